@@ -21,15 +21,6 @@ struct PartOutcome {
   std::string in_force{};
 };
 
-// The first few of them: "24 (nvme0q1), 25 (nvme0q2) and 7 more".
-std::string NamesText(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i)
-    text.append(text.empty() ? "" : ", ").append(names[i]);
-  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
-  return text;
-}
-
 Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
   return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
                      kind, name);
@@ -120,8 +111,9 @@ class Reporter {
       outcome.in_force =
           fmt::format("{} moved", CountText(static_cast<int64_t>(moved), "interrupt"));
       if (outcome.active && !managed.empty())
-        outcome.reason =
-            fmt::format("the kernel does not let these be moved: {}", NamesText(managed));
+        outcome.reason.append(outcome.reason.empty() ? "" : "; ")
+            .append("the kernel does not let these be moved: ")
+            .append(NamesText(managed));
     } else {
       outcome.in_force = part.in_force.empty() ? NamesText(values) : part.in_force;
     }
@@ -134,6 +126,14 @@ class Reporter {
 };
 
 }  // namespace
+
+std::string NamesText(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i)
+    text.append(text.empty() ? "" : ", ").append(names[i]);
+  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
+  return text;
+}
 
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result) {

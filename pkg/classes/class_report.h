@@ -47,6 +47,9 @@ struct ClassReport {
   std::vector<std::string> notes{};  // for the log
 };
 
+// The first few of them: "24 (nvme0q1), 25 (nvme0q2) and 7 more".
+std::string NamesText(const std::vector<std::string>& names);
+
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result);
 

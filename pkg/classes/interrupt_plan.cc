@@ -2,12 +2,15 @@
 #include "pkg/classes/interrupt_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/class_report.h"
 #include "pkg/classes/cpu_machine.h"
 #include "pkg/classes/cpu_mask.h"
 #include "pkg/classes/interrupts.h"
@@ -20,10 +23,52 @@ constexpr std::string_view kInterruptKind = "interrupts";
 constexpr std::string_view kInterruptWay = "by CPU";
 constexpr const char* kNewInterrupts = "proc/irq/default_smp_affinity";
 
+// Globs of interrupts, of which those without effect are told.
+class InterruptGlobs {
+ public:
+  void Add(std::string_view glob) {
+    globs_.emplace_back(glob);
+    without_effect_.emplace(glob, false);
+  }
+  // Whether one of them matches the interrupt.
+  bool Match(const Interrupt& interrupt, bool controllable) {
+    bool matches = false;
+    for (const std::string& glob : globs_) {
+      if (!interrupt.Matches(glob)) continue;
+      matches = true;
+      const auto known = without_effect_.find(glob);
+      if (known == without_effect_.end()) continue;
+      if (controllable) {
+        without_effect_.erase(known);
+      } else {
+        known->second = true;
+      }
+    }
+    return matches;
+  }
+  void AddNote(std::string& note) const {
+    for (const bool denied : {false, true}) {
+      std::vector<std::string> globs;
+      for (const auto& [glob, matches] : without_effect_)
+        if (matches == denied) globs.push_back(glob);
+      if (globs.empty()) continue;
+      note += fmt::format("{}no {}interrupt matches {}", note.empty() ? "" : "; ",
+                          denied ? "controllable " : "", NamesText(globs));
+    }
+  }
+
+ private:
+  std::vector<std::string> globs_;
+  // Those that match no interrupt that may be moved; true: they match others.
+  std::map<std::string, bool, std::less<>> without_effect_;
+};
+
 // Interrupts that run on certain CPUs alone.
 struct InterruptClaim {
-  std::vector<std::string> globs{};
+  size_t part = 0;  // of the plan
   CpuSet cpus{};
+  InterruptGlobs globs{};
+  std::vector<std::string> paths{};  // of those that are controllable
 };
 
 class InterruptPlanner {
@@ -90,20 +135,25 @@ class InterruptPlanner {
       const auto claim = pool.classes.find("irq-claim");
       if (claim == pool.classes.end()) continue;
       InterruptClaim& added = claims_.emplace_back();
+      added.part = plan_.parts.size();
       added.cpus = pool.cpus & online_;
       for (const std::string_view glob : Split(claim->second, '\n'))
-        added.globs.emplace_back(glob);
+        added.globs.Add(glob);
       AddPart(ClassPart::kNoSubject, "claim", source);
     }
     sinks_ = sinks_ & online_;
   }
 
   void PlanOne(const Interrupt& interrupt, const std::string& new_ones) {
-    if (!IsControllable(interrupt, work_.config.controllable)) return;
+    const bool controllable = IsControllable(interrupt, work_.config.controllable);
     const std::string path = fmt::format("proc/irq/{}/smp_affinity", interrupt.number);
     CpuSet target;
-    for (const InterruptClaim& claim : claims_)
-      if (IsControllable(interrupt, claim.globs)) target |= claim.cpus;
+    for (InterruptClaim& claim : claims_) {
+      if (!claim.globs.Match(interrupt, controllable) || !controllable) continue;
+      claim.paths.push_back(path);
+      target |= claim.cpus;
+    }
+    if (!controllable) return;
     if (target.empty()) target = sinks_;
     const std::string later = FirstOfLater(interrupt.number, path, new_ones);
     // An interrupt may go while we look.
@@ -160,6 +210,11 @@ class InterruptPlanner {
       part.paths.insert(part.paths.end(), balance_.begin(), balance_.end());
       for (const auto& [path, name] : plan_.interrupts)
         part.paths.push_back(path);
+    }
+    for (InterruptClaim& claim : claims_) {
+      ClassPart& part = plan_.parts[claim.part];
+      claim.globs.AddNote(part.note);
+      part.paths = std::move(claim.paths);
     }
   }
 

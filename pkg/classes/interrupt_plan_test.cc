@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/interrupt_plan.h"
 
+#include <cerrno>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_report.h"
 #include "pkg/classes/cpu_machine.h"
+#include "pkg/classes/cpu_mask.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -105,6 +107,47 @@ TEST_F(InterruptPlanTest, OnlyControllableOnesAreClaimed) {
   config_.controllable = {"acpi"};
   Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}, {"irq", "isolate"}})});
   EXPECT_EQ(At(4) + " " + At(9), "ffff fff3");
+}
+
+TEST_F(InterruptPlanTest, AClaimWithoutEffectIsNoted) {
+  const auto noted = [this](const std::string& claim) {
+    const ClassReport report = Apply({Pool({2, 3}, {{"irq-claim", claim}})});
+    EXPECT_EQ(report.classes.at(0).name, "claim");
+    EXPECT_TRUE(report.classes.at(0).active);
+    return report.classes.at(0).reason;
+  };
+  EXPECT_EQ(noted("rtc0\ntty*"), "");
+  EXPECT_EQ(noted("rtc0\nttyS\neth*"), "no interrupt matches eth*, ttyS");
+  config_.controllable = {"rtc*"};
+  EXPECT_EQ(noted("rtc0\nttyS0\n9\neth0"),
+            "no interrupt matches eth0; no controllable interrupt matches 9, ttyS0");
+  Apply({});
+  files_.refuses[Path(8)] = EPERM;
+  EXPECT_EQ(noted("rtc*\neth0"),
+            "no interrupt matches eth0; the kernel does not let these be moved: 8 (rtc0)");
+}
+
+// The kernel answers ERANGE for a mask with any CPU that it cannot have, and EINVAL for an empty
+// one.
+TEST_F(InterruptPlanTest, MasksHaveCpusThatAreOnlineAlone) {
+  files_.tree["sys/devices/system/cpu/online"] = "0-11\n";
+  files_.on_write = [this](const std::string& path, std::string_view text) {
+    const StatusOr<CpuSet> cpus = ParseCpuMask(text);
+    const bool wrong = !cpus.ok() || cpus->empty() || !cpus->IsSubsetOf(CpuSet::Range(0, 15));
+    files_.refuses[path] = wrong ? ERANGE : 0;
+  };
+  for (const CpuSet& cpus : {CpuSet{10, 20}, CpuSet{10, 13}}) {
+    for (const ClassNames& classes :
+         {ClassNames{{"irq-claim", "ttyS0"}}, ClassNames{{"irq", "sink"}}}) {
+      const ClassReport report = Apply({Pool(cpus, classes)});
+      EXPECT_EQ(At(4), "0400") << report.classes.at(0).reason;
+      EXPECT_TRUE(report.classes.at(0).active) << report.classes.at(0).reason;
+    }
+    Apply({Pool(cpus, {{"irq", "isolate"}})});
+    EXPECT_FALSE(ParseCpuMask(At(4))->Contains(10));
+  }
+  Apply({Pool({12, 20}, {{"irq-claim", "ttyS0"}})});
+  EXPECT_EQ(At(4), "ffff") << "no CPU of the claim is online";
 }
 
 TEST_F(InterruptPlanTest, HousekeepingKeepsTheFirstCore) {

@@ -59,6 +59,11 @@ std::string Interrupt::ToString() const {
                       : fmt::format("{} ({})", number, Printable(name(), 64));
 }
 
+bool Interrupt::Matches(std::string_view glob) const {
+  return MatchesGlob(glob, fmt::format("{}", number)) || MatchesGlob(glob, name()) ||
+         MatchesGlob(glob, text);
+}
+
 std::vector<Interrupt> FindInterrupts(HostFiles& files) {
   std::map<int, std::string> texts;
   if (const StatusOr<std::string> text = files.Read("proc/interrupts"); text.ok())
@@ -75,11 +80,8 @@ std::vector<Interrupt> FindInterrupts(HostFiles& files) {
 }
 
 bool IsControllable(const Interrupt& interrupt, const std::vector<std::string>& globs) {
-  const std::string number = fmt::format("{}", interrupt.number);
-  return std::ranges::any_of(globs, [&](const std::string& glob) {
-    return MatchesGlob(glob, number) || MatchesGlob(glob, interrupt.name()) ||
-           MatchesGlob(glob, interrupt.text);
-  });
+  return std::ranges::any_of(
+      globs, [&interrupt](const std::string& glob) { return interrupt.Matches(glob); });
 }
 
 }  // namespace resmgr

@@ -19,6 +19,8 @@ struct Interrupt {
   // The last word of the text: the name of the device or the queue.
   std::string_view name() const;
   std::string ToString() const;  // "24 (virtio2-input.0)"
+  // Whether the glob is for the number, the name or the whole text.
+  bool Matches(std::string_view glob) const;
 
   friend bool operator==(const Interrupt&, const Interrupt&) = default;
 };
@@ -26,7 +28,7 @@ struct Interrupt {
 // Those of /proc/irq, ascending. May block.
 std::vector<Interrupt> FindInterrupts(HostFiles& files);
 
-// Whether the number, the name or the whole text matches one of the globs.
+// Whether one of the globs matches it.
 bool IsControllable(const Interrupt& interrupt, const std::vector<std::string>& globs);
 
 }  // namespace resmgr
