@@ -33,7 +33,7 @@ struct ChosenClasses {
   std::string note{};  // annotations that have no effect, with the reason; usually empty
 
   bool any() const {
-    return isolation.isolation.any() || !memory.files.empty() || memory.policy || !by_name.empty();
+    return isolation.any() || !memory.files.empty() || memory.policy || !by_name.empty();
   }
   void AddNote(std::string_view text) {
     if (!text.empty()) note.append(note.empty() ? "" : "; ").append(text);

@@ -146,6 +146,7 @@ void ClassPreview::DescribeIsolation(const IsolationWish& wish, const CpuSet& ow
     const bool all = wanted.interrupts == Interrupts::kIsolate;
     add("interrupts", all ? "isolate" : "housekeeping", mask_of_others(free.interrupts));
   }
+  if (wish.affinity.any()) add("interrupts", "affinity", wish.affinity.ToString());
   if (wanted.workqueues == IsolationConfig::Workqueues::kIsolate)
     add("workqueues", "isolate", mask_of_others(free.workqueues));
   if (wanted.quota == IsolationConfig::Quota::kLift) add("quota", "lift", "max");

@@ -75,6 +75,17 @@ TEST_F(ClassPreviewTest, TellsWhatEachClassComesTo) {
                           "scheduling batch by pool fast: idle, io be 6"));
 }
 
+TEST_F(ClassPreviewTest, TellsTheInterruptsOfAContainer) {
+  const ClassPreview preview(machine_, Read("{AllowedNamespaces: {isolation: [ns]}}"),
+                             std::nullopt);
+  pod_.annotations =
+      StringMap({{"irq-affinity.resource-policy.nri.io", "{claim: [eth0], mask: '*'}"}});
+  const ChosenClasses chosen = preview.Choose(Container()).value();
+  EXPECT_THAT(Lines(preview.Describe(chosen, placement_.exclusive, {})),
+              ElementsAre("interrupts affinity by annotation irq-affinity.resource-policy.nri.io: "
+                          "claim eth0; mask *"));
+}
+
 TEST_F(ClassPreviewTest, RefusesWhatTheDaemonRefuses) {
   const ClassesConfig config = Read(
       "{cpu: [{name: turbo, maxFreq: turbo}], AllowedNamespaces: {cpu: [ns], isolation: [ns]}}");

@@ -63,11 +63,13 @@ class InterruptGlobs {
   std::map<std::string, bool, std::less<>> without_effect_;
 };
 
-// Interrupts that run on certain CPUs alone.
+// Interrupts that run on certain CPUs alone, and some that keep away from these.
 struct InterruptClaim {
   size_t part = 0;  // of the plan
   CpuSet cpus{};
-  InterruptGlobs globs{};
+  InterruptGlobs claimed{};
+  InterruptGlobs masked{};
+  bool mask_wins = false;
   std::vector<std::string> paths{};  // of those that are controllable
 };
 
@@ -110,11 +112,23 @@ class InterruptPlanner {
     for (size_t i = 0; i < work_.subjects.size(); ++i) {
       const ClassSubject& subject = work_.subjects[i];
       const IsolationWish& wish = subject.chosen.isolation;
+      if (wish.affinity.any()) AddAffinity(i, wish.affinity, wish.source);
       if (wish.isolation.interrupts == Interrupts::kLeave) continue;
       const bool keeps = wish.isolation.interrupts == Interrupts::kHousekeeping;
       isolated_ |= keeps ? subject.cpus - FirstCore(subject.cpus) : subject.cpus;
       AddPart(i, keeps ? "housekeeping" : "isolate", wish.source);
     }
+  }
+  void AddAffinity(size_t subject, const InterruptWish& wish, const std::string& source) {
+    InterruptClaim& added = claims_.emplace_back();
+    added.part = plan_.parts.size();
+    added.cpus = work_.subjects[subject].cpus & online_;
+    added.mask_wins = wish.mask_wins;
+    for (const std::string& glob : wish.claim)
+      added.claimed.Add(glob);
+    for (const std::string& glob : wish.mask)
+      added.masked.Add(glob);
+    AddPart(subject, "affinity", source);
   }
   // The first CPU with those of its core.
   CpuSet FirstCore(const CpuSet& cpus) {
@@ -138,7 +152,7 @@ class InterruptPlanner {
       added.part = plan_.parts.size();
       added.cpus = pool.cpus & online_;
       for (const std::string_view glob : Split(claim->second, '\n'))
-        added.globs.Add(glob);
+        added.claimed.Add(glob);
       AddPart(ClassPart::kNoSubject, "claim", source);
     }
     sinks_ = sinks_ & online_;
@@ -148,17 +162,21 @@ class InterruptPlanner {
     const bool controllable = IsControllable(interrupt, work_.config.controllable);
     const std::string path = fmt::format("proc/irq/{}/smp_affinity", interrupt.number);
     CpuSet target;
+    CpuSet masked;
     for (InterruptClaim& claim : claims_) {
-      if (!claim.globs.Match(interrupt, controllable) || !controllable) continue;
+      const bool claims = claim.claimed.Match(interrupt, controllable);
+      const bool masks = claim.masked.Match(interrupt, controllable);
+      if (!controllable || (!claims && !masks)) continue;
       claim.paths.push_back(path);
-      target |= claim.cpus;
+      (claims && !(masks && claim.mask_wins) ? target : masked) |= claim.cpus;
     }
     if (!controllable) return;
-    if (target.empty()) target = sinks_;
+    if (target.empty()) target = sinks_ - masked;
     const std::string later = FirstOfLater(interrupt.number, path, new_ones);
     // An interrupt may go while we look.
-    const Status added = target.empty() ? AddMask(path, isolated_, later.empty() ? nullptr : &later)
-                                        : AddTarget(path, target, later);
+    const Status added = target.empty()
+                             ? AddMask(path, isolated_ | masked, later.empty() ? nullptr : &later)
+                             : AddTarget(path, target, later);
     if (added.ok()) plan_.interrupts.emplace(path, interrupt.ToString());
   }
   // The affinity that an interrupt would have begun with, for one that appeared after we had set
@@ -213,7 +231,8 @@ class InterruptPlanner {
     }
     for (InterruptClaim& claim : claims_) {
       ClassPart& part = plan_.parts[claim.part];
-      claim.globs.AddNote(part.note);
+      claim.claimed.AddNote(part.note);
+      claim.masked.AddNote(part.note);
       part.paths = std::move(claim.paths);
     }
   }

@@ -150,6 +150,35 @@ TEST_F(InterruptPlanTest, MasksHaveCpusThatAreOnlineAlone) {
   EXPECT_EQ(At(4), "ffff") << "no CPU of the claim is online";
 }
 
+// The examples of nri-plugins' documentation.
+TEST_F(InterruptPlanTest, ContainersClaimAndMaskSingleInterrupts) {
+  const auto wants = [](const CpuSet& cpus, const InterruptWish& wish) {
+    ClassSubject subject{
+        .container = "ns/pod/c", .id = fmt::format("{}", cpus.First()), .cpus = cpus};
+    subject.chosen.isolation.affinity = wish;
+    EXPECT_TRUE(subject.chosen.any());
+    return subject;
+  };
+  const ClassSubject pump = wants({2, 3}, {.claim = {"*ttyS0*"}, .mask = {"*"}});
+  const ClassSubject rest = wants({6}, {.claim = {"*"}, .mask = {"*ttyS0*"}, .mask_wins = true});
+  const ClassReport report = Apply({}, {pump, rest});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "000c 0040 0040");
+  EXPECT_EQ(report.containers.at("2").at(0).name, "affinity");
+  EXPECT_EQ(report.containers.at("2").at(0).in_force, "3 interrupts moved");
+  EXPECT_TRUE(report.containers.at("6").at(0).active);
+  Apply({}, {wants({2, 3}, {.mask = {"*"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "fff3 fff3 fff3");
+  EXPECT_EQ(files_.tree.at("proc/irq/default_smp_affinity"), "ffff\n");
+  Apply({}, {wants({2, 3}, {.claim = {"4", "8"}, .mask = {"rtc0"}, .mask_wins = true})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "000c fff3 ffff");
+  // Beside pools: a sink gives way to a mask, and a claim of a pool counts, too.
+  Apply({Pool({2, 5}, {{"irq", "sink"}}), Pool({7}, {{"irq-claim", "rtc0"}})},
+        {wants({2}, {.claim = {"8"}, .mask = {"acpi"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "0024 0084 0020");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
 TEST_F(InterruptPlanTest, HousekeepingKeepsTheFirstCore) {
   const ClassReport report =
       Apply({}, {Subject({4, 5, 6, 7}, IsolationConfig::Interrupts::kHousekeeping)});

@@ -26,7 +26,11 @@ class IsolationKind final : public ClassKind {
         chosen.isolation = {.isolation = config.isolation, .source = config.isolation_source};
       return wish.status();
     }
-    if (!own_cpus) return OkStatus();
+    if (!own_cpus) {
+      if (wish->affinity.any())
+        chosen.AddNote("annotation irq-affinity: the container has no CPUs of its own");
+      return OkStatus();
+    }
     AddEnvironment(container.placement, *wish);
     chosen.AddNote(wish->note);
     std::ranges::move(AskedIsolation(wish->asked, wish->source), std::back_inserter(chosen.asked));

@@ -122,6 +122,9 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
     RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, wish));
     if (notes_asked) RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, asked));
   }
+  const auto affinity = FindAnnotation(pod.annotations, "irq-affinity", container);
+  if (affinity && counts(affinity->key))
+    RESMGR_RETURN_IF_ERROR(ReadInterruptWish(pod.annotations, container, wish.affinity));
   wish.asked = std::move(asked.isolation);
   if (keys.empty()) return wish;
   if (allowed) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,6 +92,41 @@ TEST_F(IsolationWishTest, CrioAnnotationsAskForVariables) {
   EXPECT_FALSE(Wish({{"irq-load-balancing.crio.io", "disable"}})->tells_housekeeping);
   config_.isolation.interrupts = Interrupts::kHousekeeping;
   EXPECT_FALSE(Wish({})->tells_housekeeping) << "CRI-O's programs alone know the variable";
+}
+
+TEST_F(IsolationWishTest, InterruptsOfTheContainerAreForAllowedNamespaces) {
+  constexpr const char* kKey = "irq-affinity.resource-policy.nri.io/container.main";
+  const IsolationWish wish = Wish({{kKey, "claim: [eth0]"}}).value();
+  EXPECT_EQ(wish.affinity.claim, std::vector<std::string>{"eth0"});
+  EXPECT_EQ(wish.isolation, config_.isolation) << "the configuration counts as well";
+  EXPECT_EQ(wish.source, std::string("annotation ") + kKey);
+  EXPECT_THAT(ErrorOf({{kKey, "claim: [eth0], x"}}), HasSubstr("irq-affinity"));
+  config_.isolation = {};
+  EXPECT_TRUE(Wish({{kKey, "claim: [eth0]"}})->any());
+  EXPECT_FALSE(Wish({{kKey, "{}"}})->any());
+  config_.namespaces["isolation"] = {"kube-*"};
+  EXPECT_FALSE(Wish({{kKey, "{mode: x}"}})->any());
+  EXPECT_THAT(Wish({{kKey, "claim: [eth0]"}})->note,
+              HasSubstr("ignored: namespace telco is not in classes.AllowedNamespaces.isolation"));
+}
+
+TEST_F(IsolationWishTest, InterruptsOfAContainerWithoutCpusOfItsOwnAreNoted) {
+  const std::unique_ptr<ClassKind> kind = MakeIsolationKind({});
+  const Pod pod = MakePod({{"irq-affinity.resource-policy.nri.io/pod", "mask: ['*']"}});
+  const Placement placement;
+  const StringMap none;
+  const ClassNames of_pool;
+  ChosenClasses chosen;
+  EXPECT_TRUE(kind->Choose({.pod = pod,
+                            .name = "main",
+                            .annotations = none,
+                            .memory_limit = 0,
+                            .placement = placement,
+                            .of_pool = of_pool},
+                           config_, chosen)
+                  .ok());
+  EXPECT_FALSE(chosen.any());
+  EXPECT_EQ(chosen.note, "annotation irq-affinity: the container has no CPUs of its own");
 }
 
 TEST_F(IsolationWishTest, VariablesTellTheCpusOfTheContainer) {

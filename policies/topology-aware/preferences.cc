@@ -228,9 +228,9 @@ Preferences ReadPreferences(const Pod& pod, std::string_view container_name, boo
   preferences.hints.allow = ReadPaths(reader, "allow.topologyhints");
   preferences.hints.deny = ReadPaths(reader, "deny.topologyhints");
   ReadColdStart(reader, preferences);
-  for (const std::string_view key : {"toptierlimit", "irq-affinity"}) {
-    if (reader.Find(key).kind != ConfigNode::Kind::kNull) reader.Ignore(key, "no such controller");
-  }
+  constexpr std::string_view kTopTier = "toptierlimit";
+  if (reader.Find(kTopTier).kind != ConfigNode::Kind::kNull)
+    reader.Ignore(kTopTier, "no such controller");
   return preferences;
 }
 
