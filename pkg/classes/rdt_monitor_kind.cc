@@ -64,6 +64,7 @@ class RdtMonitorKind final : public ClassKind {
 
   void Apply(const ClassWork& work, ClassPlan& plan) override {
     const RdtConfig& config = work.config.rdt;
+    if (config.any()) RemoveForgotten(work);
     const auto part = std::ranges::find_if(
         plan.parts, [](const ClassPart& one) { return one.name == "(monitoring)"; });
     if (part == plan.parts.end() || !part->possible.ok()) return;
@@ -76,6 +77,32 @@ class RdtMonitorKind final : public ClassKind {
   }
 
  private:
+  // Groups with our prefix that are in no journal, as after its loss: processors have few ids for
+  // them. One with tasks may be a pod's.
+  static void RemoveForgotten(const ClassWork& work) {
+    const RdtConfig& config = work.config.rdt;
+    std::set<std::string> wanted;
+    if (config.monitoring != RdtConfig::Monitoring::kNone)
+      for (const ClassSubject& subject : work.subjects)
+        wanted.insert(MonitorDirectory(subject, config));
+    std::set<std::string> above = {std::string(kResctrlRoot)};
+    for (const auto& [name, partition] : config.partitions)
+      for (const auto& [class_name, one] : partition.classes)
+        if (const std::string group = RdtGroupOf(class_name, config); !group.empty())
+          above.insert(RdtGroupPath(group));
+    HostFiles& files = work.host.files();
+    for (const std::string& group : above) {
+      for (const std::string& name : files.List(group + "/mon_groups")) {
+        const std::string directory = fmt::format("{}/mon_groups/{}", group, name);
+        if (!name.starts_with(config.prefix) || wanted.contains(directory) ||
+            work.host.Holds(directory + "/."))
+          continue;
+        const StatusOr<std::string> tasks = files.Read(directory + "/tasks");
+        // One that cannot be removed is tried again the next time.
+        if (tasks.ok() && Trim(*tasks).empty()) files.Write(directory + "/.", "\n");
+      }
+    }
+  }
   // Nothing, if the group could not be made: the outcome of its value says why.
   static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
     const StatusOr<std::string> now = files.Read(tasks);

@@ -131,6 +131,31 @@ TEST_F(RdtMonitorKindTest, AMachineWithoutMonitoringHasNone) {
   EXPECT_EQ(At("tasks"), "none");
 }
 
+// Its journal was lost, and so were the names of its groups.
+TEST_F(RdtMonitorKindTest, GroupsThatNoJournalHasAreRemovedOnceTheyAreEmpty) {
+  const std::string above = "sys/fs/resctrl/cri-resmgr.gold/mon_groups/";
+  Run({});
+  for (const std::string& group :
+       {above + "cri-resmgr.uid-1", above + "cri-resmgr.uid-2", above + "cri-resmgr.uid-3",
+        above + "theirs", std::string("sys/fs/resctrl/mon_groups/cri-resmgr.uid-4")})
+    resctrl_.AddGroup(group);
+  files_.tree[above + "cri-resmgr.uid-3/tasks"] = "\n7\n";
+  const auto has = [this](const std::string& group) {
+    return files_.tree.contains(group + "/tasks");
+  };
+  Run({Subject("a")});
+  EXPECT_EQ(At("tasks"), "\n100\n101\n") << "a pod's that lives";
+  EXPECT_FALSE(has(above + "cri-resmgr.uid-2"));
+  EXPECT_TRUE(has(above + "cri-resmgr.uid-3"));
+  EXPECT_TRUE(has(above + "theirs"));
+  EXPECT_FALSE(has("sys/fs/resctrl/mon_groups/cri-resmgr.uid-4"));
+  // Its tasks have ended.
+  files_.tree[kGroup + "tasks"] = "\n";
+  Configure("none");
+  Run({});
+  EXPECT_EQ(At("tasks"), "none");
+}
+
 TEST_F(RdtMonitorKindTest, TheConfigurationSwitchesItOffAndOthersGroupsStay) {
   const std::string theirs = "sys/fs/resctrl/mon_groups/theirs/tasks";
   files_.tree[theirs] = "\n";
