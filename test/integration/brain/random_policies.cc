@@ -244,6 +244,7 @@ std::optional<RandomPolicy> RandomPolicyFor(const std::string& name, const Machi
   } else {
     policy.factory = BalloonsPolicyFactory();
     policy.section = BalloonsSection(random);
+    policy.refuses_when_short = policy.section.find("whenShort: refuse") != std::string::npos;
   }
   const StatusOr<ConfigNode> section = ParseYaml(policy.section, "random.yaml");
   EXPECT_TRUE(section.ok()) << section.status();

@@ -29,6 +29,8 @@ struct RandomPolicy {
   PolicyFactory factory;
   std::string section;
   std::string reserved;  // list of CPUs, or ""
+  // Whether it refuses containers for want of room that share CPUs under other policies.
+  bool refuses_when_short = false;
 };
 std::optional<RandomPolicy> RandomPolicyFor(const std::string& name, const Machine& machine,
                                             RandomEngine& random);

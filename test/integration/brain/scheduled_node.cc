@@ -35,6 +35,11 @@ int64_t AmountOf(const ResourceList& resources, std::string_view name, int64_t f
 
 }  // namespace
 
+PodView AsCompared(PodView pod) {
+  pod.qos = PodQos::kGuaranteed;
+  return pod;
+}
+
 ScheduledNode::ScheduledNode(const PolicyFactory& factory, Machine machine,
                              const std::string& reserved, const std::string& section,
                              dra::Driver driver, bool refuse)

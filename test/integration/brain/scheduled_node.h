@@ -14,6 +14,10 @@
 
 namespace resmgr::test {
 
+// The pod as one whose CPUs the plugin compares: a Guaranteed one. Others pass the plugin whatever
+// they ask for, and a policy that refuses for want of room may refuse them.
+PodView AsCompared(PodView pod);
+
 // A node with a policy, and the part of the kubelet for pods and claims that a scheduler binds to
 // it. A refusal, and CPUs that are not those of the objects, fail the test. Thread-compatible.
 class ScheduledNode : public ClaimedNode {

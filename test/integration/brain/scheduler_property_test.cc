@@ -77,6 +77,7 @@ class PropertyRun {
   PropertyRun(const std::string& policy, Machine machine, const RandomPolicy& made, uint64_t seed)
       : random_(seed),
         shares_alone_(policy == "static-plus" || policy == "balloons"),
+        refuses_when_short_(made.refuses_when_short),
         node_(made.factory, std::move(machine), made.reserved, made.section,
               {.name = "cpu.cri-resmgr.intel.com", .compatible = RandomOnce(random_, 4)}, true) {}
 
@@ -177,6 +178,7 @@ class PropertyRun {
     topology.policy = ManagerPolicy::kSingleNumaNode;
     // Pods that are bound before the object is written again, by the plugin's over-reserve cache.
     const int64_t pods = RandomOnce(random_, 3) ? 3 : 1;
+    std::string bound;
     for (int64_t i = 0; i < pods; ++i) {
       ++figures.pods;
       const json pod =
@@ -184,13 +186,16 @@ class PropertyRun {
       const PodView view = PodViewOf(pod);
       const SchedulerNode seen{
           .allocatable = node_.allocatable(), .topology = &topology, .fresh = true};
-      const FilterAnswer answer = FilterByTopology(seen, view);
+      const FilterAnswer answer =
+          FilterByTopology(seen, refuses_when_short_ ? AsCompared(view) : view);
       EXPECT_NE(answer.verdict, FilterVerdict::kPanics);
       if (answer.verdict != FilterVerdict::kPasses || !node_.HasRoomFor(view)) continue;
       ++figures.passed;
       if (refuses) ++figures.passed_in_one;
       CheckScore(seen, view);
-      SCOPED_TRACE("pod " + JsonText(pod) + "\nobject " + JsonText(published_.topology, 1));
+      SCOPED_TRACE("pod " + JsonText(pod) + "\nafter these: " + bound + "\nobject " +
+                   JsonText(published_.topology, 1));
+      bound += "\n" + JsonText(pod);
       const int failures = Failures();
       node_.Start(pod, refuses);
       if (Failures() > failures) return;
@@ -249,6 +254,7 @@ class PropertyRun {
 
   RandomEngine random_;
   const bool shares_alone_;
+  const bool refuses_when_short_;
   ScheduledNode node_;
   PublishedObjects published_;
   json claims_ = json::array();                                // those that are prepared
