@@ -7,8 +7,8 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/burst_plan.h"
-#include "pkg/classes/scheduling_threads.h"
 #include "pkg/classes/class_kinds.h"
+#include "pkg/classes/scheduling_threads.h"
 #include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
