@@ -153,7 +153,7 @@ spec:
                                   "supported: Speed Select"),
            testing::ContainsRegex("refuses the result: result:[0-9]+: .*sstClosID: is not "
                                   "supported: Speed Select"),
-           HasSubstr("control.cpu.classes.low.pctPriority is left out")}));
+           testing::ContainsRegex("control.cpu.classes.low.pctPriority is left out")}));
 }
 
 // A control that is switched off in the source stays off.

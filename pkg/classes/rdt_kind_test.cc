@@ -180,10 +180,10 @@ TEST_F(RdtKindTest, ARefusalLeavesNothingHalfDoneAndNamesTheKernelsReason) {
 // Others may have made groups since the budget was checked.
 TEST_F(RdtKindTest, AGroupForWhichNoIdIsLeftIsToldInTheKernelsWords) {
   files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/.", ENOSPC}};
-  EXPECT_THAT(StateOf(Run(), "gold").reason, HasSubstr("No space left on device"));
+  EXPECT_THAT(StateOf(Run({Subject("gold")}), "gold").reason, HasSubstr("No space left on device"));
   EXPECT_THAT(Groups(), testing::IsEmpty());
   files_.tree["sys/fs/resctrl/info/last_cmd_status"] = "Out of CLOSIDs\n";
-  EXPECT_THAT(StateOf(Run(), "gold").reason,
+  EXPECT_THAT(StateOf(Run({Subject("gold")}), "gold").reason,
               testing::AllOf(HasSubstr("No space left on device"), HasSubstr("Out of CLOSIDs")));
 }
 
