@@ -250,6 +250,22 @@ std::string ClaimAsks(const Reply& claim) {
   return text;
 }
 
+// A row for each pod that may use the claim. Daemons of older versions do not tell.
+void AddReservedRows(const Reply& claim, std::vector<TableRow>& rows) {
+  if (!claim.contains("reservedFor")) return;
+  const Reply pods = claim.value("reservedFor", Reply::array());
+  for (const Reply& pod : pods) {
+    const std::string name = pod.value("pod", "");
+    rows.push_back({"  reserved for", name.empty()
+                                          ? fmt::format("the pod with uid {}", Cell(pod, "uid"))
+                                          : fmt::format("pod {}", name)});
+  }
+  if (pods.empty()) {
+    rows.push_back(
+        {"  reserved for", fmt::format("all pods of namespace {}", Cell(claim, "namespace"))});
+  }
+}
+
 // Describes one part of a claim.
 std::string ClaimExplained(const Reply& claim) {
   const std::string cpus = claim.value("exclusive", "");
@@ -262,6 +278,7 @@ std::string ClaimExplained(const Reply& claim) {
       {"  pool", Cell(claim, "pool")},
       {"  because", Cell(claim, "reason")},
   };
+  AddReservedRows(claim, rows);
   const Reply carriers = claim.value("carriers", Reply::array());
   for (const Reply& carrier : carriers)
     rows.push_back({"  carried by", carrier.is_string() ? carrier.get<std::string>() : ""});

@@ -75,6 +75,14 @@ TEST(ExplainCommandTest, AClaimIsToldByItsCpusAndByWhoCarriesIt) {
   other["claim"] = "u-2";
   EXPECT_THAT(ExplanationText(Reply::array({claim, other})), HasSubstr("CONTAINER"))
       << "several claims are a table";
+  claim["reservedFor"] = Reply::array();
+  EXPECT_THAT(ExplanationText(Reply::array({claim})),
+              HasSubstr("  reserved for  all pods of namespace shop\n"));
+  claim["reservedFor"] = Reply::parse(R"([{"uid":"p-1","pod":"shop/dsp"},{"uid":"p-2"}])");
+  EXPECT_THAT(ExplanationText(Reply::array({claim})),
+              HasSubstr("  reserved for  pod shop/dsp\n"
+                        "  reserved for  the pod with uid p-2\n"
+                        "  carried by    shop/dsp/main\n"));
 }
 
 TEST(ExplainCommandTest, AContainerThatHasDriftedIsNeverInForce) {

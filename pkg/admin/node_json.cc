@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "pkg/admin/stage_json.h"
@@ -84,9 +85,31 @@ OrderedJson ConsideredJson(const Policy& policy, const Container& container) {
   return list;
 }
 
-// Adds the part's request, its CPUs' state, and the containers that carry the claim.
-void AddClaim(const ResourceManager& manager, const HeldClaim& claim, const Container& part,
-              OrderedJson& object) {
+// Pods of containers, by their uids.
+using PodsByUid = std::map<std::string_view, const Pod*>;
+
+PodsByUid KnownPods(const Snapshot& snapshot) {
+  PodsByUid pods;
+  snapshot.ForEachContainer(
+      [&pods](const Pod& pod, const Container&) { pods.emplace(pod.uid.value(), &pod); });
+  return pods;
+}
+
+OrderedJson ReservedForJson(const Claim& claim, const PodsByUid& pods) {
+  OrderedJson list = OrderedJson::array();
+  for (const std::string& uid : claim.pods) {
+    OrderedJson& object = list.emplace_back(OrderedJson{{"uid", uid}});
+    const auto known = pods.find(uid);
+    if (known == pods.end()) continue;
+    object["pod"] = fmt::format("{}/{}", known->second->namespace_name, known->second->name);
+  }
+  return list;
+}
+
+// Adds the part's request, its CPUs' state, the pods that may use the claim, and the containers
+// that carry it.
+void AddClaim(const ResourceManager& manager, const PodsByUid& pods, const HeldClaim& claim,
+              const Container& part, OrderedJson& object) {
   object["claim"] = claim.claim.uid;
   const auto index =
       std::ranges::find(claim.parts, part.key, &Container::key) - claim.parts.begin();
@@ -99,6 +122,7 @@ void AddClaim(const ResourceManager& manager, const HeldClaim& claim, const Cont
   if (asked.node) object["numaNode"] = *asked.node;
   object["wholeCores"] = claim.claim.options.whole_cores;
   object["sharedWithinPod"] = claim.claim.options.share_within_pod;
+  object["reservedFor"] = ReservedForJson(claim.claim, pods);
   OrderedJson& carriers = object["carriers"] = OrderedJson::array();
   for (const auto& [key, uids] : manager.carriers()) {
     const Container* const container = manager.snapshot().FindContainer(key);
@@ -300,7 +324,9 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
                                   const ContainerChoice& choice, NameMatch match) {
   const Policy& policy = manager.policy();
   OrderedJson list = OrderedJson::array();
-  const WithClaims all(manager.snapshot(), manager.held_claims());
+  const HeldClaims& claims = manager.held_claims();
+  const PodsByUid pods = claims.empty() ? PodsByUid() : KnownPods(manager.snapshot());
+  const WithClaims all(manager.snapshot(), claims);
   all.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!choice.Includes(pod) || (!what.empty() && !Names(pod, container, what, match))) return;
     OrderedJson object = ContainerJson(pod, container, policy.name());
@@ -315,8 +341,8 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["owners"] = PlacementOwnersJson(container.placement);
     object["coldStartMs"] = container.placement.look_again_after.count();
     object["hints"] = HintsJson(container);
-    const HeldClaim* const claim = manager.held_claims().FindByPart(container.key);
-    if (claim != nullptr) AddClaim(manager, *claim, container, object);
+    const HeldClaim* const claim = claims.FindByPart(container.key);
+    if (claim != nullptr) AddClaim(manager, pods, *claim, container, object);
     object["settled"] = claim != nullptr || manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);
     object["considered"] = ConsideredJson(policy, container);

@@ -79,7 +79,25 @@ TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
   EXPECT_EQ(explained[0]["exclusive"], grant->All().ToString());
   EXPECT_EQ(explained[0]["settled"], true);
   EXPECT_TRUE(explained[0]["carriers"].empty());
+  EXPECT_TRUE(explained[0]["reservedFor"].empty());
   EXPECT_EQ(HeldJson(node_.manager())["exclusive"], grant->All().ToString());
+}
+
+TEST_F(NodeJsonTest, AClaimNamesThePodsThatItIsReservedFor) {
+  node_.Run("web", QosClass::kBurstable, 100);
+  const Claim claim{.uid = "u-1",
+                    .namespace_name = "shop",
+                    .name = "fast",
+                    .parts = {{.device = "cpu", .cpus = 2}},
+                    .pods = {"uid-elsewhere", "uid-web"}};
+  bool held = false;
+  node_.manager().claims().Reserve(
+      claim, [&held](const StatusOr<ClaimGrant>& granted) { held = granted.ok(); });
+  ASSERT_TRUE(node_.RunUntil([&held] { return held; }));
+  OrderedJson explained = Explain("shop/fast");
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_EQ(explained[0]["reservedFor"].dump(),
+            R"([{"uid":"uid-elsewhere"},{"uid":"uid-web","pod":"ns/web"}])");
 }
 
 TEST_F(NodeJsonTest, AClaimIsFoundByItsUidToo) {

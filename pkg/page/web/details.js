@@ -49,12 +49,19 @@ function inForce({settled, audit}) {
 }
 
 // A claim of Dynamic Resource Allocation, which is no container.
+// Pods that may use the claim; older daemons do not tell.
+function reservedFor(claim) {
+  if (!claim.reservedFor) return undefined;
+  if (claim.reservedFor.length === 0) return `all pods of namespace ${claim.namespace}`;
+  return claim.reservedFor.map((pod) => pod.pod || `uid ${pod.uid}`).join(', ');
+}
+
 function describeClaim(claim) {
   const asks = `${milli(claim.request)} of ${claim.device}${claim.numaNode === undefined ? '' : `, NUMA node ${claim.numaNode}`}` +
     `${claim.wholeCores ? '; whole cores' : ''}; for ${claim.sharedWithinPod ? 'all containers of a pod' : 'one container'}`;
   return [
     facts([['Claim', claim.claimState], ['Prepared', claim.since], ['Asks for', asks], ['Holds', claim.exclusive || 'no CPUs'],
-      ['Carried by', claim.carriers?.join(', ') || 'no container'], ['Why', claim.reason], ['Pool', claim.pool],
+      ['Reserved for', reservedFor(claim)], ['Carried by', claim.carriers?.join(', ') || 'no container'], ['Why', claim.reason], ['Pool', claim.pool],
       ['CDI file', claim.cdiFile], ['Uid', claim.claim]]),
     ...list('Candidates', claim.candidates),
   ];
