@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/kube/names.h"
@@ -14,6 +16,16 @@ namespace {
 
 // Less than the daemon's own time limit.
 constexpr std::chrono::seconds kClaimTimeout{8};
+
+// A server without the API answers 404, too, and tells nothing about the claim by it.
+Status StatusOfClaim(const HttpReply& reply, const std::string& name) {
+  Status status = StatusOfReply(reply);
+  if (status.code() != StatusCode::kNotFound) return status;
+  const auto json = ParseJson(reply.body);
+  if (json && TextAt(*json, {"details", "name"}) == name) return status;
+  return FailedPrecondition("the API server does not serve ResourceClaims (resource.k8s.io/v1): {}",
+                            Message(status));
+}
 
 }  // namespace
 
@@ -32,11 +44,11 @@ void ClaimReader::Get(const std::string& namespace_name, const std::string& name
   const uint64_t id = ++last_id_;
   calls_[id] =
       transport_.Send(std::move(request), nullptr,
-                      [this, id, done = std::move(done)](const StatusOr<HttpReply>& reply) {
+                      [this, id, name, done = std::move(done)](const StatusOr<HttpReply>& reply) {
                         const Done receiver = done;  // outlives the call
                         calls_.erase(id);
                         if (!reply.ok()) return receiver(reply.status());
-                        const Status status = StatusOfReply(*reply);
+                        const Status status = StatusOfClaim(*reply, name);
                         receiver(status.ok() ? StatusOr<std::string>(reply->body) : status);
                       });
 }

@@ -18,7 +18,8 @@ namespace resmgr::agent {
 class ClaimReader {
  public:
   // Gets the object as JSON. kInvalidArgument for what is no name; kResourceExhausted if too many
-  // are being read; else as of StatusOfReply.
+  // are being read; kNotFound: the server has no such claim; kFailedPrecondition: it has no such
+  // API; else as of StatusOfReply.
   using Done = std::function<void(StatusOr<std::string> claim)>;
 
   static constexpr size_t kMostAtOnce = 64;

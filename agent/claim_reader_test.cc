@@ -38,12 +38,24 @@ TEST_F(ClaimReaderTest, YieldsTheObjectOfTheServer) {
 
 TEST_F(ClaimReaderTest, TellsWhatTheServerSaysOnce) {
   const auto missing = Get("c4");
-  ASSERT_TRUE(transport_.Answer(kPath, 404, {{"message", "no such claim"}}));
+  ASSERT_TRUE(transport_.Answer(
+      kPath, 404,
+      {{"message", "no such claim"}, {"details", {{"name", "c4"}, {"kind", "resourceclaims"}}}}));
   EXPECT_EQ((*missing)->status().code(), StatusCode::kNotFound);
   const auto away = Get("c4");
   ASSERT_TRUE(transport_.Answer(kPath, Unavailable("connection refused")));
   EXPECT_EQ((*away)->status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(transport_.sent(), 2) << "the kubelet tries again";
+}
+
+TEST_F(ClaimReaderTest, AServerWithoutTheApiDoesNotSayThatTheClaimIsMissing) {
+  for (const Json& answer :
+       {Json("404 page not found"), Json({{"message", "the server could not find the resource"}}),
+        Json({{"details", {{"name", "other"}}}})}) {
+    const auto claim = Get("c4");
+    ASSERT_TRUE(transport_.Answer(kPath, 404, answer));
+    EXPECT_EQ((*claim)->status().code(), StatusCode::kFailedPrecondition) << answer;
+  }
 }
 
 TEST_F(ClaimReaderTest, NamesAreNotPaths) {

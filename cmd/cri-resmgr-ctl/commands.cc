@@ -20,6 +20,7 @@ CommandList AllCommands() {
   commands.push_back(MakeAuditCommand());
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
+  commands.push_back(MakeReleaseClaimCommand());
   commands.push_back(MakeLogCommand());
   commands.push_back(MakeDumpCommand());
   commands.push_back(MakeUninstallCommand());

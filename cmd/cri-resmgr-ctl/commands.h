@@ -29,6 +29,7 @@ std::unique_ptr<Command> MakeClassesCommand();
 std::unique_ptr<Command> MakeAuditCommand();
 std::unique_ptr<Command> MakeConfigCommand();
 std::unique_ptr<Command> MakeRebalanceCommand();
+std::unique_ptr<Command> MakeReleaseClaimCommand();
 std::unique_ptr<Command> MakeLogCommand();
 std::unique_ptr<Command> MakeDumpCommand();
 std::unique_ptr<Command> MakeUninstallCommand();

@@ -204,6 +204,41 @@ class RebalanceCommand final : public DaemonCommand {
   std::optional<std::string> moves_;
 };
 
+class ReleaseClaimCommand final : public DaemonCommand {
+ public:
+  ReleaseClaimCommand()
+      : DaemonCommand(
+            "release-claim",
+            "Give the CPUs of a ResourceClaim back for whose release the kubelet does not ask.",
+            R"(Gives the CPUs that a ResourceClaim holds on this node back, as the kubelet has it done when the
+last pod with the claim has ended. `status` names the claims that need this: the API server does not
+have them any more, and the kubelet has not asked for their release. Refused for a claim of which a
+container runs. A claim that `status` does not name may be for a pod that is about to start; with
+-force it is released all the same, and the containers of such a pod are refused then.
+
+  cri-resmgr-ctl release-claim shop/fast
+  cri-resmgr-ctl release-claim 8ec6fd12-bb08-4936-a857-866f50153c21)") {}
+
+ private:
+  void DeclareMore(CommandLine& line) override {
+    line.Flag("force", "Release it even if a pod may be about to start with it.", &force_);
+    line.Arguments("CLAIM", &arguments_);
+  }
+  std::string_view Method() const override { return "ReleaseClaim"; }
+  StatusOr<Reply> Request() const override {
+    if (arguments_.size() != 1)
+      return InvalidArgument("release-claim takes one claim: its uid or NAMESPACE/NAME");
+    return Reply{{"claim", arguments_.front()}, {"force", force_}};
+  }
+  std::string Table(const Reply& reply) const override {
+    return fmt::format("released CPUs {} of the claim with uid {}\n", Cell(reply, "cpus"),
+                       Cell(reply, "uid"));
+  }
+
+  std::vector<std::string> arguments_;
+  bool force_ = false;
+};
+
 class LogCommand final : public DaemonCommand {
  public:
   LogCommand()
@@ -238,6 +273,10 @@ std::unique_ptr<Command> MakeConfigCommand() {
 
 std::unique_ptr<Command> MakeRebalanceCommand() {
   return std::make_unique<RebalanceCommand>();
+}
+
+std::unique_ptr<Command> MakeReleaseClaimCommand() {
+  return std::make_unique<ReleaseClaimCommand>();
 }
 
 std::unique_ptr<Command> MakeLogCommand() {

@@ -25,6 +25,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/log_sources.h"
 #include "pkg/node/losses.h"
+#include "pkg/node/lost_claims.h"
 #include "pkg/node/node_problems.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/topology/machine_format.h"
@@ -253,6 +254,17 @@ StatusOr<std::optional<int>> MostMoves(const Json& request) {
   return InvalidArgument("moves is not a number from 0 to {}", UseRebalancer::kMostMoves);
 }
 
+void ReleaseClaim(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
+  const StatusOr<std::string> claim = TextOf(request, "claim");
+  if (!claim.ok()) return reply(claim.status());
+  if (node.lost_claims == nullptr) return reply(Unimplemented("this node holds no claims"));
+  node.lost_claims->Release(
+      *claim, IsTrue(request, "force"), [reply](const StatusOr<ClaimGrant>& held) {
+        if (!held.ok()) return reply(held.status());
+        reply(OrderedJsonText({{"uid", held->uid}, {"cpus", held->All().ToString()}}));
+      });
+}
+
 void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
   const bool repair = IsTrue(request, "repair");
   node.auditor.Run(repair, [&node, repair, reply](const StatusOr<AuditReport>& report) {
@@ -402,6 +414,8 @@ void AdminService::AddChanges(UnaryServer::Methods& methods) {
   add("Uninstall", [&node](const Json& request, const auto& reply) {
     Uninstall(node, IsTrue(request, "apply"), reply);
   });
+  add("ReleaseClaim",
+      [&node](const Json& request, const auto& reply) { ReleaseClaim(node, request, reply); });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
@@ -437,7 +451,7 @@ void AdminService::AddDumps(UnaryServer::Methods& methods) {
 void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
   for (const char* const name :
        {"Pools", "Containers", "Explain", "Top", "Cpus", "Classes", "ConfigCheck", "Rebalance",
-        "RebalanceByUse", "Audit", "Uninstall"}) {
+        "RebalanceByUse", "ReleaseClaim", "Audit", "Uninstall"}) {
     UnaryServer::Method& method = methods.at(fmt::format("/cri_resmgr.v1.Admin/{}", name));
     method = [this, then = std::move(method)](std::string message, UnaryServer::Reply reply) {
       first_look_.Then(

@@ -55,6 +55,7 @@ namespace resmgr {
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and use_methods.h}
 //   Audit        {"repair"}                 -> [audit_json.h]
+//   ReleaseClaim {"claim","force"}          -> {"uid","cpus"}; what it held (lost_claims.h)
 //   Uninstall    {"apply"}                  -> [uninstall.h]
 //   Top          {"what","wide"}            -> [usage_json.h]; "containers", "nodes" or "cpus"
 //   Cpus         {"cpus","brief"}           -> [usage_json.h]; a list, or all; brief: without the

@@ -15,6 +15,7 @@
 
 #include "pkg/admin/testing/served_node.h"
 #include "pkg/admin/uninstall.h"
+#include "pkg/node/lost_claims.h"
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
@@ -362,6 +363,39 @@ TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
   EXPECT_THAT(explain().value("memoryElsewhere", ""), HasSubstr("on memory node 1 stays there"));
   std::filesystem::remove(file);
   EXPECT_FALSE(explain().contains("memoryElsewhere"));
+  host_.brain = nullptr;
+}
+
+TEST_F(AdminServiceTest, AClaimIsReleasedByOrder) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+  bool held = false;
+  brain.manager().claims().Reserve(
+      {.uid = "u-1",
+       .namespace_name = "shop",
+       .name = "fast",
+       .parts = {{.device = "cpu", .cpus = 1}}},
+      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
+  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  host_.brain = &brain.manager();
+  LostClaims lost({.loop = brain.loop(),
+                   .manager = [&brain] { return &brain.manager(); },
+                   .holder = brain.manager().claims(),
+                   .get = [](const auto&, const auto&) {}});
+  NodeView view = View();
+  view.lost_claims = &lost;
+  const UnaryServer::Methods methods = AdminMethods(view);
+  const auto release = [&](const std::string& request) {
+    return Call(methods, "/cri_resmgr.v1.Admin/ReleaseClaim", request);
+  };
+  EXPECT_EQ(release(R"({"force":true})").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(release(R"({"claim":"shop/fast"})").status().code(), StatusCode::kFailedPrecondition);
+  const std::string cpus = brain.manager().held_claims().Cpus().ToString();
+  const Answer released = release(R"({"claim":"shop/fast","force":true})");
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_EQ(*released, R"({"uid":"u-1","cpus":")" + cpus + R"("})");
+  EXPECT_TRUE(brain.manager().held_claims().empty());
   host_.brain = nullptr;
 }
 

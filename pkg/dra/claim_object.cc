@@ -154,11 +154,24 @@ std::vector<std::string> PodsOf(const Json& object) {
   return pods;
 }
 
-Status CheckIdentity(const Json& object, const ClaimName& asked) {
-  const std::string uid = TextAt(object, {"metadata", "uid"});
+StatusOr<Json> ReadClaimObject(std::string_view text) {
+  if (text.size() > kLongestClaimObject)
+    return InvalidArgument("a ResourceClaim of {} bytes is too long", text.size());
+  std::optional<Json> object = ParseJson(text);
+  if (!object || !object->is_object()) return InvalidArgument("the ResourceClaim is not JSON");
+  return *std::move(object);
+}
+
+Status CheckClaimName(const Json& object, const ClaimName& asked) {
   if (TextAt(object, {"metadata", "name"}) != asked.name ||
       TextAt(object, {"metadata", "namespace"}) != asked.namespace_name)
     return InvalidArgument("the answer is not the ResourceClaim {}", Shown(asked.ToString()));
+  return OkStatus();
+}
+
+Status CheckIdentity(const Json& object, const ClaimName& asked) {
+  RESMGR_RETURN_IF_ERROR(CheckClaimName(object, asked));
+  const std::string uid = TextAt(object, {"metadata", "uid"});
   if (uid == asked.uid) return OkStatus();
   return FailedPrecondition("the ResourceClaim {} was replaced: its UID is {}, and not {}",
                             Shown(asked.ToString()), Shown(uid), Shown(asked.uid));
@@ -168,12 +181,9 @@ Status CheckIdentity(const Json& object, const ClaimName& asked) {
 
 StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName& asked,
                                           const Driver& driver) {
-  if (text.size() > kLongestClaimObject)
-    return InvalidArgument("a ResourceClaim of {} bytes is too long", text.size());
-  const std::optional<Json> object = ParseJson(text);
-  if (!object || !object->is_object()) return InvalidArgument("the ResourceClaim is not JSON");
-  RESMGR_RETURN_IF_ERROR(CheckIdentity(*object, asked));
-  const Json* const results = Find(*object, {"status", "allocation", "devices", "results"});
+  RESMGR_ASSIGN_OR_RETURN(const Json object, ReadClaimObject(text));
+  RESMGR_RETURN_IF_ERROR(CheckIdentity(object, asked));
+  const Json* const results = Find(object, {"status", "allocation", "devices", "results"});
   if (results == nullptr || !results->is_array()) {
     return FailedPrecondition("the ResourceClaim {} has no allocation", Shown(asked.ToString()));
   }
@@ -183,13 +193,27 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   claim.claim.uid = asked.uid;
   claim.claim.namespace_name = asked.namespace_name;
   claim.claim.name = asked.name;
-  claim.claim.pods = PodsOf(*object);
+  claim.claim.pods = PodsOf(object);
   for (const Json& result : *results)
     RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
-  const Json* const configs = Find(*object, {"status", "allocation", "devices", "config"});
+  const Json* const configs = Find(object, {"status", "allocation", "devices", "config"});
   if (configs != nullptr && configs->is_array() && !claim.devices.empty())
     RESMGR_RETURN_IF_ERROR(ReadOptions(*configs, driver, claim));
   return claim;
+}
+
+StatusOr<std::string> WhyUnused(std::string_view text, const ClaimName& asked) {
+  RESMGR_ASSIGN_OR_RETURN(const Json object, ReadClaimObject(text));
+  RESMGR_RETURN_IF_ERROR(CheckClaimName(object, asked));
+  const std::string uid = TextAt(object, {"metadata", "uid"});
+  if (uid.empty()) return InvalidArgument("the ResourceClaim has no UID");
+  if (uid != asked.uid) return std::string("the API server has another claim of this name");
+  const auto has = [&object](const char* member) {
+    const Json* const value = Find(object, {"status", member});
+    return value != nullptr && !value->empty();
+  };
+  if (has("allocation") || has("reservedFor")) return std::string();
+  return std::string("it is neither allocated nor reserved");
 }
 
 }  // namespace resmgr::dra

@@ -196,6 +196,27 @@ TEST(ClaimObjectTest, WhatIsNoClaimIsRefused) {
   EXPECT_THAT(Refusal(Object({long_name})), HasSubstr("has 300 bytes"));
 }
 
+TEST(ClaimObjectTest, AClaimWithoutAllocationAndPodsIsInNoUse) {
+  const auto why = [](const Json& object) { return WhyUnused(JsonText(object), kAsked).value(); };
+  Json object = Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}})});
+  EXPECT_EQ(why(object), "") << "it is allocated";
+  object["status"].erase("allocation");
+  EXPECT_THAT(why(object), HasSubstr("neither allocated nor reserved"));
+  object["status"]["reservedFor"] = Json::array();
+  EXPECT_THAT(why(object), HasSubstr("neither allocated nor reserved"));
+  object["status"]["reservedFor"] = JsonList{{{"resource", "pods"}, {"uid", "p"}}};
+  EXPECT_EQ(why(object), "") << "it is reserved";
+  object["metadata"]["uid"] = "another";
+  EXPECT_THAT(why(object), HasSubstr("another claim of this name"));
+}
+
+TEST(ClaimObjectTest, WhatIsNoClaimSaysNothingAboutItsUse) {
+  for (const char* const text :
+       {"", "{", "[]", "{}", R"({"metadata":{"name":"c4","namespace":"default"}})",
+        R"({"metadata":{"name":"c5","namespace":"default","uid":"8ec6fd12-bb08"}})"})
+    EXPECT_FALSE(WhyUnused(text, kAsked).ok()) << text;
+}
+
 TEST(DriverTest, DevicesAreThoseOfNumaNodes) {
   EXPECT_EQ(kOwn.DeviceName(10), "cpu-numa-10");
   EXPECT_EQ(kPeer.DeviceName(10), "cpudevnuma010");

@@ -98,6 +98,12 @@ DraHost::DraHost(Options options)
                  options_.state->HasNotes()),
       held_(options_.loop, options_.brain, options_.state),
       claims_(options_.loop, options_.flushes, options_.agent_socket),
+      lost_({.loop = options_.loop,
+             .manager = [this] { return options_.host.manager(); },
+             .holder = held_,
+             .get = [this](const dra::ClaimName& claim,
+                           auto done) { claims_.Get(claim, std::move(done)); },
+             .period = options_.compare}),
       files_({.loop = options_.loop, .directory = cdi_directory()}),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
@@ -243,6 +249,7 @@ void DraHost::ShowHealth() {
 std::vector<Problem> DraHost::problems() const {
   std::vector<Problem> problems;
   if (ending_) return problems;
+  problems = lost_.problems();
   if (served_ == nullptr) {
     if (const size_t held = held_.Held().size(); held > 0)
       problems.push_back(HeldWithoutDriver(held));

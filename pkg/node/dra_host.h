@@ -22,6 +22,7 @@
 #include "pkg/node/agent_claims.h"
 #include "pkg/node/agent_reports.h"
 #include "pkg/node/host_claims.h"
+#include "pkg/node/lost_claims.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/node/scheduler_watch.h"
@@ -55,6 +56,8 @@ class DraHost {
     std::function<void(const dra::AnsweredCall&)> count{};
     // How often devices are reported again, as long as they are served.
     std::chrono::milliseconds beat{10'000};
+    // How often a claim that no container carries is compared with the API server.
+    std::chrono::milliseconds compare{60'000};
     // Removes the file of a socket; called on any thread.
     std::function<void(const std::string& path)> withdraw = dra::WithdrawFromKubelet;
   };
@@ -75,6 +78,8 @@ class DraHost {
   // Nothing is served again.
   void StopServing();
   std::vector<Problem> problems() const;
+  // Claims without an end, whether the driver is on or off.
+  LostClaims& lost_claims() { return lost_; }
   // Where the files of claims are, as this process sees it.
   std::string cdi_directory() const;
 
@@ -98,6 +103,7 @@ class DraHost {
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;
+  LostClaims lost_;
   // Held when the files were compared last; nullopt: never, or that failed.
   std::optional<std::vector<ClaimGrant>> filed_;
   bool filing_failed_ = false;  // and this was told

@@ -22,11 +22,14 @@
 #include "pkg/dra/testing/fake_claims.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/node/testing/fake_policy_host.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/machines/machines.h"
 #include "test/support/wait.h"
 
 namespace resmgr {
@@ -80,7 +83,8 @@ class DraHostTest : public testing::Test {
     auto agent =
         UnaryServer::Create(loop_, flushes_, agent_socket_,
                             {{"/cri_resmgr.v1.NodeClaims/GetClaim",
-                              [](const std::string&, const UnaryServer::Reply& reply) {
+                              [this](const std::string&, const UnaryServer::Reply& reply) {
+                                if (lacks_claims_) return reply(NotFound("no such claim"));
                                 cri_resmgr::v1::GetClaimReply answer;
                                 answer.set_claim(dra::test::ClaimObject(
                                     {.uid = "u-1", .namespace_name = "default", .name = "c"}, 2));
@@ -111,6 +115,7 @@ class DraHostTest : public testing::Test {
         .host_root = directory_.path(),
         .count = [this](const dra::AnsweredCall& call) { prepared_ += call.prepare ? call.ok : 0; },
         .beat = milliseconds(50),
+        .compare = milliseconds(5),
         .withdraw =
             [this](const std::string& path) {
               if (hangs_) hung_until_.wait();
@@ -153,7 +158,8 @@ class DraHostTest : public testing::Test {
   StateStore state_{files_, "state", "m", [](std::string_view) {}};
   dra::test::FakeHolder holder_{8};
   ClaimHolder* brain_ = &holder_;
-  size_t prepared_ = 0;  // claims, as counted
+  size_t prepared_ = 0;        // claims, as counted
+  bool lacks_claims_ = false;  // the API server
   test::FakePolicyHost policy_host_;
   std::atomic<bool> hangs_ = false;
   std::promise<void> goes_on_;
@@ -170,6 +176,31 @@ TEST_F(DraHostTest, ServesNothingUnlessTheConfigurationSaysSo) {
   EXPECT_FALSE(fs::exists(OnHost("/var/run/cdi")));
   EXPECT_THAT(shown_, IsEmpty());
   EXPECT_THAT(host_->problems(), IsEmpty());
+}
+
+TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOff) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+  bool held = false;
+  brain.manager().claims().Reserve(
+      {.uid = "u-1",
+       .namespace_name = "default",
+       .name = "c",
+       .parts = {{.device = "cpu", .cpus = 1}}},
+      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
+  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  policy_host_.brain = &brain.manager();
+  host_->NoteConfiguration({});
+  RunFor(loop_, milliseconds(100));
+  EXPECT_THAT(host_->problems(), IsEmpty());
+  lacks_claims_ = true;
+  EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().size() == 1; }));
+  EXPECT_EQ(host_->problems().at(0).next, "cri-resmgr-ctl release-claim u-1");
+  lacks_claims_ = false;
+  EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  host_.reset();
+  policy_host_.brain = nullptr;
 }
 
 TEST_F(DraHostTest, D1TheKubeletFindsTheDriverAndItsClaims) {

@@ -29,6 +29,7 @@
 namespace resmgr {
 
 class HostClasses;
+class LostClaims;
 
 // The part of the node that its services see; all members outlive them. Loop's thread only.
 struct NodeView {
@@ -86,6 +87,8 @@ struct NodeView {
   dump::Dumper* dumper = nullptr;
   // Changes files of the host; nullptr: nothing does.
   HostClasses* classes = nullptr;
+  // Claims that hold CPUs without a pod; nullptr: none is found.
+  LostClaims* lost_claims = nullptr;
   // Moves containers by what is used; nullptr where that is not sampled.
   UseRebalancer* by_use = nullptr;
 };

@@ -422,6 +422,7 @@ void RunningNode::Serve() {
       .usage = &*usage_,
       .dumper = dumper_.get(),
       .classes = &*classes_,
+      .lost_claims = &dra_->lost_claims(),
       .by_use = &*by_use_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));

@@ -16,8 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kLongestLine = 1024;
   const dra::ClaimName asked{.uid = "u-1", .namespace_name = "default", .name = "c"};
   const dra::Driver driver{.name = "dra.cpu", .compatible = true};
-  const auto claim =
-      dra::ParseClaimObject({reinterpret_cast<const char*>(data), size}, asked, driver);
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto claim = dra::ParseClaimObject(text, asked, driver);
+  const auto unused = dra::WhyUnused(text, asked);
+  // A claim that can be prepared is in use.
+  if (claim.ok() && (!unused.ok() || !unused->empty())) std::abort();
   if (!claim.ok()) {
     const std::string_view line = resmgr::Message(claim.status());
     if (line.size() >= kLongestLine || resmgr::Printable(line, kLongestLine) != line) std::abort();

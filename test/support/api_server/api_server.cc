@@ -261,7 +261,12 @@ bool ApiServer::Refuse(const HttpServerRequest& request, HttpServerReply& reply)
 void ApiServer::Get(const HttpServerRequest& request, HttpServerReply& reply) {
   const auto [collection, name] = CollectionAndName(request.path);
   const auto object = objects_.Get(collection, name);
-  if (!object) return SendStatus(reply, kMissing, request.path + " not found");
+  if (!object) {
+    Json missing = StatusObject(kMissing, request.path + " not found");
+    missing["details"] = {{"name", name}};
+    reply.Send(kMissing, missing.dump());
+    return;
+  }
   reply.Send(kOk, object->dump());
 }
 
