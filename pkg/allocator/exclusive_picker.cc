@@ -106,9 +106,17 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   if (kept.empty()) return std::nullopt;
   const StatusOr<CpuSet> cpus = Around(kept, need.count, usable);
   if (!cpus.ok()) return std::nullopt;
-  const std::string_view rule = *cpus == need.former ? "the CPUs of its former attempt"
-                                                     : "around the CPUs of its former attempt";
-  return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
+  const bool inside = cpus->IsSubsetOf(need.former);
+  if (need.former_is_place) {
+    const std::string_view rule = inside
+                                      ? "CPUs in the place that it asks for"
+                                      : "CPUs in the place that it asks for, and others near them";
+    return Pick{*cpus, rule, {{"the place that it asks for", rule, kept.size()}}};
+  }
+  const std::string_view rule = *cpus == need.former ? "the CPUs that it had before"
+                                : inside             ? "some of the CPUs that it had before"
+                                         : "CPUs that it had before, and others near them";
+  return Pick{*cpus, rule, {{"what it had before", rule, kept.size()}}};
 }
 
 // Returns former CPUs of the same kind as `anew` if these split the container no more than `anew`

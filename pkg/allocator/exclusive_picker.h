@@ -22,10 +22,12 @@ class ExclusivePicker {
 
   struct Need {
     int count = 0;  // more than 0
-    // The CPUs of an earlier attempt of the container: all are taken again if all are free, else as
-    // many as are free, unless that needs more cores, L3 caches, NUMA nodes or packages than other
-    // CPUs would.
+    // The CPUs that the container, or an earlier attempt of it, had: all are taken again if all are
+    // free, else as many as are free, unless that needs more cores, L3 caches, NUMA nodes or
+    // packages than other CPUs would.
     CpuSet former{};
+    // `former` are CPUs in the place that it asks for, where it has not run; for the words alone.
+    bool former_is_place = false;
     // CPUs that ended containers of its pod have left: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.
     CpuSet left_by_pod{};

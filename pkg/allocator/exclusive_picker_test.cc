@@ -38,6 +38,19 @@ TEST_F(ExclusivePickerTest, AFormerAttemptGetsItsCpusBack) {
             "0,40");
 }
 
+TEST_F(ExclusivePickerTest, TheReasonTellsFromWhereThePreferredCpusAre) {
+  const auto rule = [this](const CpuSet& former, bool is_place) {
+    const auto pick = picker_.Take({.count = 2, .former = former, .former_is_place = is_place},
+                                   Cpus("0-54,56-79"), {});
+    return pick.ok() ? std::string(pick->rule) : Text(pick);
+  };
+  EXPECT_EQ(rule(Cpus("33,54"), false), "the CPUs that it had before");
+  EXPECT_EQ(rule(Cpus("33,54,73"), false), "some of the CPUs that it had before");
+  EXPECT_EQ(rule(Cpus("33,55"), false), "CPUs that it had before, and others near them");
+  EXPECT_EQ(rule(Cpus("33,54"), true), "CPUs in the place that it asks for");
+  EXPECT_EQ(rule(Cpus("33,55"), true), "CPUs in the place that it asks for, and others near them");
+}
+
 TEST_F(ExclusivePickerTest, WhatThePodLeftIsPreferredWhereThatCostsNoNode) {
   EXPECT_EQ(
       Text(picker_.Take({.count = 2, .left_by_pod = Cpus("32-33,72-73")}, machine_.online(), {})),

@@ -46,6 +46,7 @@ StatusOr<std::optional<Placement>> PartPlacer::Try(const Snapshot& view, const H
   if (!near.empty()) {
     former = part;
     former->key = HeldClaims::kNoPart;
+    former->name = wanted.device;  // no attempt of the part (IsFormerAttempt)
     former->placement.cpus = near;
     former->placement.exclusive = near;
     // Affinities of the claim's own parts would lead policies with pools away from it.

@@ -177,7 +177,7 @@ std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& 
       refused.emplace(container->key, fmt::format("{}when it was found", kWantOfRoom));
       continue;
     }
-    StatusOr<Grant> grant = Find(claim, *pod, container->placement.exclusive, granted_);
+    StatusOr<Grant> grant = Find(claim, *pod, {.cpus = container->placement.exclusive}, granted_);
     if (grant.ok()) {
       Give(container->key, *std::move(grant));
     } else {

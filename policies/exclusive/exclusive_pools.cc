@@ -9,6 +9,7 @@
 #include "pkg/base/count_text.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/cpu_holders.h"
+#include "pkg/policy/former_attempt.h"
 
 namespace resmgr {
 namespace {
@@ -72,9 +73,10 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
   if (claim.exclusive == 0 && predecessor == nullptr) return Join(claim, container.key);
   const CpuSet shared_before = Shared();
   CpuSet granted = granted_;
-  CpuSet former;
+  Former former;
   if (predecessor != nullptr) {
-    former = predecessor->placement.exclusive;
+    former = {.cpus = predecessor->placement.exclusive,
+              .is_place = !IsFormerAttempt(container, *predecessor)};
     const auto inherited = grants_.find(predecessor->key);
     if (inherited != grants_.end()) granted -= inherited->second.cpus;
   }
@@ -271,12 +273,13 @@ bool ExclusivePools::Legal(const CpuSet& cpus) const {
 
 // Finds CPUs for a new grant beside `granted`.
 StatusOr<ExclusivePools::Grant> ExclusivePools::Find(const CpuClaim& claim, const Pod& pod,
-                                                     const CpuSet& former,
+                                                     const Former& former,
                                                      const CpuSet& granted) const {
   const auto left = left_by_pods_.find(pod.id);
   const ExclusivePicker::Need need = {
       .count = claim.exclusive,
-      .former = former,
+      .former = former.cpus,
+      .former_is_place = former.is_place,
       .left_by_pod = left == left_by_pods_.end() ? CpuSet() : left->second,
       .prefer_isolated = claim.prefer_isolated,
       .require_isolated = claim.require_isolated,

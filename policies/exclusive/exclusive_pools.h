@@ -123,7 +123,12 @@ class ExclusivePools {
   void FinishGrowing(const Members& members);
   std::map<ContainerKey, std::string> GrantTheRest(const Members& members);
 
-  StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
+  // CPUs that are preferred for a grant.
+  struct Former {
+    CpuSet cpus{};
+    bool is_place = false;  // ExclusivePicker::Need::former_is_place
+  };
+  StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const Former& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
   // For CPUs that must be in one place (CpuClaim::alignment): finds each place's CPUs like a pool.

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/count_text.h"
 #include "pkg/model/cpu_holders.h"
+#include "pkg/policy/former_attempt.h"
 #include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
 
@@ -81,7 +83,7 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   std::optional<Grant> again;
   if (predecessor != nullptr) {
     inherited = Take(predecessor->key);
-    again = PlaceLikeFormer(demand, *predecessor, inherited);
+    again = PlaceLikeFormer(demand, container, *predecessor, inherited);
   }
   if (!again) AddAffinities(snapshot, pod, container, demand);
   StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(demand);
@@ -312,7 +314,8 @@ std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) con
 // An earlier attempt of the container had a place, which is best if it still suits. Else the demand
 // prefers its CPUs.
 std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
-    Demand& demand, const Container& predecessor, const std::optional<Grant>& inherited) const {
+    Demand& demand, const Container& container, const Container& predecessor,
+    const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
   if (inherited) demand.held = inherited->exclusive;
   // If others have some of its CPUs now, the rest would split it.
@@ -332,7 +335,10 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
     grant = placer_.PlaceIn(both, pool);
   }
   if (!grant) return std::nullopt;
-  grant->reason = fmt::format("{}: {}, where its former attempt was", demand.need.why, former.pool);
+  const std::string_view why = IsFormerAttempt(container, predecessor)
+                                   ? "where it was before"
+                                   : "the place that it asks for";
+  grant->reason = fmt::format("{}: {}, {}", demand.need.why, former.pool, why);
   return grant;
 }
 

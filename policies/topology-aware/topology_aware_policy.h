@@ -89,7 +89,8 @@ class TopologyAwarePolicy : public Policy {
   // The pool in which the container counts as a neighbour; nullopt if it is in none.
   std::optional<int> PoolOf(ContainerKey key) const;
   // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
-  std::optional<Grant> PlaceLikeFormer(Demand& demand, const Container& predecessor,
+  std::optional<Grant> PlaceLikeFormer(Demand& demand, const Container& container,
+                                       const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
   std::optional<Grant> Resize(Demand& demand, const Grant& held) const;
   // For a container whose request did not grow and cannot be granted properly: it keeps its own

@@ -350,7 +350,7 @@ TEST(TopologyAwarePolicyTest, ANewAttemptIsWhereTheFormerOneWas) {
   const ContainerKey second = node.Add("c", kGuaranteed, 2000);
   ASSERT_TRUE(node.Place(second, &former).ok());
   EXPECT_EQ(node.CpusOf(second), former.placement.cpus->ToString());
-  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("former attempt"));
+  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("where it was before"));
 }
 
 TEST(TopologyAwarePolicyTest, WhatIsLeftOfTheFormerCpusDoesNotSplitANewAttempt) {

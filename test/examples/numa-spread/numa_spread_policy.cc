@@ -119,10 +119,9 @@ StatusOr<Plan> NumaSpreadPolicy::Allocate(const Snapshot&, const Pod&, const Con
     former = Former(predecessor->placement);
   }
   Plan plan;
-  plan.Change(container.key) =
-      former != nullptr
-          ? Join(container, *former, "where its former attempt was")
-          : Join(container, LeastRequested(), "the node with the least requested CPU");
+  plan.Change(container.key) = former != nullptr ? Join(container, *former, "where it was before")
+                                                 : Join(container, LeastRequested(),
+                                                        "the node with the least requested CPU");
   return plan;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims whose parts are in the places of their devices, where the policy would rather have them
 // elsewhere.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
 
@@ -19,6 +21,20 @@ TEST(ClaimPlacesTest, AffinityKeepsNoPartFromItsNumaNode) {
     ASSERT_TRUE(grant.ok()) << grant.status();
     EXPECT_EQ(node.machine().NodesOf(grant->cpus[0]), NodeSet{1 - second});
     EXPECT_EQ(node.machine().NodesOf(grant->cpus[1]), NodeSet{second});
+  }
+}
+
+// Static takes CPUs of node 0 by itself.
+TEST(ClaimPlacesTest, TheReasonTellsOfThePlaceAndOfNoEarlierLife) {
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), TopologyAwarePolicyFactory()}) {
+    ClaimedNode node(factory, S2NoHt(), "0", "{}");
+    ASSERT_TRUE(node.Reserve(ClaimOf("a", {{.device = "cpu", .node = 1, .cpus = 2}})).ok());
+    const Container& part = node.policy().held().all().front().parts.front();
+    EXPECT_THAT(part.placement.reason, testing::Not(testing::HasSubstr("before"))) << factory.name;
+    if (factory.name == "topology-aware") continue;
+    EXPECT_THAT(part.placement.reason, testing::HasSubstr("in the place that it asks for"));
+    EXPECT_THAT(node.policy().Explain(part.key),
+                testing::Contains(testing::HasSubstr("the place that it asks for: ")));
   }
 }
 
