@@ -97,6 +97,22 @@ TEST_F(ClaimsTest, D6ResultsOfOtherDriversAreNotOurs) {
   EXPECT_TRUE(CpusOf("gpu").empty());
 }
 
+TEST_F(ClaimsTest, D7TheConsumedCapacityMayLackTheDomain) {
+  StartAll();
+  Allocate("bare", {.cpus = 2, .capacity = "cpu"});
+  Allocate("qualified", {.cpus = 3, .capacity = "dra.cpu/cpu"});
+  Allocate("of-others", {.cpus = 1, .capacity = "gpu.example.com/cpu"});
+  ASSERT_THAT(Prepare("bare"), IsOk()) << Logs();
+  ASSERT_THAT(Prepare("qualified"), IsOk()) << Logs();
+  EXPECT_EQ(CpusOf("bare").size(), 2);
+  EXPECT_EQ(CpusOf("qualified").size(), 3);
+  EXPECT_FALSE(CpusOf("bare").Intersects(CpusOf("qualified")));
+  EXPECT_THAT(ErrorOf("of-others"), testing::HasSubstr("no consumedCapacity dra.cpu/cpu"));
+  CriClient client = Relayed();
+  const Running carrier = Run(client, MakeBestEffortPod("p"), Carrier("main", "bare"));
+  EXPECT_EQ(CpusAtRuntime(carrier.container), CpusOf("bare"));
+}
+
 TEST_F(ClaimsTest, D9UnprepareGivesTheCpusToSharedContainersAtOnce) {
   StartAll();
   CriClient client = Relayed();
@@ -138,15 +154,34 @@ TEST_F(ClaimsTest, D10ADeviceOfAClaimThatIsNotHeldIsToldOrRefused) {
   EXPECT_FALSE(client.CreateContainer(*id, pod, Carrier("main", "never")).ok());
 }
 
-TEST_F(ClaimsTest, D11SharedContainersKeepACpu) {
+TEST_F(ClaimsTest, D11AClaimOfTheLastSharedCpuReservesNothing) {
   Configure("{Active: static-plus, ReservedResources: {CPU: 1}}");
   StartAll();
-  Allocate("all", kCpus);
-  EXPECT_NE(ErrorOf("all"), "") << Logs();
-  EXPECT_TRUE(CpusOf("all").empty());
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
-  EXPECT_FALSE(CpusAtRuntime(shared.container).empty());
+  const CpuSet before = CpusAtRuntime(shared.container);
+  Allocate("all", kAllowed);
+  EXPECT_TRUE(Eventually([&] { return ErrorOf("all").find("agent") == std::string::npos; }));
+  EXPECT_NE(ErrorOf("all"), "") << Logs();
+  EXPECT_FALSE(fs::exists(CdiFile("all")));
+  EXPECT_EQ(CpusAtRuntime(shared.container), before);
+  EXPECT_TRUE(SliceSays(kAllowed - 1)) << "schedulers never choose the last one; " << Capacity();
+  Allocate("most", kAllowed - 1);
+  ASSERT_THAT(Prepare("most"), IsOk()) << Logs();
+  const CpuSet left = CpusAtRuntime(shared.container);
+  EXPECT_FALSE(left.empty());
+  EXPECT_FALSE(left.Intersects(CpusOf("most")));
+  Allocate("last", 1);
+  EXPECT_NE(ErrorOf("last"), "");
+  EXPECT_EQ(CpusAtRuntime(shared.container), left);
+  KillDaemon();
+  EXPECT_TRUE(Eventually([&] {
+    return ErrorOf("last").find("none") != std::string::npos ||
+           ErrorOf("last").find("fewer") != std::string::npos;
+  })) << ErrorOf("last");
+  EXPECT_FALSE(fs::exists(CdiFile("last")));
+  EXPECT_THAT(Unprepare("most"), IsOk());
+  EXPECT_THAT(Prepare("last"), IsOk()) << Logs();
 }
 
 TEST_F(ClaimsTest, D12ContainersOfOnePodShareAClaimThatSaysSo) {

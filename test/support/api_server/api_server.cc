@@ -150,13 +150,14 @@ Json ApiServer::Topology(const std::string& node) const {
 
 void ApiServer::SetClaim(const std::string& name, const std::string& uid,
                          const Allocation& allocation) {
-  const Json result = {
-      {"request", "cpus"},
-      {"driver", allocation.driver},
-      {"pool", "n1"},
-      {"device", allocation.device},
-      {"shareID", "share-" + uid},
-      {"consumedCapacity", {{allocation.driver + "/cpu", std::to_string(allocation.cpus)}}}};
+  const std::string capacity =
+      allocation.capacity.empty() ? allocation.driver + "/cpu" : allocation.capacity;
+  const Json result = {{"request", "cpus"},
+                       {"driver", allocation.driver},
+                       {"pool", "n1"},
+                       {"device", allocation.device},
+                       {"shareID", "share-" + uid},
+                       {"consumedCapacity", {{capacity, std::to_string(allocation.cpus)}}}};
   Json devices = {{"results", Json::array({result})}};
   if (allocation.share_within_pod) {
     const Json parameters = {{"apiVersion", "cri-resource-manager.intel.com/v1"},

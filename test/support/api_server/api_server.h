@@ -76,6 +76,7 @@ class ApiServer {
     std::string driver{};
     std::string device{};
     int cpus = 0;
+    std::string capacity{};           // the name of what it consumes; "": DRIVER/cpu
     bool share_within_pod = false;    // by its parameters
     std::vector<std::string> pods{};  // uids of those that it is reserved for
   };
