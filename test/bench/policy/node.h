@@ -98,5 +98,6 @@ void MeasureQuality();
 void MeasureStreams();
 // False when a target is missed.
 bool MeasureClaims();
+void MeasureViews();
 
 }  // namespace resmgr::test
