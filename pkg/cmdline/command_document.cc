@@ -59,7 +59,7 @@ std::string HelpText(const CommandDocument& document) {
   if (!document.commands.empty()) {
     help += "Commands:\n";
     for (const CommandDocument& command : document.commands)
-      help += fmt::format("  {:<12}{}\n", CommandName(command), command.short_summary);
+      help += fmt::format("  {:<15}{}\n", CommandName(command), command.short_summary);
     help += fmt::format(
         "\n\"{} COMMAND -help\" explains a command and its flags, which may stand before or "
         "after it.\n\n",
