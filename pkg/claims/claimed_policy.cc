@@ -146,7 +146,7 @@ StatusOr<Plan> ClaimedPolicy::Reserve(const Snapshot& snapshot, const Claim& cla
   PartPlacer placer(policy_, machine_, carriers_, all, *next);
   Status status;
   for (size_t part = 0; status.ok() && part < claim.parts.size(); ++part)
-    status = placer.Place(added);
+    status = placer.Place(added, part == 0 ? before.get() : nullptr);
   if (status.ok()) status = CheckShared(ClaimView(all, *next, carriers_), added);
   if (!status.ok()) {
     policy_ = std::move(before);

@@ -13,11 +13,12 @@
 #include "pkg/policy/pool_names.h"
 
 namespace resmgr {
-Status PartPlacer::Place(HeldClaim& claim) {
+Status PartPlacer::Place(HeldClaim& claim, const Policy* before) {
   const Container part = held_.AddPart(claim, machine_);
   const ClaimPart& wanted = claim.claim.parts[claim.parts.size() - 1];
   const ClaimView view(all_, held_, carriers_);
-  const std::unique_ptr<Policy> before = policy_->Clone();
+  const std::unique_ptr<Policy> copy = before == nullptr ? policy_->Clone() : nullptr;
+  if (before == nullptr) before = copy.get();
   StatusOr<std::optional<Placement>> placed = Try(view, claim, part, {});
   if (!placed.ok()) return Annotate(placed.status(), claim.Title());
   if (!*placed) {

@@ -24,9 +24,10 @@ class PartPlacer {
              PlannedView& all, HeldClaims& held)
       : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
 
-  // The next part of the claim. A refusal leaves policy and containers as they are in the middle of
-  // the claim: the caller puts them back.
-  Status Place(HeldClaim& claim);
+  // The next part of the claim. `before`: a copy of the policy as it is now, or nullptr for one to
+  // be made. A refusal leaves policy and containers as they are in the middle of the claim: the
+  // caller puts them back.
+  Status Place(HeldClaim& claim, const Policy* before);
 
  private:
   std::string PoolInside(const Snapshot& view, const ClaimPart& part) const;

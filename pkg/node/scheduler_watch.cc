@@ -8,6 +8,15 @@
 #include "pkg/node/measured_policy.h"
 
 namespace resmgr {
+namespace {
+
+using ViewClock = std::chrono::steady_clock;
+
+// A view of a large machine takes tens of milliseconds.
+constexpr int kPauseForTime = 50;
+constexpr std::chrono::seconds kLongestPause{30};
+
+}  // namespace
 
 void SchedulerWatch::NoteConfiguration(const NrtConfig& config) {
   config_ = config;
@@ -19,7 +28,7 @@ void SchedulerWatch::Note() {
   if (timer_ != nullptr || host_ == nullptr || !config_.publish) return;
   std::chrono::milliseconds wait = options_.gather;
   if (looked_) {
-    const auto due = *looked_ + options_.period - options_.loop.Now();
+    const auto due = *looked_ + pause_ - options_.loop.Now();
     wait = std::max(wait, std::chrono::ceil<std::chrono::milliseconds>(due));
   }
   LookAfter(wait);
@@ -39,17 +48,22 @@ void SchedulerWatch::Look() {
     return;
   }
   if (!manager->ready()) return LookAfter(options_.period);
+  const ViewClock::time_point start = ViewClock::now();
   SchedulerView view = options_.empty ? SchedulerView() : Make(*manager);
   looked_ = options_.loop.Now();
   told_none_ = false;
-  if (!options_.repeats && told_ && told_->SameContent(view)) return;
-  view.sequence = ++sequence_;
-  told_ = std::move(view);
-  options_.tell(&*told_);
+  if (options_.repeats || !told_ || !told_->SameContent(view)) {
+    view.sequence = ++sequence_;
+    told_ = std::move(view);
+    options_.tell(&*told_);
+  }
+  pause_ = std::clamp<ViewClock::duration>(
+      kPauseForTime * (ViewClock::now() - start), options_.period,
+      std::max<ViewClock::duration>(options_.period, kLongestPause));
 }
 
 SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
-  const auto start = std::chrono::steady_clock::now();
+  const ViewClock::time_point start = ViewClock::now();
   // Without claims nothing is copied for this.
   const std::unique_ptr<Policy> copy =
       manager.held_claims().empty() ? nullptr : UncountedCopy(manager.policy());
@@ -57,8 +71,7 @@ SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
   SchedulerView view = MakeSchedulerView(options_.machine, policy, manager.snapshot(),
                                          config_.alignment == NrtAlignment::kRefuse);
   if (config_.pools) view.pools = ViewPools(policy, manager.snapshot());
-  if (options_.metrics != nullptr)
-    options_.metrics->SchedulerViewMade(std::chrono::steady_clock::now() - start);
+  if (options_.metrics != nullptr) options_.metrics->SchedulerViewMade(ViewClock::now() - start);
   return view;
 }
 

@@ -18,8 +18,9 @@
 
 namespace resmgr {
 
-// Makes a new SchedulerView after changes: one for all changes within `gather`, and at most one in
-// `period`, so that asking the policy costs the loop a bounded share of its time. A view that
+// Makes a new SchedulerView after changes: one for all changes within `gather`, at most one in
+// `period`, and none for fifty times as long as the last one took, `tell` included, up to half a
+// minute: so asking the policy costs the loop a bounded share of its time. A view that
 // equals the former one is not reported, and none is before the runtime's first list. Loop's thread
 // only.
 class SchedulerWatch final : public Observer {
@@ -70,8 +71,9 @@ class SchedulerWatch final : public Observer {
   const Options options_;
   NrtConfig config_;
   PolicyHost* host_ = nullptr;
-  EventLoop::HandlePtr timer_;  // fires for the next view
-  std::optional<Time> looked_;  // when the last view was made
+  EventLoop::HandlePtr timer_;                   // fires for the next view
+  std::optional<Time> looked_;                   // when the last view was made
+  std::chrono::steady_clock::duration pause_{};  // after it
   uint64_t sequence_ = 0;
   std::optional<SchedulerView> told_;
   bool told_none_ = false;

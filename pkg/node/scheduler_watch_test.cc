@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -65,11 +66,13 @@ class SchedulerWatchTest : public testing::Test {
   const Pod pod_{};
   const Container container_{};
   NodeMetrics metrics_;
+  milliseconds slow_{0};  // that telling takes
   std::vector<std::optional<SchedulerView>> told_;
   SchedulerWatch watch_{{.loop = loop_,
                          .machine = machine_,
                          .tell =
                              [this](const SchedulerView* view) {
+                               std::this_thread::sleep_for(slow_);
                                told_.push_back(view == nullptr ? std::nullopt
                                                                : std::optional(*view));
                              },
@@ -165,6 +168,19 @@ TEST_F(SchedulerWatchTest, ConfigurationsOneAfterTheOtherAreOneQuestionToo) {
   watch_.NoteConfiguration({.publish = false});
   ASSERT_THAT(told_, SizeIs(3)) << "at once";
   EXPECT_EQ(told_[2], std::nullopt);
+}
+
+// As on a machine with hundreds of CPUs: calls are not to wait for it once a second.
+TEST_F(SchedulerWatchTest, AViewThatTookLongIsFollowedByALongPause) {
+  StartGranting();
+  ListTheRuntime();
+  slow_ = milliseconds(20);
+  watch_.NoteConfiguration({});
+  ASSERT_THAT(told_, SizeIs(1));
+  watch_.NoteConfiguration({.alignment = NrtAlignment::kRefuse});
+  RunFor(loop_, milliseconds(600));
+  EXPECT_THAT(told_, SizeIs(1));
+  EXPECT_TRUE(Told(2));
 }
 
 // Row N7: changes of one moment are one view, and no two views are made within a period.

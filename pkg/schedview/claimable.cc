@@ -38,34 +38,32 @@ class ClaimableSearch {
     if (!found.ok()) return 0;
     const int step = std::max(options_.step, 1);
     const int most = std::min((found->cpus - taken_).size(), limit) / step;
-    int fits = 0;
-    int too_many = most + 1;
+    // All of it first, without a copy: mostly it fits, and a refusal changes nothing.
+    int fits = most > 0 && Reserve(*policy_, place, most * step) ? most : 0;
     std::unique_ptr<ClaimedPolicy> best;
-    // All of it first: mostly it fits.
-    for (int steps = most; steps > 0 && too_many - fits > 1;) {
-      std::unique_ptr<ClaimedPolicy> with = With(place, steps * step);
-      (with != nullptr ? fits : too_many) = steps;
-      if (with != nullptr) best = std::move(with);
-      steps = fits + (too_many - fits) / 2;
+    for (int too_many = most; too_many - fits > 1;) {
+      const int middle = fits + (too_many - fits) / 2;
+      std::unique_ptr<ClaimedPolicy> copy = policy_->CloneOn(policy_->behind());
+      const bool fitting = Reserve(*copy, place, middle * step);
+      (fitting ? fits : too_many) = middle;
+      if (fitting) best = std::move(copy);
     }
-    if (best == nullptr) return 0;
-    policy_ = std::move(best);
-    taken_ |= policy_->held().all().back().Cpus();
+    if (best != nullptr) policy_ = std::move(best);
+    if (fits > 0) taken_ |= policy_->held().all().back().Cpus();
     return fits * step;
   }
 
  private:
-  // A copy that holds a claim of so many CPUs, too; nullptr: the policy refuses.
-  std::unique_ptr<ClaimedPolicy> With(const ClaimPart& place, int cpus) {
-    if (tries_left_ == 0) return nullptr;
+  // False: the policy refuses a claim of so many CPUs, and has not changed.
+  bool Reserve(ClaimedPolicy& policy, const ClaimPart& place, int cpus) {
+    if (tries_left_ == 0) return false;
     --tries_left_;
     Claim claim{.uid = fmt::format("what-if-{}", tries_left_),
                 .namespace_name = "default",
                 .name = "what-if",
                 .parts = {place}};
     claim.parts[0].cpus = cpus;
-    std::unique_ptr<ClaimedPolicy> copy = policy_->CloneOn(policy_->behind());
-    return copy->Reserve(snapshot_, claim).ok() ? std::move(copy) : nullptr;
+    return policy.Reserve(snapshot_, claim).ok();
   }
 
   const WhatIf snapshot_;  // without containers that have exited
@@ -85,6 +83,7 @@ std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snap
   ClaimableSearch ascending(policy, snapshot, machine, options);
   for (size_t at = 0; at < places.size(); ++at)
     found[at] = ascending.Take(places[at], found[at]);
+  if (std::ranges::none_of(machine.cpus(), &Cpu::isolated)) return found;
   ClaimableSearch descending(policy, snapshot, machine, options);
   for (size_t at = places.size(); at-- > 0;)
     found[at] = descending.Take(places[at], found[at]);
