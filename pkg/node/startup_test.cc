@@ -26,7 +26,11 @@ using testing::HasSubstr;
 
 class StartupTest : public testing::Test {
  protected:
-  StartupTest() { options_.config.policy.active = "first-fit"; }
+  StartupTest() {
+    options_.config.policy.active = "first-fit";
+    // A process starts with these; other tests of this program have left theirs.
+    ConfigureLogging({});
+  }
 
   std::string PathOf(const std::string& name) const { return directory_.File(name); }
   // Keeps a configuration as an earlier daemon does.
