@@ -154,30 +154,30 @@ TEST_F(ClaimsTest, D10ADeviceOfAClaimThatIsNotHeldIsToldOrRefused) {
   EXPECT_FALSE(client.CreateContainer(*id, pod, Carrier("main", "never")).ok());
 }
 
+// Without reserved CPUs, which shared containers could use.
 TEST_F(ClaimsTest, D11AClaimOfTheLastSharedCpuReservesNothing) {
-  Configure("{Active: static-plus, ReservedResources: {CPU: 1}}");
+  Configure("{Active: static-plus}");
   StartAll();
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
-  Allocate("all", kAllowed);
+  Allocate("all", kCpus);
   EXPECT_TRUE(Eventually([&] { return ErrorOf("all").find("agent") == std::string::npos; }));
   EXPECT_NE(ErrorOf("all"), "") << Logs();
   EXPECT_FALSE(fs::exists(CdiFile("all")));
   EXPECT_EQ(CpusAtRuntime(shared.container), before);
-  EXPECT_TRUE(SliceSays(kAllowed - 1)) << "schedulers never choose the last one; " << Capacity();
-  Allocate("most", kAllowed - 1);
+  EXPECT_TRUE(SliceSays(kCpus - 1)) << "schedulers never choose the last one; " << Capacity();
+  Allocate("most", kCpus - 1);
   ASSERT_THAT(Prepare("most"), IsOk()) << Logs();
   const CpuSet left = CpusAtRuntime(shared.container);
   EXPECT_FALSE(left.empty());
   EXPECT_FALSE(left.Intersects(CpusOf("most")));
   Allocate("last", 1);
-  EXPECT_NE(ErrorOf("last"), "");
+  EXPECT_THAT(ErrorOf("last"), testing::HasSubstr("the last one from shared containers"));
   EXPECT_EQ(CpusAtRuntime(shared.container), left);
   KillDaemon();
   EXPECT_TRUE(Eventually([&] {
-    return ErrorOf("last").find("none") != std::string::npos ||
-           ErrorOf("last").find("fewer") != std::string::npos;
+    return ErrorOf("last").find("without taking the last one from shared") != std::string::npos;
   })) << ErrorOf("last");
   EXPECT_FALSE(fs::exists(CdiFile("last")));
   EXPECT_THAT(Unprepare("most"), IsOk());
