@@ -386,7 +386,7 @@ TEST(TopologyAwarePolicyTest, ANewAttemptMayHaveOrdinaryAndIsolatedCpusAgain) {
   const ContainerKey second = node.Add("c", kGuaranteed, 4000);
   ASSERT_TRUE(node.Place(second, &former).ok());
   EXPECT_TRUE(node.PlacementOf(second).cpus->IsSubsetOf(test::Cpus("8-15"))) << node.CpusOf(second);
-  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("former attempt"));
+  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("where it was before"));
 }
 
 TEST(TopologyAwarePolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
