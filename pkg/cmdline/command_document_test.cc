@@ -72,7 +72,8 @@ std::vector<std::string> Completed(const std::string& words,
 TEST(CommandDocumentTest, TextListsCommandsFlagsAndSections) {
   const std::string text = Render(Sample(), HelpFormat::kText);
   EXPECT_THAT(text, StartsWith("Usage: tool [FLAG...] COMMAND\n\nShows a machine, and\n"));
-  EXPECT_THAT(text, HasSubstr("\nCommands:\n  show        Show it.\n  config      Look: set.\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nCommands:\n  show           Show it.\n  config         Look: set.\n"));
   EXPECT_THAT(text, HasSubstr("\n  -level info|debug\n        How much.\n        Default: info\n"));
   EXPECT_THAT(text, HasSubstr("\nExit status:\n0 success\n"));
 }
