@@ -450,8 +450,8 @@ void AdminService::AddDumps(UnaryServer::Methods& methods) {
 // `Status` does not wait: it tells whether the runtime is there.
 void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
   for (const char* const name :
-       {"Pools", "Containers", "Explain", "Top", "Cpus", "Classes", "ConfigCheck", "Rebalance",
-        "RebalanceByUse", "ReleaseClaim", "Audit", "Uninstall"}) {
+       {"Pools", "Containers", "Explain", "Top", "Cpus", "Classes", "ConfigCheck", "ConfigSet",
+        "Rebalance", "RebalanceByUse", "ReleaseClaim", "Audit", "Uninstall"}) {
     UnaryServer::Method& method = methods.at(fmt::format("/cri_resmgr.v1.Admin/{}", name));
     method = [this, then = std::move(method)](std::string message, UnaryServer::Reply reply) {
       first_look_.Then(

@@ -62,8 +62,8 @@ namespace resmgr {
 //       containers on each
 //   Classes      {}                         -> [classes_json.h]
 //
-// Questions about containers that come while the daemon starts wait for its first look at the
-// runtime (first_look.h).
+// Questions about containers, and configurations that must not take exclusive CPUs away, wait for
+// the first look of a daemon that starts at the runtime (first_look.h).
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

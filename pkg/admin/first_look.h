@@ -10,7 +10,8 @@
 namespace resmgr {
 
 // Holds questions about containers back while a daemon that has just started reads them from the
-// runtime: an answer before that would say that there are none. After kLongest from the start the
+// runtime: an answer before that would say that there are none, and a configuration would seem to
+// take no CPUs away. After kLongest from the start the
 // answer tells what is known, since a runtime may be away for long. Loop's thread only.
 class FirstLook {
  public:

@@ -3,6 +3,7 @@
 // containers that run on a fake runtime.
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -203,6 +204,27 @@ TEST_F(LiveChangesTest, LossesOfExclusiveCpusAreShownFirst) {
   EXPECT_EQ(PolicyInForce(), "null");
   EXPECT_NE(CpusAtRuntime(dsp.container).ToString(), own);
   EXPECT_TRUE(Logged("takes exclusive CPUs away: default/dsp/main"));
+}
+
+// A daemon that has just started, or taken over, has not listed the runtime's containers yet.
+TEST_F(LiveChangesTest, LossesAreShownAlsoDuringTheFirstLookAtTheRuntime) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  const std::string file = WriteFile("next.yaml", "policy: {Active: 'null'}");
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  runtime_.Script("ListPodSandbox", {.hold = true});
+  StartDaemon(Flags({}));
+  ASSERT_TRUE(runtime_.WaitForHeld("ListPodSandbox", 1));
+  auto set = std::async(std::launch::async, [&] { return Ctl({"config", "set", file}); });
+  EXPECT_EQ(set.wait_for(milliseconds(100)), std::future_status::timeout);
+  runtime_.Release("ListPodSandbox");
+  const Shown refused = set.get();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("default/dsp/main"));
+  EXPECT_EQ(PolicyInForce(), "static");
 }
 
 TEST_F(LiveChangesTest, AnAgentsConfigurationTakesExclusiveCpusWithAWarning) {
