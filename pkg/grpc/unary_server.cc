@@ -71,7 +71,6 @@ class UnaryServer::Call final : public h2::StreamHandler {
   size_t held_ = 0;
   bool answered_ = false;
   std::optional<std::string> waiting_;  // the next answer of a stream
-  std::shared_ptr<Call*> self_;         // gone with the call
   Lifetime lifetime_;
 };
 
@@ -171,13 +170,11 @@ StatusOr<std::string> UnaryServer::Call::Request() {
 }
 
 UnaryServer::Send UnaryServer::Call::Sender() {
-  self_ = std::make_shared<Call*>(this);
-  return [self = std::weak_ptr(self_),
+  return [this, alive = lifetime_.token(),
           &flushes = client_.server().flushes_](const StatusOr<std::string>& answer) {
-    const auto call = self.lock();
-    if (call == nullptr) return false;
+    if (alive.expired()) return false;
     const h2::FlushQueue::Scope scope(flushes);
-    return (*call)->SendOne(answer);
+    return SendOne(answer);
   };
 }
 
