@@ -61,7 +61,8 @@ BalloonBook BalloonAdoption::Run() {
   return Explained(groups).value_or(std::move(book));
 }
 
-// CPUs that belong to a type are not for others, whoever runs there.
+// Makes the balloons of types with CPUs of their own first: no other balloon may have these CPUs,
+// even if its containers run there.
 void BalloonAdoption::CreateFixed(BalloonBook& book) const {
   for (int type = 0; type < setup_->types(); ++type) {
     while (setup_->type(type).own_cpus && book.Count(type) < setup_->MinBalloons(type)) {

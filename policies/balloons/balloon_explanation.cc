@@ -17,7 +17,7 @@ namespace resmgr {
 namespace {
 
 // Owners that are none of the balloons that were seen.
-constexpr int kNobody = -1;  // the CPU is idle
+constexpr int kIdleCpu = -1;  // the CPU is idle
 constexpr int kEmptyBalloon = -2;
 constexpr int kKnownBalloon = -3;  // of the book
 
@@ -140,7 +140,7 @@ std::vector<int> ExplanationSearch::OwnersOf(int cpu) const {
     if (decided_[place].sees.Contains(cpu)) owners.push_back(static_cast<int>(place));
   }
   // An isolated CPU is seen by its balloon alone, and so is every other one that is not idle.
-  if (owners.size() > 1) return isolated ? std::vector<int>() : std::vector<int>{kNobody};
+  if (owners.size() > 1) return isolated ? std::vector<int>() : std::vector<int>{kIdleCpu};
   const bool seen = !owners.empty();
   const CpuSet core = setup_.machine().WithSiblings({cpu});
   for (size_t place = 0; !seen && place < seen_.size(); ++place) {
@@ -152,7 +152,7 @@ std::vector<int> ExplanationSearch::OwnersOf(int cpu) const {
     for (size_t i = owners.size(); i > 0; --i)
       owners.push_back(lent(static_cast<size_t>(owners[i - 1])));
   }
-  if (!seen || !isolated) owners.push_back(kNobody);
+  if (!seen || !isolated) owners.push_back(kIdleCpu);
   if (!seen) owners.push_back(kEmptyBalloon);
   return owners;
 }
@@ -209,7 +209,7 @@ bool ExplanationSearch::Shows(size_t place, const OwnedCore& core, const CoreOwn
   for (size_t i = 0; i < owners.size(); ++i) {
     const int cpu = core.threads[i];
     const bool own = owners[i] == static_cast<int>(place) || owners[i] == lent(place);
-    const bool idle = owners[i] == kNobody && reach.Contains(cpu);
+    const bool idle = owners[i] == kIdleCpu && reach.Contains(cpu);
     if (!seen.whole.empty() && seen.whole.Contains(cpu) != (own || idle)) return false;
     if (own && first_own < 0) first_own = cpu;
     if (idle && first_idle < 0) first_idle = cpu;
