@@ -36,6 +36,14 @@ std::vector<std::string> ClaimsTest::ClaimFlags(const std::vector<std::string>& 
   return Flags(flags);
 }
 
+Status ClaimsTest::ReleaseByOrder(const std::string& flag) const {
+  std::vector<std::string> command = {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"),
+                                      "release-claim"};
+  if (!flag.empty()) command.push_back(flag);
+  command.emplace_back("default/a");
+  return RunProgram(command, Path("ctl.log"), kPatience);
+}
+
 void ClaimsTest::StartAgent() {
   ::setenv("NODE_NAME", kNode, 1);
   agent_.reset();

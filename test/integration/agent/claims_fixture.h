@@ -50,6 +50,8 @@ class ClaimsTest : public DaemonTest {
   Status Unprepare(const std::string& name) {
     return kubelet_.UnprepareAll(kDriver, {Claim(name)}, kPatience);
   }
+  // cri-resmgr-ctl release-claim for the claim "a" with this flag, or none.
+  Status ReleaseByOrder(const std::string& flag) const;
   // The error of a single try; "" where the claim is prepared.
   std::string ErrorOf(const std::string& name);
   std::string CdiFile(const std::string& name) const;

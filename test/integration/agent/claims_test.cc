@@ -128,6 +128,29 @@ TEST_F(ClaimsTest, D9UnprepareGivesTheCpusToSharedContainersAtOnce) {
   EXPECT_THAT(Unprepare("never"), IsOk());
 }
 
+// A kubelet that has lost its checkpoint never asks for the release of a claim.
+TEST_F(ClaimsTest, AClaimIsReleasedByOrderUnlessAContainerRuns) {
+  StartAll();
+  CriClient client = Relayed();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  Allocate("a", 3);
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  const CpuSet cpus = CpusOf("a");
+  const Running carrier = Run(client, MakeBestEffortPod("p"), Carrier("main", "a"));
+  EXPECT_THAT(Message(ReleaseByOrder("-force")), testing::HasSubstr("default/p/main runs"));
+  EXPECT_EQ(CpusAtRuntime(carrier.container), cpus);
+  ASSERT_THAT(client.RemoveContainer(carrier.container), IsOk());
+  EXPECT_THAT(Message(ReleaseByOrder("")), testing::HasSubstr("-force"));
+  EXPECT_EQ(CpusOf("a"), cpus) << "a pod may be about to start";
+  EXPECT_THAT(ReleaseByOrder("-force"), IsOk());
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }));
+  KillDaemon();
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(CdiFile("a")); })) << Logs();
+  EXPECT_EQ(CpusAtRuntime(shared.container), before);
+  EXPECT_THAT(Message(ReleaseByOrder("-force")), testing::HasSubstr("no claim default/a"));
+}
+
 TEST_F(ClaimsTest, D10AVariableThatAUserTypesGivesNoCpus) {
   StartAll();
   Allocate("a", 4);
