@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -127,6 +128,20 @@ TEST_F(OnlineWatchTest, ACpuThatWasAwayStaysOutWhileTheCgroupOfPodsLacksIt) {
   EXPECT_EQ(told_, CpuSet{7});
   Allow("0-7");
   ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
+}
+
+// The timer is due before the loop takes what the look before has seen.
+TEST_F(OnlineWatchTest, ALookBeginsAfterTheLoopHasTakenTheOneBefore) {
+  for (int i = 0; i < 20; ++i) {
+    Allow("0-6");
+    OnlineWatch watch(Options());
+    watch.NoteEvent(Cpu7("offline"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet{7}; }));
+    int looks = 0;
+    ASSERT_TRUE(RunUntil([&] { return ++looks >= 5; }));
+    EXPECT_EQ(told_, CpuSet{7}) << "the cgroup of pods lacks it";
+  }
 }
 
 TEST_F(OnlineWatchTest, UnderCgroupV2TheKernelPutsItBack) {

@@ -22,6 +22,7 @@ struct OffLoop::State {
   EventLoop* loop;
   Work next;
   bool busy = false;
+  int returned = 0;  // tasks that the loop has yet to run
 };
 
 void OffLoop::State::Run(const std::shared_ptr<State>& state, Work work) {
@@ -30,7 +31,12 @@ void OffLoop::State::Run(const std::shared_ptr<State>& state, Work work) {
     work = nullptr;
     const std::lock_guard lock(state->mutex);
     if (state->loop != nullptr && task) {
+      ++state->returned;
       state->loop->Post([state, task = std::move(task)] {
+        {
+          const std::lock_guard lock_of_loop(state->mutex);
+          --state->returned;
+        }
         if (state->loop != nullptr) task();
       });
     }
@@ -72,7 +78,7 @@ Status OffLoop::Run(Work work) {
 
 bool OffLoop::busy() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->busy;
+  return state_->busy || state_->returned > 0;
 }
 
 }  // namespace resmgr

@@ -76,6 +76,30 @@ TEST(OffLoopTest, OfWhatWaitsOnlyTheLatestIsDone) {
   EXPECT_THAT(done, ElementsAre(0, 100));
 }
 
+// A second look that begins before the loop has taken the first one's result would not know of it.
+TEST(OffLoopTest, IsBusyUntilTheLoopHasTakenTheResult) {
+  EventLoop loop;
+  OffLoop off(loop, "test", kPatience);
+  bool busy_in_task = true;
+  auto owned = std::make_shared<char>();
+  const std::weak_ptr<char> work = owned;
+  ASSERT_TRUE(off.Run([&, owned = std::move(owned)]() -> EventLoop::Task {
+                   return [&] {
+                     busy_in_task = off.busy();
+                     loop.Stop();
+                   };
+                 })
+                  .ok());
+  ASSERT_TRUE(test::Eventually([&] { return work.expired(); }));
+  // The thread has done its work; give it time to note that.
+  const auto end = std::chrono::steady_clock::now() + milliseconds(50);
+  while (std::chrono::steady_clock::now() < end)
+    ASSERT_TRUE(off.busy());
+  loop.Run();
+  EXPECT_FALSE(busy_in_task);
+  EXPECT_FALSE(off.busy());
+}
+
 TEST(OffLoopTest, TheEndWaitsForWorkThatEnds) {
   EventLoop loop;
   std::atomic<int> done = 0;
