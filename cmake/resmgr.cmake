@@ -146,12 +146,12 @@ endfunction()
 resmgr_library_headers(resmgr_headers ${resmgr_library_options})
 resmgr_library_headers(resmgr_optimized_headers)
 
-# Every call or creation runs a little code of many modules that was not run for a while. Link-time
-# optimization lays it out in fewer pieces, which saves a twentieth of a creation's time. Only
-# cri-resmgr is linked so, by the objects that it takes from here.
+# Every call or creation runs a little code of many modules that was not run for a while. Link-time optimization lays it out
+# in fewer pieces, which saves a twentieth of a creation's time. Only cri-resmgr is linked so, by the objects that it takes from
+# here.
 add_library(resmgr_data_path INTERFACE)
 set(resmgr_lto FALSE)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RESMGR_SANITIZE)
+if(RESMGR_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RESMGR_SANITIZE)
   set(resmgr_lto TRUE)
   target_link_options(resmgr_data_path INTERFACE -flto=auto)
   resmgr_library_headers(resmgr_data_path_headers -flto=auto -ffat-lto-objects)
@@ -220,12 +220,12 @@ endfunction()
 # resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|serial|e2e|crash|lint] [TIMEOUT seconds]
 #             [SHARDS n] [THREADS [SINGLE_THREADED a_test.cc ...] | PROGRAMS programs... [HELPERS programs...]])
 # One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several modules or
-# processes, `serial` those of them that judge time or memory, which run alone, as `crash` does. Under sanitizers all tests
-# of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts threads; without that
-# ThreadSanitizer has nothing to find, and the test is left out of that build, as are SINGLE_THREADED sources, which are
-# further ones whose tests start no thread. PROGRAMS: what it tests are these programs, which it starts; it is built without
-# sanitizers only, and run with the programs of each build (test/support/programs), those with sanitizers from
-# RESMGR_PLAIN_BUILD. HELPERS: it starts these as well, always those of its own build.
+# processes, `serial` those of them that judge time or memory, of which each gets a processor, while `crash` runs alone. Under
+# sanitizers all tests of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts
+# threads; without that ThreadSanitizer has nothing to find, and the test is left out of that build, as are SINGLE_THREADED
+# sources, which are further ones whose tests start no thread. PROGRAMS: what it tests are these programs, which it starts; it
+# is built without sanitizers only, and run with the programs of each build (test/support/programs), those with sanitizers
+# from RESMGR_PLAIN_BUILD. HELPERS: it starts these as well, always those of its own build.
 function(resmgr_test name)
   cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS;SINGLE_THREADED;PROGRAMS;HELPERS" ${ARGN})
   if(NOT ARG_LABEL)
@@ -278,7 +278,9 @@ function(resmgr_test name)
     add_dependencies(${name} ${ARG_PROGRAMS} ${ARG_HELPERS})
   endif()
   set(properties TIMEOUT ${ARG_TIMEOUT})
-  if(ARG_LABEL MATCHES "^(serial|crash)$")
+  if(ARG_LABEL STREQUAL "serial")
+    list(APPEND properties PROCESSORS 2)  # so that scripts/test runs one for each processor
+  elseif(ARG_LABEL STREQUAL "crash")
     list(APPEND properties RUN_SERIAL ON)
   endif()
   # The printed values of parameters may be addresses, and names should be the same in every build.

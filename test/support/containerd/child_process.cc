@@ -122,7 +122,7 @@ int64_t ProcStatus(pid_t pid, const std::string& key) {
 }
 
 std::string LastLines(const std::filesystem::path& file) {
-  constexpr size_t kEnough = 8000;
+  constexpr size_t kEnough = 40'000;
   const std::string text = TextOf(file);
   return text.size() <= kEnough ? text : "..." + text.substr(text.size() - kEnough);
 }
