@@ -50,6 +50,8 @@ class CpuFileWriter {
 
   // Work is under way for longer than the patience.
   bool hangs() const;
+  // Files cannot be written, or the existing ones not be listed; that is tried again.
+  bool failing() const { return failure_told_ || hangs(); }
   // Files whose last Replace is not carried out.
   size_t behind() const { return behind_.size(); }
 

@@ -90,9 +90,11 @@ TEST_F(CpuFileWriterTest, AFileThatCannotBeWrittenIsTriedAgain) {
   RunUntil(loop_, [tries = 0]() mutable { return ++tries > 30; });
   EXPECT_EQ(Read("a"), "1");
   EXPECT_EQ(writer_.behind(), 1U);
+  EXPECT_TRUE(writer_.failing());
   fs::remove(in_the_way);
   EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_EQ(Read("a"), "2");
+  EXPECT_FALSE(writer_.failing());
 }
 
 TEST_F(CpuFileWriterTest, OneThatCannotBeMadeIsTold) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/cpufile/cpu_file_text.h"
@@ -55,6 +56,17 @@ void CpuFiles::Configure(const CpuFilesConfig& config) {
 size_t CpuFiles::size() const {
   return static_cast<size_t>(
       std::ranges::count_if(entries_, [](const auto& entry) { return entry.second.made; }));
+}
+
+std::vector<Problem> CpuFiles::problems() const {
+  if (!writer_.failing()) return {};
+  const auto old = static_cast<int64_t>(behind());
+  return {{.kind = "state",
+           .message =
+               fmt::format("files that tell containers their CPUs cannot be written{}",
+                           old == 0 ? "" : fmt::format(": {} out of date", CountIs(old, "file"))),
+           .objects = {options_.directory},
+           .next = "journalctl -u cri-resmgr -n 50"}};
 }
 
 bool CpuFiles::Wants(const Pod& pod, const Container& container) const {

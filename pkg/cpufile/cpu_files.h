@@ -14,6 +14,7 @@
 #include "pkg/config/cpu_files_config.h"
 #include "pkg/cpufile/cpu_file_stage.h"
 #include "pkg/cpufile/cpu_file_writer.h"
+#include "pkg/model/problem.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/policy/pinning.h"
 #include "pkg/resmgr/observer.h"
@@ -54,6 +55,8 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   // Containers with a file, and those of them whose file is not up to date.
   size_t size() const;
   size_t behind() const { return writer_.behind(); }
+  // Files that cannot be written now.
+  std::vector<Problem> problems() const;
   // The reason why the container has no file although it should have one, if this daemon has seen
   // its creation; else empty.
   std::string WhyNone(const ContainerId& id) const;

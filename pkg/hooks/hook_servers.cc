@@ -79,6 +79,7 @@ void HookServers::Take(const HookFileText& text, File& file) {
   file.beyond_limit = text.beyond_limit;
   if (text.beyond_limit) {
     file.server = nullptr;
+    file.outdated = OkStatus();
     return NoteUnusable(
         text,
         text.text.ok()
@@ -90,7 +91,8 @@ void HookServers::Take(const HookFileText& text, File& file) {
   }
   StatusOr<HookFile> read =
       text.text.ok() ? ParseHookFile(text.name, *text.text, timeout_) : text.text.status();
-  if (!read.ok() && file.server != nullptr) {
+  file.outdated = file.server != nullptr ? read.status() : OkStatus();
+  if (!file.outdated.ok()) {
     Warn(text.name, fmt::format(" is ignored, the version before stays in force: {}",
                                 Printable(Message(read.status()))));
     return;
@@ -154,6 +156,14 @@ std::vector<std::shared_ptr<const UnusableServer>> HookServers::Unusable() const
     if (file.unusable != nullptr) unusable.push_back(file.unusable);
   }
   return unusable;
+}
+
+std::map<std::string, Status> HookServers::Outdated() const {
+  std::map<std::string, Status> outdated;
+  for (const auto& [name, file] : files_) {
+    if (!file.outdated.ok()) outdated.emplace(name, file.outdated);
+  }
+  return outdated;
 }
 
 std::vector<std::shared_ptr<const HookServer>> HookServers::All() const {

@@ -47,12 +47,15 @@ class HookServers final : public HookServersPort {
   std::vector<std::shared_ptr<const HookServer>> All() const;
   // The replacements of files that cannot be used, in the same order.
   std::vector<std::shared_ptr<const UnusableServer>> Unusable() const;
+  // Files of which a former version is in force, by name, and why the present one is not.
+  std::map<std::string, Status> Outdated() const;
 
  private:
   struct File {
     std::optional<StatusOr<std::string>> seen{};  // the version that was read last
     bool beyond_limit = false;                    // whether `seen` is beyond the limit
     std::shared_ptr<HookServer> server{};         // of the last usable version
+    Status outdated{};                            // why this is not the version that was read last
     std::shared_ptr<UnusableServer> unusable{};   // set if there is no server
   };
 

@@ -53,8 +53,11 @@ TEST_F(HookServersTest, ABadVersionLeavesTheOneBeforeInForce) {
   }
   servers_.Update({{"a.json", Unavailable("the disk does not answer")}});
   EXPECT_THAT(Asked(kUpdate), ElementsAre("a.json"));
+  ASSERT_EQ(servers_.Outdated().size(), 1U);
+  EXPECT_EQ(Message(servers_.Outdated().at("a.json")), "the disk does not answer");
   servers_.Update({{"a.json", Text("/run/a", R"(, "failure-policy": "Fail")")}});
   EXPECT_EQ(servers_.All().front()->settings().failure, FailurePolicy::kFail);
+  EXPECT_THAT(servers_.Outdated(), IsEmpty());
 }
 
 TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {

@@ -43,6 +43,8 @@ class HookDirectoryWatch {
 
   // True once a read has succeeded: until then the hook servers are unknown.
   bool known() const { return known_; }
+  // Why the directory is not read now; empty if it is.
+  const std::vector<std::string>& complaints() const { return complaints_; }
 
  private:
   struct Found;

@@ -13,6 +13,7 @@
 #include "pkg/docker/engine_inspector.h"
 #include "pkg/docker/engine_runtime.h"
 #include "pkg/docker/proxy.h"
+#include "pkg/node/door_problems.h"
 #include "pkg/node/update_teller.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/sys/clock.h"
@@ -113,7 +114,7 @@ class DockerDoor final : public FrontDoor {
                    if (inventory_) inventory_->SetValues(id, values);
                  }});
   }
-  void SetActive(BrainLink*) override {}
+  void SetActive(BrainLink* link) override { placed_ = link != nullptr; }
   void Configure(const Config& config) override {
     if (hook_hosting_) hook_hosting_->Configure(config.hooks);
     if (nri_hosting_) nri_hosting_->Configure(config.nri);
@@ -122,6 +123,11 @@ class DockerDoor final : public FrontDoor {
     std::vector<PluginView> all;
     if (hook_hosting_) all = hook_hosting_->plugins();
     if (nri_hosting_) std::ranges::move(nri_hosting_->plugins(), std::back_inserter(all));
+    return all;
+  }
+  std::vector<Problem> problems() const override {
+    std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
+    if (!placed_) AddUnreached("Docker engine", options_.engine_socket, all);
     return all;
   }
   std::vector<SeenContainer> seen() const override {
@@ -168,6 +174,7 @@ class DockerDoor final : public FrontDoor {
   const DockerDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
   bool paused_ = false;                      // the end of Pause
+  bool placed_ = false;                      // a brain decides about requests
   docker::DockerFront front_;                // these outlive the proxy
   LoopClock clock_{context_.loop};
   std::unique_ptr<RuntimeAccess> access_;  // the inventory's

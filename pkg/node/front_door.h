@@ -14,6 +14,7 @@
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/model/problem.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/seen_container.h"
 #include "pkg/pipeline/pipeline.h"
@@ -95,6 +96,8 @@ class FrontDoor {
   virtual bool ShowsClaimsByVariables() const { return false; }
   // The served plugins, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }
+  // The problems that no plugin in `plugins` and no brain's link shows.
+  virtual std::vector<Problem> problems() const { return {}; }
   // Describes the CRI runtimes behind the door, by asking each of them: calls `done` once, within
   // about a second, and not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.

@@ -42,6 +42,8 @@ class HookHosting {
   // those of the former one do.
   void Configure(const HooksConfig& config);
   std::vector<PluginView> plugins() const;
+  // A directory that is not read, and files of which a former version is in force.
+  std::vector<Problem> problems() const;
   // The containers that servers can be asked about.
   std::vector<SeenContainer> seen() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/nri_hosting.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -25,6 +26,8 @@ NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess
                        Inventory& inventory, NriHostingOptions options)
     : context_(context),
       cgroup_v2_(options.cgroup_v2),
+      socket_(options.host.socket),
+      required_(options.stage.required),
       log_(GetLogger("nri/host")),
       runtime_(std::move(runtime)),
       stage_({.loop = context.loop,
@@ -47,12 +50,33 @@ void NriHosting::Start() {
 }
 
 void NriHosting::Configure(const NriHostConfig& config) {
-  stage_.Configure(nri::StageOptionsOf(config));
+  nri::NriStageOptions stage = nri::StageOptionsOf(config);
+  required_ = stage.required;
+  stage_.Configure(std::move(stage));
   host_.Configure(nri::HostOptionsOf(config));
 }
 
 std::vector<PluginView> NriHosting::plugins() const {
   return ViewsOf(host_.plugins());
+}
+
+std::vector<Problem> NriHosting::problems() const {
+  std::vector<Problem> problems;
+  if (unserved_) problems.push_back(unserved_->ProblemOf(socket_));
+  const std::vector<nri::PluginStatus> known = host_.plugins();
+  for (const std::string& name : required_) {
+    const bool listed = std::ranges::any_of(known, [&name](const nri::PluginStatus& plugin) {
+      return name == plugin.name || name == fmt::format("{}-{}", plugin.index, plugin.name);
+    });
+    if (listed) continue;
+    problems.push_back({.kind = "plugin",
+                        .message = fmt::format("the nri plugin {} is required and was never "
+                                               "connected: no container is created until it is",
+                                               name),
+                        .objects = {name},
+                        .next = "start the plugin, or set its Required to false"});
+  }
+  return problems;
 }
 
 std::vector<SeenContainer> NriHosting::seen() const {
@@ -85,13 +109,17 @@ void NriHosting::AskVersion() {
 }
 
 void NriHosting::Serve() {
-  if (const Status served = host_.Start(); !served.ok()) TryAgain(served, &NriHosting::Serve);
+  if (const Status served = host_.Start(); !served.ok())
+    return TryAgain(served, &NriHosting::Serve);
+  unserved_.reset();
 }
 
 void NriHosting::TryAgain(const Status& why, void (NriHosting::*step)()) {
   if (!std::exchange(told_, true)) {
     log_.Warn("NRI plugins are not served yet: {}", Printable(Describe(why)));
   }
+  if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
+  unserved_->why = why;
   retry_ = context_.loop.After(kHostRetry, [this, step] { (this->*step)(); });
 }
 

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pkg/config/nri_config.h"
 #include "pkg/log/log.h"
 #include "pkg/node/front_door.h"
+#include "pkg/node/optional_services.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/seen_container.h"
 #include "pkg/nri/host/session/host_options.h"
@@ -44,6 +46,8 @@ class NriHosting {
   // Tells the plugins that the host ends; `done` runs once, after at most half a second.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;
+  // Plugins that are not served, and required ones that have never been connected.
+  std::vector<Problem> problems() const;
   // The containers that plugins are shown.
   std::vector<SeenContainer> seen() const;
 
@@ -54,11 +58,14 @@ class NriHosting {
 
   DoorContext context_;
   const bool cgroup_v2_;
+  const std::string socket_;
+  std::vector<std::string> required_;  // index and name, or the name alone
   Logger& log_;
   const std::unique_ptr<RuntimeAccess> runtime_;
   nri::NriStage stage_;
   nri::PluginHost host_;
   bool told_ = false;  // a failure to serve the socket was logged
+  std::optional<Unserved> unserved_;
   EventLoop::HandlePtr retry_;
 };
 

@@ -11,6 +11,7 @@
 #include "pkg/cri/runtime_connection.h"
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
+#include "pkg/node/door_problems.h"
 #include "pkg/node/relay_link.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/state/state_store.h"
@@ -92,6 +93,15 @@ class RelayDoor final : public FrontDoor {
       for (PluginView& plugin : nri_hosting_->plugins())
         all.push_back(std::move(plugin));
     }
+    return all;
+  }
+  std::vector<Problem> problems() const override {
+    std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
+    // A brain's link tells of its runtime, and the watch of several ones.
+    if (active_ == nullptr && !backends_) AddUnreached("runtime", options_.runtime_socket, all);
+    const std::string images = options_.image_socket.value_or("");
+    if (!images.empty() && images != options_.runtime_socket)
+      AddUnreached("image service", images, all);
     return all;
   }
   void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) override {

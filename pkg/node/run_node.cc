@@ -466,6 +466,8 @@ std::vector<Problem> RunningNode::OwnProblems() const {
   // The null policy refuses nothing and explains nothing.
   if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
   std::ranges::move(dra_->problems(), std::back_inserter(problems));
+  std::ranges::move(door_->problems(), std::back_inserter(problems));
+  std::ranges::move(cpu_files_->problems(), std::back_inserter(problems));
   for (const OptionalSocket& socket : sockets_)
     if (std::optional<Problem> problem = socket.problem()) problems.push_back(*std::move(problem));
   if (std::optional<Problem> problem = metrics_server_->problem())

@@ -5,9 +5,11 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/sys/unix_socket.h"
 #include "test/integration/control_fixture.h"
 
 namespace resmgr::test {
@@ -108,6 +110,66 @@ TEST_F(ProblemsTest, ASocketThatIsNotServedIsOne) {
   EXPECT_EQ(problems[0]["objects"], Json::array({Path("config.sock")}));
   fs::remove(Path("config.sock"));
   EXPECT_TRUE(Eventually([this] { return Problems("socket").empty(); }));
+}
+
+TEST_F(ProblemsTest, NriPluginsThatAreNotServedAreOne) {
+  // As containerd 2 does.
+  auto other = ListeningSocket::Create(Path("nri.sock"));
+  ASSERT_TRUE(other.ok());
+  StartRuntime();
+  StartDaemon(StaticFlags({"-nri-host", Path("nri.sock")}));
+  EXPECT_TRUE(Eventually([this] { return Problems("socket").size() == 1; })) << Ctl({"status"}).out;
+  EXPECT_EQ(Problems("socket")[0]["objects"], Json::array({Path("nri.sock")}));
+  EXPECT_EQ(Ctl({"status", "-check"}).exit_code, 1);
+  other = Unavailable("closed");
+  EXPECT_TRUE(Eventually([this] { return Problems("socket").empty(); })) << Ctl({"status"}).out;
+}
+
+TEST_F(ProblemsTest, ARequiredPluginThatWasNeverConnectedIsOne) {
+  const std::string file = WriteFile(
+      "node.yaml", fmt::format("policy: {{Active: static, ReservedResources: {{CPU: 1}}}}\n"
+                               "nri: {{Host: {{Socket: {}, PluginPath: disabled, Plugins: "
+                               "{{10-guard: {{Required: true}}, 20-other: {{}}}}}}}}\n",
+                               Path("nri.sock")));
+  StartRuntime();
+  StartDaemon(Flags({"-config", file}));
+  EXPECT_TRUE(Eventually([this] { return Problems("plugin").size() == 1; })) << Ctl({"status"}).out;
+  EXPECT_EQ(Problems("plugin")[0]["objects"], Json::array({"10-guard"}));
+}
+
+TEST_F(ProblemsTest, AHookFileOrDirectoryThatIsNotUsedIsOne) {
+  const auto plugin_problems = [this](size_t count) {
+    return Eventually([this, count] { return Problems("plugin").size() == count; });
+  };
+  WriteFile("hooks", "this is no directory");
+  StartRuntime();
+  StartDaemon(StaticFlags({"-hook-dir", Path("hooks")}));
+  EXPECT_TRUE(plugin_problems(1)) << Ctl({"status"}).out;
+  EXPECT_EQ(Problems("plugin")[0]["objects"], Json::array({Path("hooks")}));
+  fs::remove(Path("hooks"));
+  fs::create_directories(Path("hooks"));
+  EXPECT_TRUE(plugin_problems(0)) << Ctl({"status"}).out;
+  const std::string good = fmt::format(
+      R"({{"remote-endpoint":"{}","runtime-hooks":["PreRunPodSandbox"]}})", Path("hook.sock"));
+  WriteFile("hooks/a.json", good);
+  EXPECT_TRUE(plugin_problems(1)) << "its server is away: " << Ctl({"status"}).out;
+  WriteFile("hooks/a.json", "{");
+  EXPECT_TRUE(plugin_problems(2)) << Ctl({"status"}).out;
+  WriteFile("hooks/a.json", good);
+  EXPECT_TRUE(plugin_problems(1)) << Ctl({"status"}).out;
+}
+
+// No brain asks the runtime for anything.
+TEST_F(ProblemsTest, ARuntimeThatIsAwayIsOneUnderTheNullPolicyToo) {
+  StartDaemon(Flags({"-image-socket", Path("images.sock")}));
+  ASSERT_EQ(Problems("runtime").size(), 2U) << Ctl({"status"}).out;
+  EXPECT_EQ(Problems("runtime")[0]["objects"], Json::array({RuntimeSocket()}));
+  EXPECT_EQ(Problems("runtime")[1]["objects"], Json::array({Path("images.sock")}));
+  EXPECT_EQ(Ctl({"status", "-check"}).exit_code, 1);
+  StartRuntime();
+  EXPECT_EQ(Problems("runtime").size(), 1U) << Ctl({"status"}).out;
+  const auto images = ListeningSocket::Create(Path("images.sock"));
+  EXPECT_EQ(Ctl({"status", "-check"}).exit_code, 0) << Ctl({"status"}).out;
 }
 
 TEST_F(ProblemsTest, ADaemonIsReadyWhenTheRuntimeIsThere) {
