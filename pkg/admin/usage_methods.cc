@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/usage_methods.h"
 
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "pkg/admin/node_json.h"
 #include "pkg/admin/usage_json.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/usage/usage_subject.h"
 
 namespace resmgr {
 namespace {
@@ -19,6 +23,20 @@ StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
   if (const CpuSet unknown = chosen - all; !unknown.empty())
     return NotFound("the machine has no CPU {}", unknown.ToString());
   return chosen;
+}
+
+// Containers that run and of which nothing is known are listed, too, without figures.
+OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures, bool wide) {
+  std::set<std::string_view> known;
+  for (const ContainerFigures& container : figures.containers)
+    known.insert(container.subject.id);
+  UsageFigures unknown{.since = figures.since};
+  for (UsageSubject& subject : UsageSubjects(node.host.manager()))
+    if (!known.contains(subject.id)) unknown.containers.push_back({.subject = std::move(subject)});
+  OrderedJson list = ContainersUsageJson(figures, wide);
+  for (OrderedJson& container : ContainersUsageJson(unknown, wide))
+    list.push_back(std::move(container));
+  return list;
 }
 
 void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
@@ -48,7 +66,7 @@ void Top(const NodeView& node, const std::string& what, bool wide,
   node.usage->Look([&node, nodes, wide, reply](const StatusOr<UsageSampler::Figures>& figures) {
     if (!figures.ok()) return reply(figures.status());
     reply(OrderedJsonText(nodes ? NodesUsageJson(**figures, node.machine)
-                                : ContainersUsageJson(**figures, wide)));
+                                : AllContainersJson(node, **figures, wide)));
   });
 }
 
