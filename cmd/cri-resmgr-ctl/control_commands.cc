@@ -7,8 +7,10 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
 #include "pkg/config/config_text.h"
 #include "pkg/sys/files.h"
 
@@ -126,7 +128,12 @@ ConfigMaps for the agent, as they are.
     RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(file, kMaxConfigSize));
     RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted, ConvertConfig(from_, text, file));
     Tell(converted.notes);
-    out << converted.yaml;
+    if (as_json()) {
+      const Reply reply = {{"yaml", converted.yaml}, {"notes", converted.notes}};
+      out << PrintableJson(OrderedJsonText(reply)) << '\n';
+    } else {
+      out << converted.yaml;
+    }
     return OkStatus();
   }
 

@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
 
@@ -39,6 +40,16 @@ TEST(ConvertConfigTest, GivesTheSamplesOfTheMigrationPage) {
     EXPECT_EQ(outcome.out, sample.substr(sample.find('\n') + 1)) << kind;
     EXPECT_THAT(outcome.err, HasSubstr("note: "));
   }
+}
+
+TEST(ConvertConfigTest, JsonHasTheConfigurationAndItsNotes) {
+  const std::vector<std::string> convert = {"config", "convert", "-from", "nri-plugins",
+                                            Input("nri-plugins")};
+  std::vector<std::string> as_json = convert;
+  as_json.insert(as_json.end(), {"-o", "json"});
+  const auto reply = nlohmann::json::parse(Ctl(as_json).out);
+  EXPECT_EQ(reply.at("yaml"), Ctl(convert).out);
+  EXPECT_FALSE(reply.at("notes").empty());
 }
 
 TEST(ConvertConfigTest, TopologyAwareKeepsItsCpusOneLevelUp) {

@@ -61,6 +61,7 @@ class DaemonCommand : public Command {
   bool wide() const { return output_ == "wide"; }
   // Whether the output is Table's.
   bool as_table() const { return output_ == "table" || wide(); }
+  bool as_json() const { return output_ == "json"; }
 
  private:
   struct Shown {
