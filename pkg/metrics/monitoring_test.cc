@@ -7,11 +7,16 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
 #include <prometheus/text_serializer.h>
 
 #include "pkg/metrics/metrics.h"
@@ -23,6 +28,8 @@ namespace {
 
 using testing::IsEmpty;
 
+constexpr std::string_view kCommonPrefix = "cri_resmgr_";
+
 std::set<std::string> Names(const std::string& text, const char* pattern) {
   const std::regex regex(pattern);
   std::set<std::string> names;
@@ -31,8 +38,8 @@ std::set<std::string> Names(const std::string& text, const char* pattern) {
   return names;
 }
 
-// All series of a daemon in which each event has happened once.
-std::set<std::string> Served() {
+// All families of a daemon in which each event has happened once.
+std::vector<prometheus::MetricFamily> Families() {
   Metrics metrics("1.2.3", {"/runtime.v1.RuntimeService/Version"});
   metrics.Calls("/runtime.v1.RuntimeService/Version", Metrics::CallKind::kPassthrough).Count(0);
   metrics.Calls("/runtime.v1.RuntimeService/Version", Metrics::CallKind::kPassthrough)
@@ -44,20 +51,45 @@ std::set<std::string> Served() {
   metrics.Plugin("nri", "10-logger").Failed();
   metrics.WaitedForStage("nri", std::chrono::milliseconds(1));
   metrics.SetReadyPlugins("nri", 1);
+  metrics.ShowRuntime("kata", {.connected = true});
+  metrics.SetConnections(Metrics::Peer::kClient, 1);
+  metrics.Bytes(Metrics::Peer::kClient);
   NodeMetrics node;
+  node.Decided(NodeMetrics::Operation::kAllocate, std::chrono::milliseconds(1));
   node.Refused("RESOURCE_EXHAUSTED");
-  const NodeMetrics::Pool pool{.name = "shared"};
+  node.Audited({.drifted = 1});
+  node.Configured(true);
+  node.PodEvents(1, 1);
+  node.SchedulerViewMade(std::chrono::milliseconds(1));
+  node.ClaimsAnswered({.prepare = true, .ok = 1});
+  node.Lagged(std::chrono::milliseconds(1));
+  const NodeMetrics::Pool pool{.name = "shared", .type = "batch"};
   node.ShowPools({&pool, 1});
   node.ShowProblems("drift", 1);
   node.ShowClaims(1, {{0, 2}});
   node.Show({});
   UsageMetrics usage;
   usage.Show({.pools = {{.name = "shared", .cpu_pressure = 0.5, .memory_by_node = {{0, 4096}}}},
-              .nodes = {{.id = 0, .memory_bytes = 4096}}});
-  std::string text;
+              .nodes = {{.id = 0, .memory_bytes = 4096}},
+              .containers = {{.namespace_name = "ns",
+                              .pod = "web",
+                              .name = "main",
+                              .throttled = 0.5,
+                              .cpu_pressure = 0.5,
+                              .memory_bytes = 1,
+                              .remote_bytes = 1,
+                              .oom_kills = 1,
+                              .memory_high = 1}},
+              .monitors = {{.group = "gold", .llc_bytes = 100, .bandwidth = 5}}});
+  std::vector<prometheus::MetricFamily> families;
   for (const auto& collectable : {metrics.collectable(), node.collectable(), usage.collectable()})
-    text += prometheus::TextSerializer().Serialize(collectable->Collect());
-  return Names(text, "\n(cri_resmgr_[a-z_]+)");
+    std::ranges::move(collectable->Collect(), std::back_inserter(families));
+  return families;
+}
+
+// The names of all series.
+std::set<std::string> Served() {
+  return Names(prometheus::TextSerializer().Serialize(Families()), "\n(cri_resmgr_[a-z_]+)");
 }
 
 std::string Read(const std::string& file) {
@@ -76,6 +108,34 @@ TEST(MonitoringTest, DashboardAndAlertsNameWhatIsServed) {
     std::set_difference(named.begin(), named.end(), served.begin(), served.end(),
                         std::inserter(missing, missing.end()));
     EXPECT_THAT(missing, IsEmpty()) << file;
+  }
+}
+
+TEST(MonitoringTest, ThePageHasEachMetricThatIsServedAndNoOther) {
+  std::set<std::string> served;
+  for (const prometheus::MetricFamily& family : Families()) {
+    ASSERT_TRUE(family.name.starts_with(kCommonPrefix)) << family.name;
+    served.insert(family.name.substr(kCommonPrefix.size()));
+  }
+  std::set<std::string> documented;
+  std::istringstream lines(Read("docs/metrics.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    documented.merge(Names(line.substr(0, line.find('|', 1)), "`([a-z_]+)[`{]"));
+  }
+  EXPECT_EQ(documented, served);
+}
+
+TEST(MonitoringTest, NamesTellTheKindAndTheUnitOfAMetric) {
+  using prometheus::MetricType;
+  const std::regex other_unit("_(ms|us|ns|millis|micros|percent|kb|mb|kib|mib)(_|$)");
+  for (const prometheus::MetricFamily& family : Families()) {
+    SCOPED_TRACE(family.name);
+    EXPECT_EQ(family.name.ends_with("_total"), family.type == MetricType::Counter);
+    const bool histogram = family.type == MetricType::Histogram;
+    EXPECT_TRUE(!histogram || family.name.ends_with("_seconds"));
+    EXPECT_FALSE(std::regex_search(family.name, other_unit));
+    EXPECT_NE(family.help, "");
   }
 }
 
