@@ -615,6 +615,22 @@ TEST_F(RdtStartTest, AStartWaitsUntilTheTasksAreInTheirGroup) {
   EXPECT_EQ(classes_->report().containers.at(std::string(id.value()))[0].way, "by tasks");
 }
 
+// The directory of a group that is made here has no files, as where the kernel refuses it.
+TEST_F(RdtStartTest, AGroupThatCannotBeMadeIsAProblemBeforeAnyContainerHasItsClass) {
+  ClassesConfig config;
+  config.rdt.partitions["p"].allocations.l3.all = CacheParts{.unified = CachePercent{50}};
+  config.rdt.partitions["p"].classes["Burstable"];
+  config.rdt.partitions["p"].classes["gold"];
+  classes_->Configure(config);
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->problems().empty(); }));
+  const Problem problem = classes_->problems()[0];
+  EXPECT_EQ(problem.kind, "class-inactive");
+  EXPECT_THAT(problem.message, HasSubstr("rdt gold is inactive: cannot open "));
+  EXPECT_TRUE(problem.objects.empty());
+  classes_->Configure({});
+  EXPECT_TRUE(node_.RunUntil([&] { return classes_->problems().empty(); }));
+}
+
 TEST_F(RdtStartTest, AStartOfAContainerWithoutAClassDoesNotWait) {
   const ContainerId id = node_.Create("dsp", kGuaranteed, 1000).value();
   EXPECT_TRUE(Starting(pipeline_, id).decided());

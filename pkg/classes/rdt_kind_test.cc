@@ -187,6 +187,39 @@ TEST_F(RdtKindTest, AGroupForWhichNoIdIsLeftIsToldInTheKernelsWords) {
               testing::AllOf(HasSubstr("No space left on device"), HasSubstr("Out of CLOSIDs")));
 }
 
+TEST_F(RdtKindTest, AGroupThatTheKernelRefusesIsToldWithoutAnyContainer) {
+  const std::map<std::string, std::pair<int, const char*>> refusals = {
+      {"sys/fs/resctrl/cri-resmgr.gold/.", {ENOSPC, "No space left on device"}},
+      {"sys/fs/resctrl/cri-resmgr.gold/schemata", {EINVAL, "Invalid argument"}}};
+  for (const auto& [path, refusal] : refusals) {
+    files_.refuses = {{path, refusal.first}};
+    const ClassReport report = Run();
+    for (const char* const name : {"gold", "silver"}) {
+      EXPECT_FALSE(StateOf(report, name).active) << path << ": " << name << " is of the same set";
+      EXPECT_THAT(StateOf(report, name).reason, HasSubstr(refusal.second)) << path;
+      EXPECT_FALSE(StateOf(report, name).absent) << path << ": the machine has what it needs";
+    }
+  }
+  files_.refuses.clear();
+  EXPECT_TRUE(StateOf(Run(), "gold").active);
+}
+
+// The CPUs of a pool are in its group whether or not it has containers.
+TEST_F(RdtKindTest, CpusThatTheKernelRefusesAreToldOfThePoolAndOfItsMembersAlone) {
+  files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/cpus_list", EINVAL}};
+  const std::vector<ClassPool> pools = {
+      {.name = "fast", .cpus = {2, 3}, .classes = {{"rdt", "gold"}}}};
+  EXPECT_THAT(StateOf(Run({}, pools), "gold").reason, HasSubstr("cpus_list"));
+  EXPECT_TRUE(StateOf(Run({}, pools), "silver").active);
+  ClassSubject member = Subject("gold");
+  member.id = "member";
+  member.pool = "fast";
+  member.chosen.by_name["rdt"].by_pod = false;
+  const ClassReport report = Run({member, Subject("gold")}, pools);
+  EXPECT_THAT(report.containers.at("member")[0].reason, HasSubstr("cpus_list"));
+  EXPECT_TRUE(report.containers.at("id")[0].active) << "its tasks are in the group";
+}
+
 TEST_F(RdtKindTest, AReadOnlyTreeIsNamed) {
   files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/.", EROFS}};
   const ClassReport report = Run({Subject("gold")});

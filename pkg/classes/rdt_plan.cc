@@ -52,6 +52,7 @@ class RdtPlanner {
       for (const auto& [class_name, one] : partition.classes)
         plan_.parts.push_back({.kind = kRdt,
                                .name = class_name.empty() ? "system/default" : class_name,
+                               .paths = PathsOf(RdtGroupOf(class_name, config_), true),
                                .possible = possible});
     AddForeign();
     for (size_t i = 0; i < work_.subjects.size(); ++i)
@@ -119,6 +120,13 @@ class RdtPlanner {
 
   static std::string SchemataPath(const std::string& group) {
     return group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata");
+  }
+  // The values by which a group has its masks, and with `cpus` its CPUs.
+  static std::vector<std::string> PathsOf(const std::string& group, bool cpus) {
+    if (group.empty()) return {SchemataPath(group)};
+    std::vector<std::string> paths = {RdtGroupPath(group) + "/.", SchemataPath(group)};
+    if (cpus) paths.push_back(RdtGroupFile(group, "cpus_list"));
+    return paths;
   }
   void AddGroups() {
     std::vector<HostValue> shrinking;
@@ -208,18 +216,14 @@ class RdtPlanner {
     const std::string group = RdtGroupOf(choice.name, config_);
     if (possible.ok() && !computed_.contains(IsRdtRoot(choice.name) ? "" : choice.name))
       part.possible = NotFound("there is no class \"{}\" in classes.rdt", choice.name);
-    if (!group.empty()) part.paths = {RdtGroupPath(group) + "/."};
-    part.paths.push_back(SchemataPath(group));
     if (config_.assign == Assign::kRuntime) {
       part.way = kRdtByRuntime;
-    } else if (HasOwnCpus(subject)) {
-      part.way = kRdtByCpu;
-      if (!group.empty()) part.paths.push_back(RdtGroupFile(group, "cpus_list"));
-    } else if (IsInPool(subject, choice)) {
+    } else if (HasOwnCpus(subject) || IsInPool(subject, choice)) {
       part.way = kRdtByCpu;
     } else if (config_.assign == Assign::kCpus && part.possible.ok()) {
       part.possible = FailedPrecondition("the container has no CPUs for itself alone");
     }
+    part.paths = PathsOf(group, part.way == kRdtByCpu);
     plan_.parts.push_back(std::move(part));
   }
 
