@@ -32,6 +32,7 @@ struct CreationWays {
 // The surroundings of the kinds of classes. The objects of the loop and of the worker share it.
 struct ClassContext {
   std::string host_root = "/";
+  std::string directory{};               // of the journal, for the worker; "": nothing is kept
   std::function<CreationWays()> door{};  // on the loop's thread; nullptr: the door has none
   std::shared_ptr<ResolvedBlockio> blockio = std::make_shared<ResolvedBlockio>();
   std::shared_ptr<RdtGroups> rdt = std::make_shared<RdtGroups>();

@@ -16,10 +16,8 @@ std::string BootOf(HostFiles& files) {
 
 }  // namespace
 
-ClassWorker::ClassWorker(ClassContext context, std::string directory)
-    : context_(std::move(context)),
-      directory_(std::move(directory)),
-      real_files_(context_.host_root, [this](std::string_view path) {
+ClassWorker::ClassWorker(ClassContext context)
+    : context_(std::move(context)), real_files_(context_.host_root, [this](std::string_view path) {
         const std::lock_guard lock(mutex_);
         in_hand_ = path;
       }) {}
@@ -37,7 +35,7 @@ Status ClassWorker::Prepare(std::vector<ClassSubject>& subjects) {
         FindSubjectCgroup(context_.host_root, "cpuset", subject.cgroup_parent, subject.id);
   }
   if (!journal_) {
-    journal_.emplace(directory_, BootOf(real_files_));
+    journal_.emplace(context_.directory, BootOf(real_files_));
     keeper_.emplace(files_, *journal_);
   }
   return journal_->Open();

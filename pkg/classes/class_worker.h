@@ -24,9 +24,8 @@ namespace resmgr {
 // is thread-safe; all else is for one thread at a time.
 class ClassWorker {
  public:
-  // The root of the host in `context` has sys, proc and dev; `directory` is for the journal, and
-  // this daemon's alone.
-  ClassWorker(ClassContext context, std::string directory);
+  // The root of the host in `context` has sys, proc and dev; its directory is this daemon's alone.
+  explicit ClassWorker(ClassContext context);
 
   ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
                   const ClassesConfig& config);
@@ -45,7 +44,6 @@ class ClassWorker {
   mutable std::mutex mutex_;
   std::string in_hand_;
   const ClassContext context_;
-  const std::string directory_;
   RealHostFiles real_files_;
   DeviceLines files_{real_files_};
   const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds(context_);

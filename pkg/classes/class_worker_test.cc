@@ -43,7 +43,7 @@ TEST_F(ClassWorkerTest, ACgroupParentMayBeginAndEndWithSlashes) {
     subject.chosen.isolation.isolation.partition = IsolationConfig::Partition::kIsolated;
     ClassesConfig config;
     config.isolation = subject.chosen.isolation.isolation;
-    ClassWorker worker({.host_root = Root()}, directory_.path() + "/classes");
+    ClassWorker worker({.host_root = Root(), .directory = directory_.path() + "/classes"});
     const ClassReport report = worker.Run({subject}, {}, config);
     EXPECT_EQ(At(partition), "isolated") << parent << ": " << report.classes.at(0).reason;
     worker.Run({}, {}, {});

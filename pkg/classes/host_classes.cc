@@ -26,10 +26,12 @@ HostClasses::HostClasses(Options options)
     : options_(std::move(options)),
       log_(GetLogger("classes")),
       unified_(IsUnifiedMount(options_.host_root + "/sys/fs/cgroup")),
-      context_(
-          {.host_root = options_.host_root, .door = options_.door, .machine = options_.machine}),
+      context_({.host_root = options_.host_root,
+                .directory = options_.directory,
+                .door = options_.door,
+                .machine = options_.machine}),
       stage_(StageFunctions()),
-      worker_(std::make_shared<ClassWorker>(context_, options_.directory)),
+      worker_(std::make_shared<ClassWorker>(context_)),
       thread_(options_.loop, "classes", kLastPatience) {}
 
 ClassStage::Functions HostClasses::StageFunctions() {

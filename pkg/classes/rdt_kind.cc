@@ -92,7 +92,9 @@ class TaskMover {
 
 class RdtKind final : public ClassKind {
  public:
-  explicit RdtKind(ClassContext context) : context_(std::move(context)) {}
+  explicit RdtKind(ClassContext context)
+      : context_(std::move(context)),
+        ways_(context_.directory.empty() ? "" : context_.directory + "/rdt-ways") {}
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
@@ -160,6 +162,8 @@ class RdtKind final : public ClassKind {
       if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
       if (!part.possible.ok() || !ApplyOne(work, part, files)) as_they_are.insert(part.subject);
     }
+    // Elsewhere there is one way alone. Without the file `explain` guesses after a restart.
+    if (context_.rdt->started_in()) ways_.Save().IgnoreError();
     PublishGroups(work);
     if (!work.config.rdt.any()) return;
     GiveTasksBack(work, as_they_are);

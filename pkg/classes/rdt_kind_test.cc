@@ -49,7 +49,8 @@ class RdtKindTest : public testing::Test {
     journal_.reset();
     journal_.emplace(directory_.path() + "/classes", "");
     keeper_.emplace(files_, *journal_);
-    kind_ = MakeRdtKind({.door = [this] { return CreationWays{.rdt_groups = rdt_groups_}; }});
+    kind_ = MakeRdtKind({.directory = directory_.path() + "/classes",
+                         .door = [this] { return CreationWays{.rdt_groups = rdt_groups_}; }});
   }
   void Configure(std::string_view partitions, std::string_view more = "") {
     config_ = ParseConfig(fmt::format("classes: {{rdt: {{{}partitions: {}}}}}", more, partitions),
@@ -464,9 +465,11 @@ TEST_F(RdtKindTest, ARuntimeThatKnowsGroupsStartsContainersInThem) {
 }
 
 TEST_F(RdtKindTest, AContainerThatStartedInItsGroupIsToldApartFromOneWhoseTasksWereMoved) {
-  const auto way = [this](const std::string& id) {
+  std::vector<ClassSubject> all;
+  const auto way = [&](const std::string& id) {
     ClassSubject one = Subject("gold");
     one.id = id;
+    if (std::ranges::find(all, id, &ClassSubject::id) == all.end()) all.push_back(one);
     // On the loop.
     const Pod pod;
     const StringMap none;
@@ -482,7 +485,7 @@ TEST_F(RdtKindTest, AContainerThatStartedInItsGroupIsToldApartFromOneWhoseTasksW
                               .of_pool = of_pool},
                              config_, chosen)
                     .ok());
-    return Run({one}).containers.at(id)[0].way;
+    return Run(all).containers.at(id)[0].way;
   };
   rdt_groups_ = true;
   EXPECT_EQ(way("moved"), "by tasks") << "it was created before there was a group";
@@ -491,6 +494,15 @@ TEST_F(RdtKindTest, AContainerThatStartedInItsGroupIsToldApartFromOneWhoseTasksW
   files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n102\n";
   EXPECT_EQ(way("started"), "started in its group") << "a command of exec was moved";
   EXPECT_THAT(At("cri-resmgr.gold/tasks"), HasSubstr("102"));
+  // The next process finds the tasks of both there, and one of a command of exec elsewhere.
+  Start();
+  EXPECT_EQ(way("moved"), "by tasks");
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n102\n103\n";
+  EXPECT_EQ(way("started"), "started in its group");
+  Start();
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n102\n103\n104\n";
+  EXPECT_EQ(way("started"), "started in its group");
+  EXPECT_EQ(way("moved"), "by tasks");
   // At a door that does not, the tasks of a container were moved by an earlier process.
   rdt_groups_ = false;
   EXPECT_EQ(way("another"), "by tasks");

@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/classes/class_plan.h"
 
 namespace resmgr {
@@ -22,24 +24,25 @@ inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
 // the container for the first time. Thread-compatible.
 class SubjectWays {
  public:
+  // `file`: keeps them for the next process; "": nothing does. It is read at the first use.
+  explicit SubjectWays(std::string file = "") : file_(std::move(file)) {}
+
   // `there`: what the class says is in force already.
-  std::string_view Of(const ClassSubject& subject, bool there) {
-    const std::string_view now = there             ? kAtCreation
-                                 : subject.running ? "after start"
-                                                   : "before start";
-    if (subject.id.empty()) return now;
-    return ways_.emplace(subject.id, now).first->second;
-  }
+  std::string_view Of(const ClassSubject& subject, bool there);
   // Forgets all others.
-  void KeepOnly(const std::vector<ClassSubject>& subjects) {
-    std::map<std::string, std::string_view, std::less<>> kept;
-    for (const ClassSubject& subject : subjects)
-      if (const auto known = ways_.find(subject.id); known != ways_.end()) kept.insert(*known);
-    ways_ = std::move(kept);
-  }
+  void KeepOnly(const std::vector<ClassSubject>& subjects);
+  // Writes the file if it differs. May block.
+  Status Save();
 
  private:
-  std::map<std::string, std::string_view, std::less<>> ways_;  // by container id
+  using Ways = std::map<std::string, std::string_view, std::less<>>;  // by container id
+
+  void Load();
+
+  const std::string file_;
+  bool loaded_ = false;
+  Ways ways_;
+  Ways saved_;
 };
 
 }  // namespace resmgr
