@@ -32,6 +32,11 @@ constexpr std::string_view kWrittenWorkMask = "sys/devices/virtual/workqueue/cpu
 // Any of its sockets, for comparing masks.
 constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 
+// The socket whose list the path stands for.
+std::string SocketOfList(const std::string& whole) {
+  return whole.substr(0, whole.rfind('/'));
+}
+
 bool IsPlainText(std::string_view text) {
   return std::ranges::all_of(
       text, [](char c) { return c == '\n' || c == '\t' || (c >= ' ' && c <= '~'); });
@@ -84,6 +89,7 @@ int RealHostFiles::WriteSocket(const std::string& whole, std::string_view text) 
 StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   const std::string whole = PathOf(path);
   if (IsIrqbalanceSocket(path)) return ReadSocket(whole);
+  if (IsIrqbalanceList(path)) return ReadIrqbalanceList(SocketOfList(whole));
   if (IsDirectoryPath(path)) return ReadDirectory(whole);
   StatusOr<std::string> text = NotFound("there is no {}", whole);
   if (path == kWorkMask) text = ReadFile(PathOf(std::string(kWrittenWorkMask)), kMostBytes);
@@ -95,6 +101,7 @@ StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
 int RealHostFiles::Write(const std::string& path, std::string_view text) {
   std::string whole = PathOf(path);
   if (IsIrqbalanceSocket(path)) return WriteSocket(whole, text);
+  if (IsIrqbalanceList(path)) return WriteIrqbalanceList(SocketOfList(whole), text);
   if (IsDirectoryPath(path)) {
     constexpr mode_t kMode = 0755;
     whole.resize(whole.size() - 2);

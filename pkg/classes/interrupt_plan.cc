@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -88,12 +89,7 @@ class InterruptPlanner {
     const std::string now = machine_.TextNow(kNewInterrupts);
     for (const Interrupt& interrupt : FindInterrupts(host_.files()))
       PlanOne(interrupt, now);
-    if (work_.config.balance && !isolated_.empty()) {
-      for (HostValue& value : PlanIrqbalance(isolated_, work_.config.balance_file, host_)) {
-        balance_.push_back(value.path);
-        plan_.Add(std::move(value));
-      }
-    }
+    if (work_.config.balance) PlanBalance();
     FinishParts();
   }
 
@@ -171,13 +167,32 @@ class InterruptPlanner {
       (claims && !(masks && claim.mask_wins) ? target : masked) |= claim.cpus;
     }
     if (!controllable) return;
-    if (target.empty()) target = sinks_ - masked;
+    const bool claimed = !target.empty();
+    if (!claimed) target = sinks_ - masked;
     const std::string later = FirstOfLater(interrupt.number, path, new_ones);
     // An interrupt may go while we look.
     const Status added = target.empty()
                              ? AddMask(path, isolated_ | masked, later.empty() ? nullptr : &later)
                              : AddTarget(path, target, later);
-    if (added.ok()) plan_.interrupts.emplace(path, interrupt.ToString());
+    if (!added.ok()) return;
+    plan_.interrupts.emplace(path, interrupt.ToString());
+    // irqbalance knows CPUs for all interrupts alone.
+    if (claimed || !masked.empty()) kept_.push_back(interrupt.number);
+  }
+  // irqbalance has the CPUs that are left for what nobody claims, and leaves the rest alone.
+  void PlanBalance() {
+    const CpuSet banned = sinks_.empty() ? isolated_ : isolated_ | (online_ - sinks_);
+    IrqbalancePlan balance = PlanIrqbalance(banned, kept_, work_.config.balance_file, host_);
+    for (HostValue& value : balance.values) {
+      balance_.push_back(value.path);
+      plan_.Add(std::move(value));
+    }
+    std::vector<std::string> names;
+    for (const int number : balance.left_out)
+      names.push_back(fmt::format("{}", number));
+    if (!names.empty())
+      balance_note_ =
+          fmt::format("irqbalance has no room for these and may move them: {}", NamesText(names));
   }
   // The affinity that an interrupt would have begun with, for one that appeared after we had set
   // the affinity of new ones.
@@ -233,7 +248,10 @@ class InterruptPlanner {
       ClassPart& part = plan_.parts[claim.part];
       claim.claimed.AddNote(part.note);
       claim.masked.AddNote(part.note);
+      if (!balance_note_.empty() && !claim.paths.empty())
+        part.note.append(part.note.empty() ? "" : "; ").append(balance_note_);
       part.paths = std::move(claim.paths);
+      std::ranges::copy_if(balance_, std::back_inserter(part.paths), IsIrqbalanceList);
     }
   }
 
@@ -247,7 +265,9 @@ class InterruptPlanner {
   CpuSet sinks_;
   std::vector<InterruptClaim> claims_;
   std::vector<size_t> parts_;  // of the plan
+  std::vector<int> kept_;      // interrupts for which CPUs of their own were chosen
   std::vector<std::string> balance_;
+  std::string balance_note_;
   Status default_;
 };
 

@@ -28,7 +28,8 @@ struct KnownInterrupts {
 // else, where there are pools that are sinks, on theirs; else it keeps away from the CPUs of
 // containers and pools that are isolated, and from those of containers that mask it (nri-plugins
 // 0.14). One that was plugged in while the affinity of new ones is ours is to get later what it
-// would have had without us. irqbalance, if it runs, is told which CPUs to leave alone. May block.
+// would have had without us. irqbalance, if it runs, is told which CPUs and interrupts to leave
+// alone. May block.
 void PlanInterrupts(const ClassWork& work, KnownInterrupts& known, ClassPlan& plan);
 
 }  // namespace resmgr

@@ -243,6 +243,64 @@ TEST_F(InterruptPlanTest, IrqbalanceIsToldAndGetsItsCpusBack) {
   EXPECT_EQ(files_.tree.at(kSocket), "8000\n");
 }
 
+TEST_F(InterruptPlanTest, IrqbalanceLeavesInterruptsAloneForWhichCpusAreChosen) {
+  constexpr const char* kSocket = "run/irqbalance/irqbalance77.sock";
+  const std::string list = std::string(kSocket) + "/interrupts";
+  files_.tree[kSocket] = "0\n";
+  files_.tree[list] = "7\n";
+  before_ = files_.tree;
+  const ClassReport report = Apply({Pool({2, 3}, {{"irq-claim", "ttyS0\nrtc0"}})});
+  EXPECT_EQ(files_.tree.at(list), "4 7 8\n") << "beside that of the administrator";
+  EXPECT_EQ(files_.tree.at(kSocket), "0\n") << "others may run there";
+  EXPECT_TRUE(report.classes.at(0).active);
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}})});
+  EXPECT_EQ(files_.tree.at(list), "4 7\n");
+  // A container that masks one of them, and one that is alone on its CPUs.
+  ClassSubject masks = Subject({6}, IsolationConfig::Interrupts::kIsolate);
+  masks.chosen.isolation.affinity = {.mask = {"rtc0"}};
+  Apply({}, {masks});
+  EXPECT_EQ(files_.tree.at(list), "7 8\n");
+  EXPECT_EQ(files_.tree.at(kSocket), "40");
+  // Where there is a sink, everything else may be moved within it.
+  Apply({Pool({5, 6}, {{"irq", "sink"}}), Pool({2, 3}, {{"irq-claim", "ttyS0"}})});
+  EXPECT_EQ(files_.tree.at(list), "4 7\n");
+  EXPECT_EQ(files_.tree.at(kSocket), "ff9f");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+  config_.balance = false;
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}})});
+  EXPECT_EQ(files_.tree.at(list), "7\n");
+}
+
+TEST_F(InterruptPlanTest, WhatIrqbalanceHasNoRoomForIsNoted) {
+  const std::string list = "run/irqbalance/irqbalance77.sock/interrupts";
+  files_.tree["run/irqbalance/irqbalance77.sock"] = "0\n";
+  files_.tree[list] = "\n";
+  for (int number = 1000; number < 1060; ++number)
+    files_.tree[Path(number)] = "ffff\n";
+  before_ = files_.tree;
+  const ClassReport report = Apply({Pool({2, 3}, {{"irq-claim", "1*"}})});
+  EXPECT_LE(files_.tree.at(list).size(), 240U);
+  EXPECT_THAT(files_.tree.at(list), testing::StartsWith("1000 1001 "));
+  EXPECT_TRUE(report.classes.at(0).active);
+  EXPECT_EQ(report.classes.at(0).reason,
+            "irqbalance has no room for these and may move them: 1048, 1049, 1050, 1051, 1052 and "
+            "7 more");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, IrqbalanceThatCannotBeToldIsNamed) {
+  const std::string list = "run/irqbalance/irqbalance77.sock/interrupts";
+  files_.tree["run/irqbalance/irqbalance77.sock"] = "0\n";
+  files_.tree[list] = "\n";
+  files_.refuses[list] = EAGAIN;
+  const ClassReport report = Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}})});
+  EXPECT_FALSE(report.classes.at(0).active);
+  EXPECT_THAT(report.classes.at(0).reason, HasSubstr(list));
+  EXPECT_EQ(At(4), "000c");
+}
+
 TEST_F(InterruptPlanTest, WithoutIrqbalanceItsFileIsWrittenIfItIsNamed) {
   constexpr const char* kFile = "etc/default/irqbalance";
   files_.tree[kFile] = "# of the distribution\nIRQBALANCE_ARGS=\"\"\n";

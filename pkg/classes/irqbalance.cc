@@ -5,7 +5,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <poll.h>
@@ -22,6 +25,9 @@ namespace {
 
 constexpr const char* kSockets = "run/irqbalance";
 constexpr std::string_view kSocketEnd = ".sock";
+constexpr std::string_view kListEnd = ".sock/interrupts";
+// It reads the first 255 bytes of a list, or 482 before 1.9.5, and may take half a number for one.
+constexpr size_t kLongestList = 240;
 constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
 constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
@@ -77,31 +83,76 @@ std::optional<std::string_view> ValueOf(std::string_view line, std::string_view 
   return value;
 }
 
+int ErrorOf(const Status& told) {
+  if (told.ok()) return 0;
+  return told.code() == StatusCode::kNotFound ? ENOENT : EAGAIN;
+}
+
+std::set<int> NumbersOf(std::string_view list) {
+  std::set<int> numbers;
+  for (const std::string_view word : Split(Trim(list), ' ')) {
+    const std::optional<int64_t> number = ParseInt(word);
+    if (number && *number >= 0 && *number <= std::numeric_limits<int>::max())
+      numbers.insert(static_cast<int>(*number));
+  }
+  return numbers;
+}
+
+std::string ListText(const std::set<int>& numbers) {
+  return fmt::format("{}\n", fmt::join(numbers, " "));
+}
+
+void PlanIrqbalanceList(const std::string& socket, const std::vector<int>& interrupts,
+                        HostKeeper& host, IrqbalancePlan& plan) {
+  const std::string path = socket + "/interrupts";
+  const StatusOr<std::string> first = host.ReadFirst(path);
+  if (!first.ok()) return;
+  std::set<int> numbers = NumbersOf(*first);
+  for (const int interrupt : interrupts) {
+    std::set<int> more = numbers;
+    more.insert(interrupt);
+    if (ListText(more).size() <= kLongestList) {
+      numbers = std::move(more);
+    } else {
+      plan.left_out.push_back(interrupt);
+    }
+  }
+  plan.values.push_back({.path = path, .text = ListText(numbers)});
+}
+
 }  // namespace
 
 bool IsIrqbalanceSocket(std::string_view path) {
   return path.starts_with(kSockets) && path.ends_with(kSocketEnd);
 }
 
-std::vector<HostValue> PlanIrqbalance(const CpuSet& banned, const std::string& file,
-                                      HostKeeper& host) {
-  std::vector<HostValue> values;
+bool IsIrqbalanceList(std::string_view path) {
+  return path.starts_with(kSockets) && path.ends_with(kListEnd);
+}
+
+IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
+                              const std::string& file, HostKeeper& host) {
+  IrqbalancePlan plan;
+  bool runs = false;
   for (const std::string& name : host.files().List(kSockets)) {
     const std::string path = fmt::format("{}/{}", kSockets, name);
     if (!IsIrqbalanceSocket(path)) continue;
     // One that ended may have left its socket.
     if (!host.files().Read(path).ok()) continue;
+    runs = true;
+    if (!interrupts.empty()) PlanIrqbalanceList(path, interrupts, host, plan);
+    if (cpus.empty()) continue;
     const StatusOr<std::string> first = host.ReadFirst(path);
     if (!first.ok()) continue;
     const StatusOr<CpuSet> before = ParseCpuMask(*first);
-    if (before.ok()) values.push_back({path, FormatCpuMask(*before | banned, Trim(*first))});
+    if (before.ok()) plan.values.push_back({path, FormatCpuMask(*before | cpus, Trim(*first))});
   }
-  if (!values.empty() || file.empty()) return values;
+  if (runs || file.empty() || cpus.empty()) return plan;
   std::string path = file;
   path.erase(0, path.find_first_not_of('/'));
   const StatusOr<std::string> first = host.ReadFirst(path);
-  if (first.ok()) values.push_back({path, WithBannedCpus(*first, banned)});
-  return values;
+  if (first.ok()) plan.values.push_back({path, WithBannedCpus(*first, cpus)});
+  return plan;
 }
 
 std::string WithBannedCpus(std::string_view text, const CpuSet& banned) {
@@ -132,9 +183,25 @@ StatusOr<std::string> BannedMaskOf(std::string_view answer) {
   return fmt::format("{}\n", mask);
 }
 
+std::string BannedInterruptsOf(std::string_view answer) {
+  std::set<int> numbers;
+  bool follows = false;
+  for (const std::string_view word : Split(answer, ' ')) {
+    if (follows) numbers.merge(NumbersOf(word));
+    follows = word == "IRQ";
+  }
+  return ListText(numbers);
+}
+
 StatusOr<std::string> ReadIrqbalance(const std::string& socket) {
   RESMGR_ASSIGN_OR_RETURN(const std::string answer, AskIrqbalance(socket, "setup", true));
   return BannedMaskOf(answer);
+}
+
+StatusOr<std::string> ReadIrqbalanceList(const std::string& socket) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string answer, AskIrqbalance(socket, "setup", true));
+  RESMGR_RETURN_IF_ERROR(BannedMaskOf(answer).status());
+  return BannedInterruptsOf(answer);
 }
 
 int WriteIrqbalance(const std::string& socket, std::string_view mask) {
@@ -142,10 +209,15 @@ int WriteIrqbalance(const std::string& socket, std::string_view mask) {
   if (!cpus.ok()) return EINVAL;
   // "NULL" stands for the CPUs that irqbalance finds by itself.
   const std::string list = cpus->empty() ? "NULL" : cpus->ToString();
-  const StatusOr<std::string> told =
-      AskIrqbalance(socket, fmt::format("settings cpus {}", list), false);
-  if (told.ok()) return 0;
-  return told.status().code() == StatusCode::kNotFound ? ENOENT : EAGAIN;
+  return ErrorOf(AskIrqbalance(socket, fmt::format("settings cpus {}", list), false).status());
+}
+
+int WriteIrqbalanceList(const std::string& socket, std::string_view numbers) {
+  const std::string_view list = Trim(numbers);
+  return ErrorOf(AskIrqbalance(socket,
+                               fmt::format("settings ban irqs {}", list.empty() ? "NONE" : list),
+                               false)
+                     .status());
 }
 
 }  // namespace resmgr

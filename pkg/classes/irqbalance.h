@@ -11,18 +11,29 @@
 
 namespace resmgr {
 
-// irqbalance moves interrupts back to where it likes them, unless it is told which CPUs are banned:
-// by its socket while it runs ("setup" answers "... BANNED MASK", "settings cpus LIST" replaces
-// them; irqbalance-ui/ui.c, irqbalance 1.4 and later), or by its environment file when it starts.
+// irqbalance moves interrupts to where it likes them, unless it is told which CPUs are banned, and
+// which interrupts it is to leave alone: by its socket while it runs ("setup" answers "... IRQ N
+// LOAD ... BANNED MASK", "settings cpus LIST" and "settings ban irqs N N" replace them;
+// irqbalance.c, irqbalance-ui/ui.c, irqbalance 1.4 and later), or for CPUs by its environment file
+// when it starts.
 
 // Whether the path of HostFiles is such a socket: "run/irqbalance/irqbalance123.sock" reads and
 // takes the mask of banned CPUs.
 bool IsIrqbalanceSocket(std::string_view path);
+// "SOCKET/interrupts" reads and takes the numbers of banned interrupts.
+bool IsIrqbalanceList(std::string_view path);
 
-// The value of the socket or the file that bans these CPUs beside those that were banned.
-// `file`: the environment file from the root of the host; "": none. Reads first values. May block.
-std::vector<HostValue> PlanIrqbalance(const CpuSet& banned, const std::string& file,
-                                      HostKeeper& host);
+struct IrqbalancePlan {
+  std::vector<HostValue> values{};
+  // Interrupts for which its list has no room; ascending.
+  std::vector<int> left_out{};
+};
+
+// The values of the socket or the file that ban these CPUs and interrupts (ascending) beside those
+// that were banned. `file`: the environment file from the root of the host; "": none. Reads first
+// values. May block.
+IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
+                              const std::string& file, HostKeeper& host);
 
 // The environment file with these CPUs, in both of the forms that versions read.
 std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
@@ -30,10 +41,15 @@ std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
 // The mask in the answer to "setup". NotFound: there is none in it.
 StatusOr<std::string> BannedMaskOf(std::string_view answer);
 
+// The numbers of banned interrupts in it, ascending: "24 25\n".
+std::string BannedInterruptsOf(std::string_view answer);
+
 // Ask and tell the daemon at this socket, with a deadline of a second each. NotFound: no program
 // listens there.
 StatusOr<std::string> ReadIrqbalance(const std::string& socket);
+StatusOr<std::string> ReadIrqbalanceList(const std::string& socket);
 // 0, or an error number.
 int WriteIrqbalance(const std::string& socket, std::string_view mask);
+int WriteIrqbalanceList(const std::string& socket, std::string_view numbers);
 
 }  // namespace resmgr

@@ -42,6 +42,10 @@ class StandInIrqbalance {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
+  void SetInterrupts(std::string listed) {
+    const std::lock_guard lock(mutex_);
+    listed_ = std::move(listed);
+  }
   void SetBanned(std::string mask) {
     const std::lock_guard lock(mutex_);
     banned_ = std::move(mask);
@@ -61,7 +65,7 @@ class StandInIrqbalance {
         requests_.push_back(request);
         continue;
       }
-      const std::string answer = "SLEEP 10 IRQ 24 LOAD 0 DIFF 0 CLASS 5 BANNED " + banned_;
+      const std::string answer = "SLEEP 10 " + listed_ + "BANNED " + banned_;
       EXPECT_EQ(::send(fd.get(), answer.data(), answer.size(), 0),
                 static_cast<ssize_t>(answer.size()));
     }
@@ -69,6 +73,7 @@ class StandInIrqbalance {
 
   mutable std::mutex mutex_;
   std::vector<std::string> requests_;
+  std::string listed_ = "IRQ 24 LOAD 0 DIFF 0 CLASS 5 ";
   std::string banned_ = "00000000,00000000";
   UniqueFd listener_;
   std::thread thread_;
@@ -109,6 +114,26 @@ TEST(IrqbalanceTest, ItsSocketIsReadAndWrittenAsAFile) {
             (std::vector<std::string>{"settings cpus 2-3", "settings cpus NULL"}));
 }
 
+TEST(IrqbalanceTest, ItsListOfInterruptsIsReadAndWrittenAsAFile) {
+  const TempDir root;
+  const std::string socket = "run/irqbalance/irqbalance5.sock";
+  const std::string list = socket + "/interrupts";
+  StandInIrqbalance irqbalance(root.path() + "/" + socket);
+  RealHostFiles files(root.path(), [](std::string_view) {});
+  EXPECT_EQ(files.Read(list).value(), "24\n");
+  irqbalance.SetInterrupts("IRQ 30 LOAD 1 DIFF 0 CLASS 5 IRQ 4 LOAD 0 DIFF 7 CLASS 0 ");
+  EXPECT_EQ(files.Read(list).value(), "4 30\n");
+  irqbalance.SetInterrupts("");
+  EXPECT_EQ(files.Read(list).value(), "\n");
+  EXPECT_EQ(files.Write(list, "4 30\n"), 0);
+  EXPECT_EQ(files.Write(list, "\n"), 0);
+  EXPECT_EQ(files.Read(list).value(), "\n");
+  EXPECT_EQ(irqbalance.requests(),
+            (std::vector<std::string>{"settings ban irqs 4 30", "settings ban irqs NONE"}));
+  EXPECT_EQ(files.Read("run/irqbalance/irqbalance6.sock/interrupts").status().code(),
+            StatusCode::kNotFound);
+}
+
 TEST(IrqbalanceTest, OneThatIsGoneHasNothingToGiveBack) {
   const TempDir root;
   const std::string path = "run/irqbalance/irqbalance5.sock";
@@ -117,11 +142,12 @@ TEST(IrqbalanceTest, OneThatIsGoneHasNothingToGiveBack) {
   HostKeeper keeper(files, journal);
   {
     StandInIrqbalance irqbalance(root.path() + "/" + path);
-    EXPECT_EQ(PlanIrqbalance({1}, "", keeper).size(), 1U);
-    EXPECT_TRUE(keeper.Keep(PlanIrqbalance({1}, "", keeper)).outcomes.at(path).status.ok());
+    EXPECT_EQ(PlanIrqbalance({1}, {}, "", keeper).values.size(), 1U);
+    EXPECT_TRUE(
+        keeper.Keep(PlanIrqbalance({1}, {}, "", keeper).values).outcomes.at(path).status.ok());
     EXPECT_TRUE(keeper.Holds(path));
   }
-  EXPECT_TRUE(PlanIrqbalance({1}, "", keeper).empty());
+  EXPECT_TRUE(PlanIrqbalance({1}, {2}, "", keeper).values.empty());
   EXPECT_TRUE(keeper.Keep({}).not_given_back.empty());
   EXPECT_FALSE(keeper.Holds(path));
 }

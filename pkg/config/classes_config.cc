@@ -207,8 +207,9 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
       DescribeGlobs(irq, "Controllable", config.controllable,
                     "globs of the interrupts that may be moved, by their number or by the end of "
                     "their line in `/proc/interrupts`");
-      irq.Choice<bool>("Balance", {{"detect", true}, {"leave", false}}, config.balance,
-                       "`detect`: a running irqbalance is told which CPUs to leave alone");
+      irq.Choice<bool>(
+          "Balance", {{"detect", true}, {"leave", false}}, config.balance,
+          "`detect`: a running irqbalance is told which CPUs and interrupts to leave alone");
       irq.Text("BalanceFile", config.balance_file,
                "the environment file of irqbalance, as `/etc/default/irqbalance`: it gets these "
                "CPUs while irqbalance does not run",

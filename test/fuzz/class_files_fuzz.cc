@@ -36,6 +36,7 @@ void FuzzTexts(std::string_view text) {
   ParseQuota(text).IgnoreError();
   HostValueLine(text);
   BannedMaskOf(text).IgnoreError();
+  BannedInterruptsOf(text);
   // The file is written again and again.
   const std::string banned = WithBannedCpus(text, CpuSet{1, 70});
   Check(WithBannedCpus(banned, CpuSet{1, 70}) == banned);
