@@ -18,19 +18,10 @@ constexpr TimeHistogram::Bounds ClaimMetrics::kBounds = {
     milliseconds(2500), seconds(5),        seconds(10),       seconds(20),       seconds(40)};
 
 ClaimMetrics::ClaimMetrics(prometheus::Registry& registry)
-    : claims_(prometheus::BuildGauge()
-                  .Name("cri_resmgr_claims")
-                  .Help("Claims that hold CPUs")
-                  .Register(registry)
-                  .Add({})),
-      cpus_(prometheus::BuildGauge()
-                .Name("cri_resmgr_claim_cpus")
-                .Help("CPUs that claims hold, by NUMA node")
-                .Register(registry)),
-      calls_(prometheus::BuildCounter()
-                 .Name("cri_resmgr_claim_calls_total")
-                 .Help("Claims that the kubelet asked to prepare and to unprepare, by result")
-                 .Register(registry)),
+    : claims_(AddGauges(registry, "cri_resmgr_claims", "Claims that hold CPUs").Add({})),
+      cpus_(AddGauges(registry, "cri_resmgr_claim_cpus", "CPUs that claims hold, by NUMA node")),
+      calls_(AddCounters(registry, "cri_resmgr_claim_calls_total",
+                         "Claims that the kubelet asked to prepare and to unprepare, by result")),
       prepared_(calls_.Add({{"call", "prepare"}, {"result", "ok"}})),
       not_prepared_(calls_.Add({{"call", "prepare"}, {"result", "failed"}})),
       unprepared_(calls_.Add({{"call", "unprepare"}, {"result", "ok"}})),

@@ -30,6 +30,18 @@ class Together final : public prometheus::Collectable {
 
 }  // namespace
 
+Counters& AddCounters(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+Gauges& AddGauges(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+Histograms& AddHistograms(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
 prometheus::MetricFamily MakeFamily(const char* name, const char* help,
                                     prometheus::MetricType type) {
   prometheus::MetricFamily family;

@@ -6,11 +6,25 @@
 
 #include <prometheus/client_metric.h>
 #include <prometheus/collectable.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
 
 #include "pkg/metrics/time_histogram.h"
 
 namespace resmgr {
+
+using Counters = prometheus::Family<prometheus::Counter>;
+using Gauges = prometheus::Family<prometheus::Gauge>;
+using Histograms = prometheus::Family<prometheus::Histogram>;
+
+// New families of the registry, which owns them.
+Counters& AddCounters(prometheus::Registry& registry, const char* name, const char* help);
+Gauges& AddGauges(prometheus::Registry& registry, const char* name, const char* help);
+Histograms& AddHistograms(prometheus::Registry& registry, const char* name, const char* help);
 
 // Helpers for scrapes of series that this module counts itself, without prometheus-cpp's counters.
 

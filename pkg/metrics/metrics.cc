@@ -4,26 +4,12 @@
 #include <array>
 #include <utility>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/registry.h>
-
 #include "pkg/metrics/call_metrics.h"
 #include "pkg/metrics/collect.h"
 #include "pkg/metrics/stage_metrics.h"
 #include "pkg/metrics/traffic_metrics.h"
 
 namespace resmgr {
-namespace {
-
-using CounterFamily = prometheus::Family<prometheus::Counter>;
-
-CounterFamily& AddCounters(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-}  // namespace
 
 class Metrics::Impl {
  public:
@@ -42,17 +28,14 @@ class Metrics::Impl {
   void MakeConnections();
 
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  CounterFamily& runtime_calls_ =
+  Counters& runtime_calls_ =
       AddCounters(*registry_, "cri_resmgr_runtime_calls_total",
                   "CRI calls that ended at one of several runtimes, with or without an error");
-  CounterFamily& refused_claims_ =
+  Counters& refused_claims_ =
       AddCounters(*registry_, "cri_resmgr_runtime_refused_claims_total",
                   "Pod sandboxes and containers of one of several runtimes whose ids another has");
-  prometheus::Family<prometheus::Gauge>& runtime_connected_ =
-      prometheus::BuildGauge()
-          .Name("cri_resmgr_runtime_connected")
-          .Help("1 while this one of several runtimes answers")
-          .Register(*registry_);
+  Gauges& runtime_connected_ = AddGauges(*registry_, "cri_resmgr_runtime_connected",
+                                         "1 while this one of several runtimes answers");
   CallMetrics calls_;
   std::array<prometheus::Counter*, 10> events_{};
   std::array<prometheus::Gauge*, 3> connections_{};
@@ -64,16 +47,13 @@ Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& kn
     : calls_(known_methods) {
   MakeEvents();
   MakeConnections();
-  prometheus::BuildGauge()
-      .Name("cri_resmgr_build_info")
-      .Help("Always 1; the label says which version runs")
-      .Register(*registry_)
+  AddGauges(*registry_, "cri_resmgr_build_info", "Always 1; the label says which version runs")
       .Add({{"version", std::string(version)}})
       .Set(1);
 }
 
 void Metrics::Impl::MakeEvents() {
-  const auto set = [this](Event event, CounterFamily& family, const prometheus::Labels& labels) {
+  const auto set = [this](Event event, Counters& family, const prometheus::Labels& labels) {
     events_[static_cast<size_t>(event)] = &family.Add(labels);
   };
   auto& decisions = AddCounters(*registry_, "cri_resmgr_policy_decisions_total",
@@ -102,10 +82,7 @@ void Metrics::Impl::MakeEvents() {
 }
 
 void Metrics::Impl::MakeConnections() {
-  auto& family = prometheus::BuildGauge()
-                     .Name("cri_resmgr_connections")
-                     .Help("Connections that stand now")
-                     .Register(*registry_);
+  Gauges& family = AddGauges(*registry_, "cri_resmgr_connections", "Connections that stand now");
   connections_[static_cast<size_t>(Peer::kClient)] = &family.Add({{"peer", "client"}});
   connections_[static_cast<size_t>(Peer::kRuntime)] = &family.Add({{"peer", "runtime"}});
   connections_[static_cast<size_t>(Peer::kImage)] = &family.Add({{"peer", "image"}});

@@ -5,34 +5,12 @@
 #include <mutex>
 #include <utility>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-
 #include "pkg/metrics/claim_metrics.h"
 #include "pkg/metrics/collect.h"
 #include "pkg/metrics/decision_metrics.h"
 
 namespace resmgr {
 namespace {
-
-using Counters = prometheus::Family<prometheus::Counter>;
-using Gauges = prometheus::Family<prometheus::Gauge>;
-using Histograms = prometheus::Family<prometheus::Histogram>;
-
-Counters& AddCounterFamily(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-Gauges& AddGaugeFamily(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-
-Histograms& AddHistogramFamily(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
-}
 
 // Raises a counter to a sum that was counted elsewhere.
 void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
@@ -45,111 +23,108 @@ class NodeMetrics::Impl {
  public:
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   DecisionMetrics decisions;
-  Counters& refusals = AddCounterFamily(*registry, "cri_resmgr_policy_refusals_total",
-                                        "Containers and updates that were refused, by reason");
+  Counters& refusals = AddCounters(*registry, "cri_resmgr_policy_refusals_total",
+                                   "Containers and updates that were refused, by reason");
   prometheus::Counter& moves =
-      AddCounterFamily(*registry, "cri_resmgr_container_moves_total",
-                       "Running containers that were moved to other CPUs or memory")
+      AddCounters(*registry, "cri_resmgr_container_moves_total",
+                  "Running containers that were moved to other CPUs or memory")
           .Add({});
   prometheus::Counter& retries =
-      AddCounterFamily(*registry, "cri_resmgr_container_update_retries_total",
-                       "Updates of running containers that were tried again after a failure")
+      AddCounters(*registry, "cri_resmgr_container_update_retries_total",
+                  "Updates of running containers that were tried again after a failure")
           .Add({});
   Counters& audits =
-      AddCounterFamily(*registry, "cri_resmgr_audits_total",
-                       "Comparisons of what containers really have with what was decided");
+      AddCounters(*registry, "cri_resmgr_audits_total",
+                  "Comparisons of what containers really have with what was decided");
   prometheus::Counter& audits_clean = audits.Add({{"result", "clean"}});
   prometheus::Counter& audits_drift = audits.Add({{"result", "drift"}});
   prometheus::Counter& audits_failed = audits.Add({{"result", "failed"}});
   prometheus::Gauge& drifted =
-      AddGaugeFamily(*registry, "cri_resmgr_drifted_containers",
-                     "Containers that had something else than was decided, at the last audit")
+      AddGauges(*registry, "cri_resmgr_drifted_containers",
+                "Containers that had something else than was decided, at the last audit")
           .Add({});
   prometheus::Counter& drifts =
-      AddCounterFamily(*registry, "cri_resmgr_drifts_total",
-                       "Values of containers that were not as decided, at each audit anew")
+      AddCounters(*registry, "cri_resmgr_drifts_total",
+                  "Values of containers that were not as decided, at each audit anew")
           .Add({});
   prometheus::Counter& repairs =
-      AddCounterFamily(*registry, "cri_resmgr_drift_repairs_total",
-                       "Containers that were sent what was decided again after an audit")
+      AddCounters(*registry, "cri_resmgr_drift_repairs_total",
+                  "Containers that were sent what was decided again after an audit")
           .Add({});
-  Counters& pod_events = AddCounterFamily(*registry, "cri_resmgr_pod_events_total",
-                                          "Events of pods that were to be made by the agent");
+  Counters& pod_events = AddCounters(*registry, "cri_resmgr_pod_events_total",
+                                     "Events of pods that were to be made by the agent");
   prometheus::Counter& events_taken = pod_events.Add({{"result", "taken"}});
   prometheus::Counter& events_lost = pod_events.Add({{"result", "lost"}});
   prometheus::Counter& scheduler_views =
-      AddCounterFamily(*registry, "cri_resmgr_scheduler_views_total",
-                       "Pictures of what schedulers may count on that were made")
+      AddCounters(*registry, "cri_resmgr_scheduler_views_total",
+                  "Pictures of what schedulers may count on that were made")
           .Add({});
   prometheus::Counter& scheduler_view_seconds =
-      AddCounterFamily(*registry, "cri_resmgr_scheduler_view_seconds_total",
-                       "Time that these pictures took")
+      AddCounters(*registry, "cri_resmgr_scheduler_view_seconds_total",
+                  "Time that these pictures took")
           .Add({});
   prometheus::Histogram& lag =
-      AddHistogramFamily(*registry, "cri_resmgr_event_loop_lag_seconds",
-                         "How late the event loop was with a timer, once a second")
+      AddHistograms(*registry, "cri_resmgr_event_loop_lag_seconds",
+                    "How late the event loop was with a timer, once a second")
           .Add({}, prometheus::Histogram::BucketBoundaries{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                                            0.1, 0.25, 0.5, 1, 5, 15});
-  Gauges& cpus = AddGaugeFamily(*registry, "cri_resmgr_cpus", "Online CPUs by what they are for");
+  Gauges& cpus = AddGauges(*registry, "cri_resmgr_cpus", "Online CPUs by what they are for");
   Gauges& pool_cpus =
-      AddGaugeFamily(*registry, "cri_resmgr_pool_cpus", "CPUs of each of the policy's pools");
-  Gauges& pool_containers = AddGaugeFamily(*registry, "cri_resmgr_pool_containers",
-                                           "Containers that each of the policy's pools has");
-  Gauges& balloons =
-      AddGaugeFamily(*registry, "cri_resmgr_policy_balloons", "Balloons of each type");
+      AddGauges(*registry, "cri_resmgr_pool_cpus", "CPUs of each of the policy's pools");
+  Gauges& pool_containers = AddGauges(*registry, "cri_resmgr_pool_containers",
+                                      "Containers that each of the policy's pools has");
+  Gauges& balloons = AddGauges(*registry, "cri_resmgr_policy_balloons", "Balloons of each type");
   Gauges& balloon_cores =
-      AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_cores", "CPUs of each balloon");
-  Gauges& balloon_containers = AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_containers",
-                                              "Containers of each balloon");
-  Gauges& balloon_requests = AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_requested_cores",
-                                            "CPUs that the containers of each balloon request");
+      AddGauges(*registry, "cri_resmgr_policy_balloons_cores", "CPUs of each balloon");
+  Gauges& balloon_containers =
+      AddGauges(*registry, "cri_resmgr_policy_balloons_containers", "Containers of each balloon");
+  Gauges& balloon_requests = AddGauges(*registry, "cri_resmgr_policy_balloons_requested_cores",
+                                       "CPUs that the containers of each balloon request");
   prometheus::Gauge& pods =
-      AddGaugeFamily(*registry, "cri_resmgr_pods", "Pods that have containers here").Add({});
+      AddGauges(*registry, "cri_resmgr_pods", "Pods that have containers here").Add({});
   prometheus::Gauge& containers =
-      AddGaugeFamily(*registry, "cri_resmgr_containers", "Containers that are held").Add({});
+      AddGauges(*registry, "cri_resmgr_containers", "Containers that are held").Add({});
   prometheus::Gauge& runtime =
-      AddGaugeFamily(*registry, "cri_resmgr_runtime_ready",
-                     "1 when what the runtime holds is known; 0 under the policy null, too")
+      AddGauges(*registry, "cri_resmgr_runtime_ready",
+                "1 when what the runtime holds is known; 0 under the policy null, too")
           .Add({});
   prometheus::Gauge& saved =
-      AddGaugeFamily(*registry, "cri_resmgr_state_saved", "1 when the state is kept on its disk")
+      AddGauges(*registry, "cri_resmgr_state_saved", "1 when the state is kept on its disk")
           .Add({});
   prometheus::Gauge& configuration =
-      AddGaugeFamily(*registry, "cri_resmgr_configuration_generation",
-                     "How many configurations have been in force since the start")
+      AddGauges(*registry, "cri_resmgr_configuration_generation",
+                "How many configurations have been in force since the start")
           .Add({});
-  Counters& configurations =
-      AddCounterFamily(*registry, "cri_resmgr_configurations_total",
-                       "Configurations that came into force, or were refused");
+  Counters& configurations = AddCounters(*registry, "cri_resmgr_configurations_total",
+                                         "Configurations that came into force, or were refused");
   prometheus::Counter& configurations_in_force = configurations.Add({{"result", "in_force"}});
   prometheus::Counter& configurations_refused = configurations.Add({{"result", "refused"}});
-  Counters& state_writes = AddCounterFamily(*registry, "cri_resmgr_state_writes_total",
-                                            "Writings of the state to its disk");
+  Counters& state_writes =
+      AddCounters(*registry, "cri_resmgr_state_writes_total", "Writings of the state to its disk");
   prometheus::Counter& state_writes_ok = state_writes.Add({{"result", "ok"}});
   prometheus::Counter& state_writes_failed = state_writes.Add({{"result", "failed"}});
-  prometheus::Counter& state_bytes =
-      AddCounterFamily(*registry, "cri_resmgr_state_written_bytes_total",
-                       "Bytes of the state that were written to its disk")
-          .Add({});
+  prometheus::Counter& state_bytes = AddCounters(*registry, "cri_resmgr_state_written_bytes_total",
+                                                 "Bytes of the state that were written to its disk")
+                                         .Add({});
   prometheus::Gauge& offline =
-      AddGaugeFamily(*registry, "cri_resmgr_cpus_offline", "CPUs of the machine that are offline")
+      AddGauges(*registry, "cri_resmgr_cpus_offline", "CPUs of the machine that are offline")
           .Add({});
-  prometheus::Gauge& cpu_files = AddGaugeFamily(*registry, "cri_resmgr_cpu_files",
-                                                "Containers with a file that tells their CPUs")
-                                     .Add({});
+  prometheus::Gauge& cpu_files =
+      AddGauges(*registry, "cri_resmgr_cpu_files", "Containers with a file that tells their CPUs")
+          .Add({});
   prometheus::Gauge& cpu_files_behind =
-      AddGaugeFamily(*registry, "cri_resmgr_cpu_files_behind",
-                     "Those of them whose file does not have yet what is in force")
+      AddGauges(*registry, "cri_resmgr_cpu_files_behind",
+                "Those of them whose file does not have yet what is in force")
           .Add({});
   prometheus::Gauge& not_updated =
-      AddGaugeFamily(*registry, "cri_resmgr_not_updated_containers",
-                     "Containers whose last update by the daemon the runtime did not carry out")
+      AddGauges(*registry, "cri_resmgr_not_updated_containers",
+                "Containers whose last update by the daemon the runtime did not carry out")
           .Add({});
   ClaimMetrics claims{*registry};
-  Gauges& problems = AddGaugeFamily(*registry, "cri_resmgr_problems",
-                                    "Problems that cri-resmgr-ctl status lists, by kind");
-  Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
-                                  "Always 1; the label says which policy is active");
+  Gauges& problems = AddGauges(*registry, "cri_resmgr_problems",
+                               "Problems that cri-resmgr-ctl status lists, by kind");
+  Gauges& policy = AddGauges(*registry, "cri_resmgr_policy_info",
+                             "Always 1; the label says which policy is active");
 
   std::mutex mutex;  // guards the following members
   struct PoolGauges {

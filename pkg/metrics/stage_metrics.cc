@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/stage_metrics.h"
 
+#include "pkg/metrics/collect.h"
+
 namespace resmgr {
 namespace {
 
@@ -30,40 +32,25 @@ class StageMetrics::Counter final : public PluginCounter {
 };
 
 StageMetrics::StageMetrics(prometheus::Registry& registry)
-    : dropped_placements_(prometheus::BuildCounter()
-                              .Name("cri_resmgr_dropped_placements_total")
-                              .Help("CPUs or memory nodes that a stage wanted for a container, and "
-                                    "that are the policy's to decide")
-                              .Register(registry)),
-      dropped_keys_(prometheus::BuildCounter()
-                        .Name("cri_resmgr_dropped_keys_total")
-                        .Help("Changes that contained labels or annotations which are the "
-                              "kubelet's own, and which were left out")
-                        .Register(registry)),
-      ignored_failures_(prometheus::BuildCounter()
-                            .Name("cri_resmgr_ignored_failures_total")
-                            .Help("Calls that went on without a stage that failed")
-                            .Register(registry)),
-      refusals_(prometheus::BuildCounter()
-                    .Name("cri_resmgr_stage_refusals_total")
-                    .Help("Calls that a stage refused, or that were refused since it failed")
-                    .Register(registry)),
-      wait_seconds_(prometheus::BuildHistogram()
-                        .Name("cri_resmgr_stage_wait_seconds")
-                        .Help("How long calls waited for a stage that did not answer at once")
-                        .Register(registry)),
-      call_seconds_(prometheus::BuildHistogram()
-                        .Name("cri_resmgr_plugin_call_seconds")
-                        .Help("How long plugins took to answer")
-                        .Register(registry)),
-      failures_(prometheus::BuildCounter()
-                    .Name("cri_resmgr_plugin_failures_total")
-                    .Help("Calls that a plugin refused, or did not answer in time")
-                    .Register(registry)),
-      ready_(prometheus::BuildGauge()
-                 .Name("cri_resmgr_plugins_ready")
-                 .Help("Plugins that are connected and take part")
-                 .Register(registry)) {}
+    : dropped_placements_(
+          AddCounters(registry, "cri_resmgr_dropped_placements_total",
+                      "CPUs or memory nodes that a stage wanted for a container, and "
+                      "that are the policy's to decide")),
+      dropped_keys_(AddCounters(registry, "cri_resmgr_dropped_keys_total",
+                                "Changes that contained labels or annotations which are the "
+                                "kubelet's own, and which were left out")),
+      ignored_failures_(AddCounters(registry, "cri_resmgr_ignored_failures_total",
+                                    "Calls that went on without a stage that failed")),
+      refusals_(AddCounters(registry, "cri_resmgr_stage_refusals_total",
+                            "Calls that a stage refused, or that were refused since it failed")),
+      wait_seconds_(AddHistograms(registry, "cri_resmgr_stage_wait_seconds",
+                                  "How long calls waited for a stage that did not answer at once")),
+      call_seconds_(AddHistograms(registry, "cri_resmgr_plugin_call_seconds",
+                                  "How long plugins took to answer")),
+      failures_(AddCounters(registry, "cri_resmgr_plugin_failures_total",
+                            "Calls that a plugin refused, or did not answer in time")),
+      ready_(AddGauges(registry, "cri_resmgr_plugins_ready",
+                       "Plugins that are connected and take part")) {}
 
 StageMetrics::~StageMetrics() = default;
 
