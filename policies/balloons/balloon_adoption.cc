@@ -142,7 +142,7 @@ void BalloonAdoption::RetypeGuests(BalloonBook& book) const {
     if (SeeTheSame(book, place)) continue;
     for (int type = 0; type < setup_->types(); ++type) {
       const BalloonType& own = setup_->type(type);
-      const bool bound = own.own_cpus || own.composite() || setup_->HasBounds(type) ||
+      const bool bound = own.alone || own.own_cpus || own.composite() || setup_->HasBounds(type) ||
                          own.grow_within != BalloonLevel::kNone;
       if (bound || type == book.balloons()[place].type) continue;
       BalloonBook trial = book;
@@ -317,7 +317,8 @@ std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
   for (int type = 0; type < setup_->types(); ++type) {
     const bool always = book.Count(type) < setup_->MinBalloons(type);
     const bool its = members.contains(type);
-    if (!its && !(may_be_other && setup_->MaxCpus(type, 0) > 0)) continue;
+    const bool other = may_be_other && !setup_->type(type).alone && setup_->MaxCpus(type, 0) > 0;
+    if (!its && !other) continue;
     const bool mixed = setup_->sharing(type).empty() && group.visible.Intersects(others);
     const bool claimed = IsClaimed(book, groups, group, type);
     ranked.push_back({{mixed, claimed, !always, its ? -members[type] : 0}, type});

@@ -17,8 +17,10 @@ bool BalloonAdoption::Plausible(const Group& group) const {
     return size <= TargetOf(group, type) || (may_see_more && !all);
   });
   if (its || all || !group.members.front()->lost) return its;
-  for (int type = 0; type < setup_->types(); ++type)
-    if (setup_->MaxCpus(type, 0) > 0 && MayHave(group, type, size)) return true;
+  for (int type = 0; type < setup_->types(); ++type) {
+    const bool takes_guests = !setup_->type(type).alone && setup_->MaxCpus(type, 0) > 0;
+    if (takes_guests && MayHave(group, type, size)) return true;
+  }
   return false;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restarts after which less is known than before.
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,23 @@ TEST(BalloonsAdoptionTest, GuestsKeepTheirCpusWithoutState) {
   node.Remove(goes);
   node.Remove(too);
   ExpectThatItStays(node, guest, 1);
+}
+
+// The balloons of claims may have any size, so they would explain any CPUs; but a container in one
+// has its CPUs for itself alone.
+TEST(BalloonsAdoptionTest, NoContainerIsInTheBalloonOfAClaimWithoutState) {
+  BalloonsNode node("balloonTypes: [{name: x, minCPUs: 2, shareIdleCPUsInSame: system}]",
+                    test::MakeMachine({.cores = 6}));
+  const std::vector<ContainerKey> keys = {*node.Run("a", {.request = 100, .type = "x"}),
+                                          *node.Run("b", {.request = 100, .type = "x"})};
+  for (const ContainerKey key : keys)
+    node.snapshot().At(key).placement.cpus = test::Cpus(node.CpusOfBalloon("x[0]"));
+  node.ForgetDecisions();
+  node.Reconcile();
+  for (const ContainerKey key : keys) {
+    EXPECT_TRUE(node.PlacementOf(key).exclusive.empty()) << "in " << node.PoolOf(key);
+    EXPECT_NE(node.PoolOf(key), "claim[0]");
+  }
 }
 
 TEST(BalloonsAdoptionTest, GuestsOfACompositeKeepTheirCpusWithoutState) {
