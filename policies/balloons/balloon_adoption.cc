@@ -29,7 +29,9 @@ bool ParseName(const BalloonsOptions& options, std::string_view name, int& type,
 }  // namespace
 
 BalloonAdoption::BalloonAdoption(std::shared_ptr<const BalloonSetup> setup, BalloonRules rules)
-    : setup_(std::move(setup)), rules_(rules) {}
+    : setup_(std::move(setup)), rules_(rules), at_start_(setup_) {
+  (void)at_start_.CreateAlways();
+}
 
 void BalloonAdoption::Add(const Pod& pod, const Container& container) {
   if (std::string why = rules_.WhyInNone(pod, container); !why.empty()) {
@@ -195,17 +197,41 @@ CpuSet BalloonAdoption::MissedIn(const BalloonBook& book) const {
 // Containers that run come before balloons without any. These lie where containers that share
 // idle CPUs miss some, or at least where no container is.
 void BalloonAdoption::CreateAlways(BalloonBook& book) const {
-  const std::vector<BalloonHint> hints = {{"missing elsewhere", MissedIn(book)},
-                                          {"not used", setup_->available() - Seen()}};
+  const auto create_in = [this](BalloonBook& to) {
+    return to.CreateAlwaysBy([&](int type) { return CreateEmpty(to, type); });
+  };
   BalloonBook with_rooms = book;
   with_rooms.KeepRooms();
-  if (with_rooms.CreateAlways(hints).ok()) {
+  if (create_in(with_rooms).ok()) {
     book = std::move(with_rooms);
     return;
   }
   // The rooms were others before.
-  (void)book.CreateAlways(hints);
+  (void)create_in(book);
   book.KeepRooms();
+}
+
+Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
+  const CpuSet missed = MissedIn(book);
+  const CpuSet unused = setup_->available() - Seen();
+  const BalloonType& own = setup_->type(type);
+  const int index = book.NextIndex(type);
+  const int size = setup_->MinCpus(type, index);
+  const CpuSet free = book.FreeForNew(type, index);
+  const CpuSet first = missed & free;
+  const bool plain = !own.own_cpus && !own.composite() && own.grow_within == BalloonLevel::kNone;
+  // With more of them than it needs, it chooses among them by its rules.
+  if (plain && !first.empty() && first.size() < size) {
+    for (const CpuSet& from : {free & unused, free}) {
+      const StatusOr<CpuSet> rest =
+          setup_->chooser().Grow(setup_->rules(type), first, from - first, size - first.size());
+      if (rest.ok() && book.Adopt(type, index, first | *rest)) return OkStatus();
+    }
+  }
+  const BalloonPart* parts = nullptr;
+  for (const Balloon& balloon : at_start_.balloons())
+    if (balloon.type == type && balloon.index == index) parts = &balloon.part;
+  return book.Create(type, {{"missing elsewhere", missed}, {"not used", unused}}, parts).status();
 }
 
 // Without a reason, the borrowed CPUs are those that containers see beside their balloon's own, and

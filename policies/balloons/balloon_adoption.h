@@ -65,6 +65,7 @@ class BalloonAdoption {
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
   void CreateAlways(BalloonBook& book) const;
+  Status CreateEmpty(BalloonBook& book, int type) const;
   void PlaceOthers(BalloonBook& book) const;
   void RetypeGuests(BalloonBook& book) const;
   std::vector<const Found*> FoundIn(const Balloon& balloon) const;
@@ -103,6 +104,8 @@ class BalloonAdoption {
 
   const std::shared_ptr<const BalloonSetup> setup_;
   const BalloonRules rules_;
+  // The first balloons of a node. Those that have no containers keep the components that they had.
+  BalloonBook at_start_;
   std::vector<Found> found_;
   bool has_state_ = false;
   std::map<ContainerKey, std::string> none_;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,11 +35,15 @@ class BalloonBook {
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if there is none
   int Count(int type) const;
 
-  // A further balloon of the type, of its least size; near `hints`, too. ResourceExhausted: there
-  // is no room, or the type has its greatest number of balloons.
-  StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {});
+  // A further balloon of the type, of its least size; near `hints`, too. `parts`: with the
+  // components of this one. ResourceExhausted: there is no room, or the type has its greatest
+  // number of balloons.
+  StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {},
+                          const BalloonPart* parts = nullptr);
   // Makes the balloons that always exist and are missing.
   Status CreateAlways(const std::vector<BalloonHint>& hints = {});
+  // The same, where `create` makes one of a type.
+  Status CreateAlwaysBy(const std::function<Status(int type)>& create);
   // A balloon for one container of a type whose containers are alone, which keeps its CPUs until
   // the container leaves: idle ones within `place`. Cores that are idle are not split where that is
   // not needed, and CPUs that others borrow come last. ResourceExhausted: too few are idle there.

@@ -32,6 +32,14 @@ CpuSet CoresWithin(const Machine& machine, const CpuSet& cpus) {
   return whole;
 }
 
+// The same parts before they have CPUs.
+BalloonPart WithoutCpus(const BalloonPart& part) {
+  BalloonPart made{.type = part.type, .cpus = {}};
+  for (const BalloonPart& below : part.parts)
+    made.parts.push_back(WithoutCpus(below));
+  return made;
+}
+
 }  // namespace
 
 int BalloonBook::Instances(int type) const {
@@ -70,13 +78,16 @@ size_t BalloonBook::Add(Balloon balloon) {
   return balloons_.size() - 1;
 }
 
-StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& hints) {
+StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& hints,
+                                     const BalloonPart* parts) {
   const BalloonType& own = setup_->type(type);
   if (Count(type) >= setup_->MaxBalloons(type)) {
     return ResourceExhausted("type {} has {} balloons, and no more are allowed", own.name,
                              Count(type));
   }
-  Balloon balloon{.type = type, .index = NextIndex(type), .part = MakePart(type)};
+  Balloon balloon{.type = type,
+                  .index = NextIndex(type),
+                  .part = parts == nullptr ? MakePart(type) : WithoutCpus(*parts)};
   const CpuSet fixed = setup_->Fixed(type, balloon.index);
   if (!fixed.IsSubsetOf(idle_)) {
     return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(), own.name);
@@ -126,8 +137,12 @@ Status BalloonBook::KeepRoom(Balloon& balloon) const {
   return OkStatus();
 }
 
-// Where one type has no room, the balloons of others are made all the same.
 Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
+  return CreateAlwaysBy([&](int type) { return Create(type, hints).status(); });
+}
+
+// Where one type has no room, the balloons of others are made all the same.
+Status BalloonBook::CreateAlwaysBy(const std::function<Status(int type)>& create) {
   Status first_error;
   // Those with CPUs of their own first, then by priority, then in the order of the list.
   for (int round = -1; round < 4; ++round) {
@@ -135,7 +150,7 @@ Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
       const BalloonType& own = setup_->type(type);
       if (round < 0 ? !own.own_cpus : own.priority != round) continue;
       while (Count(type) < setup_->MinBalloons(type)) {
-        const Status made = Create(type, hints).status();
+        const Status made = create(type);
         if (made.ok()) continue;
         if (first_error.ok()) first_error = made;
         break;

@@ -131,6 +131,44 @@ TEST(BalloonsAdoptionTest, GuestsKeepTheirCpusWithoutState) {
   ExpectThatItStays(node, guest, 1);
 }
 
+// One that has no containers keeps CPUs that others would see if they were idle, also where these
+// are fewer than it has.
+TEST(BalloonsAdoptionTest, EmptyBalloonsStayAwayFromWhatOthersSeeAtARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: near, shareIdleCPUsInSame: l3cache}, {name: always, minCPUs: 3, "
+      "minBalloons: 1, allocatorTopologyBalancing: true}]",
+      test::MakeMachine({.nodes = 2, .l3s = 2, .cores = 4}));
+  const ContainerKey near = *node.Run("near", {.request = 1000, .type = "near"});
+  ASSERT_EQ(node.CpusOfBalloon("always[0]"), "0-2");
+  ASSERT_EQ(node.CpusOf(near), "3");
+  const std::string cpus = node.CpusOf(near);
+  for (int i = 0; i < 2; ++i) {
+    node.RestartPolicy();
+    node.Reconcile();
+    EXPECT_EQ(node.CpusOf(near), cpus);
+  }
+  node.ForgetDecisions();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(near), cpus);
+}
+
+// The composite chose its component when there were no other balloons.
+TEST(BalloonsAdoptionTest, EmptyCompositesKeepTheirComponentsAtARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: c, minCPUs: 1}, {name: d, minCPUs: 3}, {name: either, minBalloons: 1, "
+      "componentCreation: balance-balloons, components: [{balloonType: d}, {balloonType: c}]}, "
+      "{name: s, shareIdleCPUsInSame: system}]",
+      test::MakeMachine({.cores = 8}));
+  ASSERT_EQ(test::Cpus(node.CpusOfBalloon("either[0]")).size(), 3);
+  ASSERT_TRUE(node.Run("d", {.request = 100, .type = "d"}).ok());
+  const ContainerKey shares = *node.Run("s", {.request = 100, .type = "s"});
+  const std::string cpus = node.CpusOf(shares);
+  node.RestartPolicy();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(shares), cpus);
+  EXPECT_EQ(test::Cpus(node.CpusOfBalloon("either[0]")).size(), 3);
+}
+
 // The balloons of claims may have any size, so they would explain any CPUs; but a container in one
 // has its CPUs for itself alone.
 TEST(BalloonsAdoptionTest, NoContainerIsInTheBalloonOfAClaimWithoutState) {

@@ -203,6 +203,25 @@ std::string MovedByALoss(BalloonsNode& node, int& moved, int& all) {
   return text.empty() ? text : text + zones;
 }
 
+// Likewise by a restart with the state.
+std::string MovedByARestart(BalloonsNode& node, int& moved, int& all) {
+  std::map<ContainerKey, std::string> before;
+  node.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    before[container.key] = node.CpusOf(container.key);
+  });
+  node.RestartPolicy();
+  node.Reconcile();
+  std::string text;
+  for (const auto& [key, cpus] : before) {
+    ++all;
+    if (node.CpusOf(key) == cpus) continue;
+    ++moved;
+    text += fmt::format("{} in {}: {} -> {}\n", static_cast<uint64_t>(key), node.PoolOf(key), cpus,
+                        node.CpusOf(key));
+  }
+  return text;
+}
+
 // Containers as a scheduler sends them: together they ask for no more than the allocatable CPUs.
 // The types do not limit sizes.
 class SentLife {
@@ -293,6 +312,27 @@ TEST(BalloonsReference, RandomLivesAreTheSame) {
     ++different;
     ADD_FAILURE() << "RESMGR_SEED=" << seed << ": " << difference;
   }
+}
+
+// The state has the balloons of containers; those without any are made anew.
+TEST(BalloonsReference, ARestartMovesFewContainersUnderAnyConfiguration) {
+  const uint64_t first = SeedOr(1);
+  std::string told;
+  int moved = 0;
+  int all = 0;
+  const auto restart = [&](auto& life, uint64_t seed) {
+    if (life.node() == nullptr) return;
+    const std::string text = MovedByARestart(*life.node(), moved, all);
+    if (!text.empty()) told = fmt::format("RESMGR_SEED={}: {}{}", seed, text, life.Told());
+  };
+  for (uint64_t seed = first; seed < first + kSentLives; ++seed) {
+    SentLife sent(seed);
+    if (sent.Refusal().empty()) restart(sent, seed);
+    Life limited(seed);
+    if (limited.Difference().empty()) restart(limited, seed);
+  }
+  EXPECT_GT(all, 0);
+  EXPECT_LE(500 * moved, all) << moved << " of " << all << " moved, at last in " << told;
 }
 
 // The former balloons explain all CPUs, but the search for such ones does not try all choices.
