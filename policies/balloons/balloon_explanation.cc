@@ -6,48 +6,24 @@
 #include "policies/balloons/balloon_explanation.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "policies/balloons/core_owners.h"
+
 namespace resmgr {
 namespace {
 
-// Owners that are none of the balloons that were seen.
-constexpr int kIdleCpu = -1;  // the CPU is idle
-constexpr int kEmptyBalloon = -2;
-constexpr int kKnownBalloon = -3;  // of the book
-
-// The search ends after so many looks at a choice.
+// The search ends after so much work: in all, and for each try.
 constexpr int64_t kMostWork = 4'000'000;
 constexpr int64_t kMostWorkOfTry = kMostWork / 40;
 constexpr size_t kWorkOfOffer = 20;    // for each balloon and core
+constexpr size_t kWorkOfLook = 4;      // at a choice
 constexpr size_t kMostChoices = 4096;  // of a core
-// Costs of a wrong choice. A dearer fault is mended at the price of a cheaper one, which another
-// step mends then.
-constexpr int64_t kTooLarge = 1'000'000;         // for each CPU of a balloon
-constexpr int64_t kUnexplained = 2 * kTooLarge;  // for each CPU of balloons without containers
-constexpr int64_t kTooSmall = 3 * kTooLarge;
-constexpr int64_t kNotThere = 3 * kTooLarge;  // for each part in which a balloon has to have a CPU
-
-// The owner of each thread, in the order of their numbers: a balloon's place, or so many more for
-// one that borrows it.
-using CoreOwners = std::vector<int>;
-
-struct OwnedCore {
-  CpuSet cpus;
-  std::vector<int> threads;
-  std::vector<CoreOwners> choices;
-};
-
-struct ExplainedSize {
-  int least = 0;
-  int most = 0;
-  int best = 0;
-};
 
 // The least or greatest number of CPUs of a balloon that is to have `cpus`.
 int WholeSizeOf(const BalloonSetup& setup, int type, int cpus, bool greatest) {
@@ -67,7 +43,12 @@ class ExplanationSearch {
 
   ExplanationSearch(const BalloonBook& book, const std::vector<SeenBalloon>& seen,
                     const Accept& accept)
-      : book_(book), setup_(book.setup()), seen_(seen), accept_(accept), decided_(seen.size()) {}
+      : book_(book),
+        setup_(book.setup()),
+        seen_(seen),
+        accept_(accept),
+        decided_(seen.size()),
+        work_(kMostWork) {}
 
   bool Run();
 
@@ -82,27 +63,29 @@ class ExplanationSearch {
     std::vector<size_t> cores;
     int64_t failures = 0;
   };
-  using Former = std::vector<std::pair<size_t, std::vector<CoreOwners>>>;
+  // The choices that were left of cores, by number.
+  using Former = std::vector<std::pair<size_t, std::vector<uint16_t>>>;
 
   bool FindKnown();
   bool MakeCores();
   std::vector<int> OwnersOf(int cpu) const;
-  bool Combine(OwnedCore& core, const std::vector<std::vector<int>>& owners) const;
+  bool Combine(OwnedCore& core, const std::vector<std::vector<int>>& owners);
   bool MakeDomains();
   bool Shows(size_t place, const OwnedCore& core, const CoreOwners& owners) const;
+  bool IsExcluded(size_t place, const OwnedCore& core, uint16_t choice) const;
   bool Decide(size_t place, int type, Former& former);
   void Undo(size_t place, Former& former);
-  bool IsPossible(size_t place) const;
-  bool DecidedArePossible(size_t depth) const;
+  bool IsPossible(size_t place);
+  bool DecidedArePossible(size_t place, const Former& changed);
   ExplainedSize SizeOf(size_t place, int type) const;
   bool MayBeExact(size_t place, int type) const;
   bool MayBeOneMore(size_t place, int type) const;
   bool Assign(size_t depth);
   bool Offer();
-  BalloonExplanation ExplanationOf(const std::vector<size_t>& chosen) const;
-  int64_t CostOf(const std::vector<size_t>& chosen, const std::vector<size_t>& places) const;
-  int64_t CostOfEmpty(const std::vector<size_t>& chosen) const;
+  WantedCpus WantedBy(size_t place) const;
+  BalloonExplanation ExplanationOf(const OwnerChoice& choice) const;
   int CpusOfEmptyBalloons() const;
+  bool TryIsOver() const { return work_.over() || work_.left() <= end_of_try_; }
   int lent(size_t place) const { return static_cast<int>(place + seen_.size()); }
 
   const BalloonBook& book_;
@@ -111,9 +94,11 @@ class ExplanationSearch {
   const Accept& accept_;
   std::vector<Decided> decided_;
   std::vector<OwnedCore> cores_;
+  std::vector<std::vector<size_t>> places_;  // by core: the balloons that see any of its threads
   std::vector<size_t> order_;
   std::map<int, int> known_;  // owner of a CPU of a balloon of the book
-  int64_t work_ = 0;          // that is left
+  SearchWork work_;
+  int64_t end_of_try_ = 0;  // of what is left of it
 };
 
 // Balloons of the book that have containers among those that were seen.
@@ -158,8 +143,10 @@ std::vector<int> ExplanationSearch::OwnersOf(int cpu) const {
 }
 
 // All combinations that show the balloons what they see as far as this depends on no type.
-bool ExplanationSearch::Combine(OwnedCore& core,
-                                const std::vector<std::vector<int>>& owners) const {
+bool ExplanationSearch::Combine(OwnedCore& core, const std::vector<std::vector<int>>& owners) {
+  std::vector<size_t> places;
+  for (size_t place = 0; place < seen_.size(); ++place)
+    if (decided_[place].sees.Intersects(core.cpus)) places.push_back(place);
   size_t count = 1;
   for (const std::vector<int>& each : owners) {
     count *= each.size();
@@ -172,28 +159,31 @@ bool ExplanationSearch::Combine(OwnedCore& core,
       choice.push_back(each[rest % each.size()]);
       rest /= each.size();
     }
-    bool shown = true;
-    for (size_t place = 0; shown && place < seen_.size(); ++place) {
-      if (decided_[place].sees.Intersects(core.cpus)) shown = Shows(place, core, choice);
-    }
-    if (shown) core.choices.push_back(std::move(choice));
+    work_.Do(kWorkOfLook * (1 + places.size()));
+    const bool shown =
+        std::ranges::all_of(places, [&](size_t place) { return Shows(place, core, choice); });
+    if (!shown) continue;
+    core.left.push_back(static_cast<uint16_t>(core.choices.size()));
+    core.choices.push_back(std::move(choice));
   }
+  places_.push_back(std::move(places));
   return !core.choices.empty();
 }
 
 bool ExplanationSearch::MakeCores() {
   for (const CpuSet& cpus : setup_.machine().cores()) {
-    OwnedCore core{.cpus = cpus & setup_.available(), .threads = {}, .choices = {}};
+    OwnedCore core;
+    core.cpus = cpus & setup_.available();
     std::vector<std::vector<int>> owners;
     for (const int cpu : core.cpus) {
       core.threads.push_back(cpu);
       owners.push_back(OwnersOf(cpu));
     }
     if (core.cpus.empty()) continue;
-    if (!Combine(core, owners)) return false;
-    const size_t number = cores_.size();
-    for (Decided& decided : decided_)
-      if (decided.sees.Intersects(core.cpus)) decided.cores.push_back(number);
+    work_.Do(seen_.size() * core.threads.size());
+    if (!Combine(core, owners) || work_.over()) return false;
+    for (const size_t place : places_.back())
+      decided_[place].cores.push_back(cores_.size());
     cores_.push_back(std::move(core));
   }
   return true;
@@ -220,32 +210,36 @@ bool ExplanationSearch::Shows(size_t place, const OwnedCore& core, const CoreOwn
                              [&](int cpu) { return seen.threads.Contains(cpu) == (cpu == shown); });
 }
 
+bool ExplanationSearch::IsExcluded(size_t place, const OwnedCore& core, uint16_t choice) const {
+  const CoreOwners& owners = core.choices[choice];
+  const bool borrows = std::ranges::find(owners, lent(place)) != owners.end();
+  if (borrows && !setup_.type(decided_[place].type).follows_use()) return true;
+  return !Shows(place, core, owners);
+}
+
 // Strikes the choices off that a balloon of this type excludes. False: none is left of a core.
 bool ExplanationSearch::Decide(size_t place, int type, Former& former) {
   Decided& decided = decided_[place];
   decided.type = type;
   decided.reach = AllOf(setup_.sharing(type), decided.sees) - setup_.machine().isolated();
   const CpuSet concerned = decided.reach | setup_.machine().WithSiblings(decided.sees);
-  const bool follows = setup_.type(type).follows_use();
+  work_.Do(cores_.size() + setup_.sharing(type).size());
   for (size_t number = 0; number < cores_.size(); ++number) {
     OwnedCore& core = cores_[number];
     if (!core.cpus.Intersects(concerned)) continue;
-    const auto excluded = [&](const CoreOwners& owners) {
-      if (!follows && std::ranges::find(owners, lent(place)) != owners.end()) return true;
-      return !Shows(place, core, owners);
-    };
-    work_ -= static_cast<int64_t>(core.choices.size());
-    if (std::ranges::none_of(core.choices, excluded)) continue;
-    former.emplace_back(number, core.choices);
-    std::erase_if(core.choices, excluded);
-    if (core.choices.empty()) return false;
+    const auto excluded = [&](uint16_t choice) { return IsExcluded(place, core, choice); };
+    work_.Do(kWorkOfLook * core.left.size());
+    if (std::ranges::none_of(core.left, excluded)) continue;
+    former.emplace_back(number, core.left);
+    std::erase_if(core.left, excluded);
+    if (core.left.empty()) return false;
   }
   return true;
 }
 
 void ExplanationSearch::Undo(size_t place, Former& former) {
   for (auto& [number, choices] : former)
-    cores_[number].choices = std::move(choices);
+    cores_[number].left = std::move(choices);
   former.clear();
   decided_[place].type = -1;
 }
@@ -262,7 +256,7 @@ ExplainedSize ExplanationSearch::SizeOf(size_t place, int type) const {
 
 // Whether the choices that are left allow a size of its type, with a CPU in each part in which it
 // shares idle ones.
-bool ExplanationSearch::IsPossible(size_t place) const {
+bool ExplanationSearch::IsPossible(size_t place) {
   const Decided& decided = decided_[place];
   const ExplainedSize range = SizeOf(place, decided.type);
   int least = 0;
@@ -272,7 +266,8 @@ bool ExplanationSearch::IsPossible(size_t place) const {
     const OwnedCore& core = cores_[number];
     int fewest = std::numeric_limits<int>::max();
     int greatest = 0;
-    for (const CoreOwners& owners : core.choices) {
+    for (const uint16_t choice : core.left) {
+      const CoreOwners& owners = core.choices[choice];
       int count = 0;
       for (size_t i = 0; i < owners.size(); ++i) {
         if (owners[i] != static_cast<int>(place)) continue;
@@ -282,18 +277,32 @@ bool ExplanationSearch::IsPossible(size_t place) const {
       fewest = std::min(fewest, count);
       greatest = std::max(greatest, count);
     }
+    work_.Do(1 + core.left.size());
     least += fewest;
     most += greatest;
   }
   if (most < range.least || least > range.most) return false;
-  return std::ranges::all_of(setup_.sharing(decided.type), [&](const CpuSet& part) {
+  const std::vector<CpuSet>& parts = setup_.sharing(decided.type);
+  work_.Do(parts.size());
+  return std::ranges::all_of(parts, [&](const CpuSet& part) {
     return !part.Intersects(decided.sees) || part.Intersects(possible);
   });
 }
 
-bool ExplanationSearch::DecidedArePossible(size_t depth) const {
-  for (size_t i = 0; i <= depth; ++i)
-    if (!IsPossible(order_[i])) return false;
+// Whether the balloon that was decided last is possible, and those that see cores of which choices
+// were struck off. All others were before.
+bool ExplanationSearch::DecidedArePossible(size_t place, const Former& changed) {
+  std::vector<bool> looked(seen_.size());
+  looked[place] = true;
+  if (!IsPossible(place)) return false;
+  for (const auto& [number, choices] : changed) {
+    work_.Do(places_[number].size());
+    for (const size_t other : places_[number]) {
+      if (looked[other]) continue;
+      looked[other] = true;
+      if (decided_[other].type >= 0 && !IsPossible(other)) return false;
+    }
+  }
   return true;
 }
 
@@ -313,6 +322,7 @@ bool ExplanationSearch::MakeDomains() {
     Decided& decided = decided_[place];
     std::vector<Rank> ranked;
     for (int type = 0; type < setup_.types(); ++type) {
+      if (work_.over()) return false;
       const BalloonType& own = setup_.type(type);
       const bool known = decided.known_type >= 0;
       if (own.alone || setup_.MaxCpus(type, 0) == 0) continue;
@@ -349,11 +359,12 @@ bool ExplanationSearch::Assign(size_t depth) {
   if (depth == order_.size()) return Offer();
   const size_t place = order_[depth];
   for (const int type : decided_[place].domain) {
-    if (work_ <= 0) return false;
+    if (TryIsOver()) return false;
+    work_.Do(seen_.size());
     if (!MayBeOneMore(place, type)) continue;
     Former former;
-    work_ -= static_cast<int64_t>(depth);
-    if (Decide(place, type, former) && DecidedArePossible(depth) && Assign(depth + 1)) return true;
+    if (Decide(place, type, former) && DecidedArePossible(place, former) && Assign(depth + 1))
+      return true;
     Undo(place, former);
   }
   ++decided_[place].failures;
@@ -374,81 +385,33 @@ int ExplanationSearch::CpusOfEmptyBalloons() const {
   return sum;
 }
 
-// How far the sizes of these balloons are from what their containers need.
-int64_t ExplanationSearch::CostOf(const std::vector<size_t>& chosen,
-                                  const std::vector<size_t>& places) const {
-  int64_t cost = 0;
-  for (const size_t place : places) {
-    const Decided& decided = decided_[place];
-    CpuSet own;
-    for (const size_t number : decided.cores) {
-      const CoreOwners& owners = cores_[number].choices[chosen[number]];
-      for (size_t i = 0; i < owners.size(); ++i) {
-        if (owners[i] == static_cast<int>(place)) own.Add(cores_[number].threads[i]);
-        if (owners[i] == lent(place)) ++cost;
-      }
-    }
-    const ExplainedSize range = SizeOf(place, decided.type);
-    const int size = own.size();
-    cost +=
-        kTooSmall * std::max(range.least - size, 0) + kTooLarge * std::max(size - range.most, 0);
-    cost += 10 * std::abs(size - range.best);
-    for (const CpuSet& part : setup_.sharing(decided.type))
-      if (part.Intersects(decided.sees) && !part.Intersects(own)) cost += kNotThere;
-  }
-  return cost;
+WantedCpus ExplanationSearch::WantedBy(size_t place) const {
+  const Decided& decided = decided_[place];
+  WantedCpus wanted{.size = SizeOf(place, decided.type), .parts = {}};
+  for (const CpuSet& part : setup_.sharing(decided.type))
+    if (part.Intersects(decided.sees)) wanted.parts.push_back(part);
+  return wanted;
 }
 
-int64_t ExplanationSearch::CostOfEmpty(const std::vector<size_t>& chosen) const {
-  int empty = 0;
-  for (size_t number = 0; number < cores_.size(); ++number) {
-    const CoreOwners& owners = cores_[number].choices[chosen[number]];
-    empty += static_cast<int>(std::ranges::count(owners, kEmptyBalloon));
-  }
-  return kUnexplained * std::abs(empty - CpusOfEmptyBalloons());
-}
-
-// Chooses among the owners that are left, core by core, until no other choice is better.
 bool ExplanationSearch::Offer() {
-  std::vector<size_t> chosen(cores_.size(), 0);
-  std::vector<std::vector<size_t>> places(cores_.size());
-  for (size_t place = 0; place < decided_.size(); ++place) {
-    for (const size_t number : decided_[place].cores)
-      places[number].push_back(place);
+  std::vector<WantedCpus> wanted;
+  for (size_t place = 0; place < seen_.size(); ++place) {
+    wanted.push_back(WantedBy(place));
+    work_.Do(1 + setup_.sharing(decided_[place].type).size());
   }
-  for (bool better = true; better;) {
-    better = false;
-    for (size_t number = 0; number < cores_.size(); ++number) {
-      const size_t count = cores_[number].choices.size();
-      if (count == 1) continue;
-      work_ -= static_cast<int64_t>(count * cores_.size());
-      size_t best = chosen[number];
-      int64_t least = CostOf(chosen, places[number]) + CostOfEmpty(chosen);
-      for (size_t choice = 0; choice < count; ++choice) {
-        chosen[number] = choice;
-        const int64_t cost = CostOf(chosen, places[number]) + CostOfEmpty(chosen);
-        if (cost >= least) continue;
-        least = cost;
-        best = choice;
-        better = true;
-      }
-      chosen[number] = best;
-    }
-  }
-  std::vector<size_t> all(decided_.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  if (CostOf(chosen, all) >= kTooLarge) return false;
-  work_ -= static_cast<int64_t>(kWorkOfOffer * seen_.size() * cores_.size());
-  return accept_(ExplanationOf(chosen));
+  OwnerChoice choice(cores_, std::move(wanted), CpusOfEmptyBalloons(), work_);
+  if (!choice.Find()) return false;
+  work_.Do(kWorkOfOffer * seen_.size() * cores_.size());
+  return accept_(ExplanationOf(choice));
 }
 
-BalloonExplanation ExplanationSearch::ExplanationOf(const std::vector<size_t>& chosen) const {
+BalloonExplanation ExplanationSearch::ExplanationOf(const OwnerChoice& choice) const {
   BalloonExplanation explanation;
   for (const Decided& decided : decided_)
     explanation.balloons.push_back({.type = decided.type, .own = {}, .borrowed = {}});
   for (size_t number = 0; number < cores_.size(); ++number) {
     const OwnedCore& core = cores_[number];
-    const CoreOwners& owners = core.choices[chosen[number]];
+    const CoreOwners& owners = choice.OwnersOf(number);
     for (size_t i = 0; i < owners.size(); ++i) {
       if (owners[i] == kEmptyBalloon) explanation.empty.Add(core.threads[i]);
       if (owners[i] < 0) continue;
@@ -467,15 +430,14 @@ bool ExplanationSearch::Run() {
   if (!FindKnown() || !MakeCores() || !MakeDomains()) return false;
   order_.resize(seen_.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
-  for (int64_t left = kMostWork; left > 0;) {
+  while (!work_.over()) {
     std::ranges::sort(order_, {}, [this](size_t place) {
       const Decided& decided = decided_[place];
       return std::tuple(-decided.failures, decided.domain.size(), place);
     });
-    work_ = std::min(left, kMostWorkOfTry);
+    end_of_try_ = work_.left() - kMostWorkOfTry;
     if (Assign(0)) return true;
-    if (work_ > 0) return false;  // all were tried
-    left -= kMostWorkOfTry - work_;
+    if (!TryIsOver()) return false;  // all were tried
   }
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well and how fast policies place: `policy-bench [times|quality|streams|claims|views]`, the
-// first two when nothing is said.
+// How well and how fast policies place: `policy-bench [PART]`, the first two parts when nothing is
+// said.
 //
 // quality: of the containers that would fit into one L3 group, NUMA node or package, the part that
 // was placed in one; of the shared ones, the part whose whole cpuset is in one NUMA node; the part
@@ -14,13 +14,17 @@
 int main(int argc, char** argv) {
   const std::string_view part = argc > 1 ? argv[1] : "";
   if (argc > 2 || (!part.empty() && part != "times" && part != "quality" && part != "streams" &&
-                   part != "claims" && part != "views")) {
-    std::fprintf(stderr, "usage: %s [times|quality|streams|claims|views]\n", argv[0]);
+                   part != "claims" && part != "views" && part != "losses")) {
+    std::fprintf(stderr, "usage: %s [times|quality|streams|claims|views|losses]\n", argv[0]);
     return 1;
   }
   if (part == "claims") return resmgr::test::MeasureClaims() ? 0 : 1;
   if (part == "views") {
     resmgr::test::MeasureViews();
+    return 0;
+  }
+  if (part == "losses") {
+    resmgr::test::MeasureLosses();
     return 0;
   }
   if (part.empty() || part == "times") resmgr::test::MeasureTimes();

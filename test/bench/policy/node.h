@@ -99,5 +99,6 @@ void MeasureStreams();
 // False when a target is missed.
 bool MeasureClaims();
 void MeasureViews();
+void MeasureLosses();
 
 }  // namespace resmgr::test
