@@ -65,6 +65,16 @@ int BalloonRules::FindType(std::string_view name) const {
   return type == setup_.claim_type() ? -1 : type;
 }
 
+std::string BalloonRules::KnownTypes() const {
+  constexpr int kMostNamedTypes = 10;
+  std::string names;
+  const int types = setup_.types() - 1;  // without that of claims, which is the last one
+  for (int type = 0; type < std::min(types, kMostNamedTypes); ++type)
+    names.append(names.empty() ? "" : ", ").append(Printable(setup_.type(type).name, 64));
+  if (types > kMostNamedTypes) names += fmt::format(" and {} more", types - kMostNamedTypes);
+  return names;
+}
+
 StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
                                    std::string& why) const {
   if (HeldClaims::IsPart(container.key)) {
@@ -74,8 +84,9 @@ StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
   if (const std::string name = Named(pod, kBalloon, container.name); !name.empty()) {
     const int type = FindType(name);
     if (type < 0) {
-      return InvalidArgument("no balloon for annotation \"{}\": there is no such type",
-                             Printable(name, 64));
+      return InvalidArgument(
+          "no balloon for annotation \"{}\": there is no such type; there are: {}",
+          Printable(name, 64), KnownTypes());
     }
     why = fmt::format("type {} by annotation", name);
     // Any user who may create pods may write annotations.

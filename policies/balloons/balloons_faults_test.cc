@@ -193,5 +193,43 @@ TEST(BalloonsTheirFaultsTest, UnknownOperatorsAreToldWithThoseThatThereAre) {
       AllOf(HasSubstr("\"Exist\" is not one of Equals, "), HasSubstr("did you mean Exists?")));
 }
 
+Status ErrorOfTypes(const std::string& types) {
+  return test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0", "balloonTypes: " + types);
+}
+
+TEST(BalloonsConfigErrorsTest, NamesThatCannotBeShownAreRefused) {
+  for (const std::string& name :
+       {std::string("\"a\\nb\""), std::string("\"a\\u0007\""), std::string(201, 'x')}) {
+    EXPECT_THAT(std::string(Message(ErrorOfTypes("[{name: " + name + "}]"))),
+                HasSubstr("must be printable, and 200 bytes at most"));
+  }
+  EXPECT_TRUE(ErrorOfTypes("[{name: \"b\u00e4lle\"}, {name: " + std::string(200, 'x') + "}]").ok());
+}
+
+TEST(BalloonsConfigErrorsTest, ALeastSizeBeyondTheCpusOfATypeIsRefused) {
+  EXPECT_THAT(std::string(Message(ErrorOfTypes("[{name: x, cpus: \"2-3\", minCPUs: 4}]"))),
+              HasSubstr("minCPUs: is 4, more than cpus has (2-3)"));
+  EXPECT_TRUE(ErrorOfTypes("[{name: x, cpus: \"2-3\", minCPUs: 4, maxCPUs: 6}]").ok());
+  EXPECT_TRUE(ErrorOfTypes("[{name: x, cpus: \"2-3\", minCPUs: 2}]").ok());
+}
+
+TEST(BalloonsConfigErrorsTest, ATypeThatIsThereTwiceIsToldOnce) {
+  const std::string error(Message(ErrorOfTypes("[{name: x}, {name: x}, {name: x}]")));
+  EXPECT_THAT(error, HasSubstr("type \"x\" is there twice"));
+  EXPECT_EQ(error.find("twice"), error.rfind("twice")) << error;
+}
+
+TEST(BalloonsConfigErrorsTest, AnUnknownTypeIsRefusedWithThoseThatThereAre) {
+  BalloonsNode node("balloonTypes: [{name: fast}, {name: slow}]");
+  EXPECT_THAT(node.CpusAt("a", {.request = 100, .type = "claim"}),
+              testing::EndsWith("there is no such type; there are: reserved, fast, slow, default"));
+  std::string many;
+  for (int i = 0; i < 20; ++i)
+    many += fmt::format("{{name: t{}}}, ", i);
+  BalloonsNode other("balloonTypes: [" + many + "]");
+  EXPECT_THAT(other.CpusAt("a", {.request = 100, .type = "x"}),
+              testing::EndsWith("t7, t8 and 12 more"));
+}
+
 }  // namespace
 }  // namespace resmgr

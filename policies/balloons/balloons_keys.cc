@@ -16,6 +16,8 @@ constexpr int64_t kMost = CpuSet::kBits;
 // The limits of a configuration: the cost of a decision grows with each entry.
 constexpr size_t kMostTypes = 256;
 constexpr size_t kMostItems = 64;  // of any other list
+// Of a type, whose name is in the names of pools, in metrics and in logs.
+constexpr size_t kLongestName = 200;
 constexpr std::string_view kThePolicys = "the policy's";
 
 const std::initializer_list<BalloonLevel> kLevelWords = {
@@ -274,6 +276,12 @@ void CheckLimits(ConfigSection& section, const BalloonType& type) {
     section.Fail("minCPUs",
                  fmt::format("is {}, more than maxCPUs {}", type.min_cpus, type.max_cpus));
   }
+  const bool splits = type.instances.per != BalloonLevel::kNone;
+  if (type.own_cpus && !splits && type.max_cpus == 0 && type.min_cpus > type.cpus.size()) {
+    section.Fail("minCPUs", fmt::format("is {}, more than cpus has ({}); with maxCPUs it may grow "
+                                        "beyond these",
+                                        type.min_cpus, type.cpus.ToString()));
+  }
   if (type.max_balloons > 0 && type.min_balloons > type.max_balloons) {
     section.Fail("minBalloons", fmt::format("is {}, more than maxBalloons {}", type.min_balloons,
                                             type.max_balloons));
@@ -294,6 +302,10 @@ void DescribeMatching(ConfigSection& section, BalloonType& type, Problems& probl
   if (type.name.empty()) section.Fail("name", "is missing");
   if (type.name.find_first_of("[]") != std::string::npos) {
     section.Fail("name", "must not have brackets, which the names of balloons have");
+  }
+  if (Printable(type.name, kLongestName) != type.name) {
+    section.Fail("name", fmt::format("\"{}\": must be printable, and {} bytes at most",
+                                     Printable(type.name, 64), kLongestName));
   }
   DescribeGlobs(
       section, "namespaces", type.namespaces,

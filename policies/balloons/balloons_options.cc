@@ -144,11 +144,13 @@ Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
 Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   Problems problems;
   std::vector<std::string_view> known;
+  std::set<std::string_view> twice;
   for (const BalloonType& type : options.types)
     known.emplace_back(type.name);
   for (BalloonType& type : options.types) {
     const std::string_view name = type.name;
     if (std::ranges::count(known, name) > 1) {
+      if (!twice.insert(name).second) continue;
       problems.Add(ErrorAt(section, "policy.balloons.balloonTypes",
                            fmt::format("type \"{}\" is there twice", Printable(name, 64))));
       continue;
