@@ -38,6 +38,16 @@ TEST(ExplainCommandTest, TellsOfMistypedAnnotations) {
               HasSubstr("  mistyped          annotation aligment.x ignored: unknown key\n"));
 }
 
+TEST(ExplainCommandTest, TellsTheAdviceAboutUseAndWhatARebalanceByUseDid) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[],"candidates":[],"advice":"shop/db/main leaves CPUs 2-3 idle: 1.0 % busy",
+      "byUse":"moved from NUMA node #0"})");
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text,
+              HasSubstr("  advice            shop/db/main leaves CPUs 2-3 idle: 1.0 % busy\n"));
+  EXPECT_THAT(text, HasSubstr("  by use            moved from NUMA node #0\n"));
+}
+
 TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "hints":[],"candidates":[],"owners":[],

@@ -243,6 +243,7 @@ TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
   SCOPED_TRACE(test::Repeat(seed));
   std::mt19937_64 random(seed);
   const auto number = [&random](uint64_t most) { return random() % (most + 1); };
+  int reduced = 0;  // samples in which the containers seemed to use more than there is
   for (int round = 0; round < 300; ++round) {
     UsageCounters before = At(seconds(0));
     UsageCounters now = At(seconds(1 + static_cast<int>(number(20))));
@@ -254,7 +255,8 @@ TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
     for (int node = 0; node < 2; ++node)
       now.nodes[node] = {.total_bytes = 1 << 30, .free_bytes = number(1 << 30)};
     std::vector<UsageSubject> subjects;
-    for (uint64_t i = 0; i < number(12); ++i) {
+    const uint64_t containers = number(12);
+    for (uint64_t i = 0; i < containers; ++i) {
       const std::string id = std::to_string(i);
       subjects.push_back({.id = id, .mems = {0}, .pool = number(1) == 0 ? "a" : "b"});
       const uint64_t most =
@@ -284,6 +286,7 @@ TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
       EXPECT_THAT(used[name], DoubleNear(pool.cpu_used, 1e-6));
     EXPECT_LE(all, figures.cpu_used + 1e-6);
     EXPECT_LE(figures.cpu_used, cpus + 1e-6);
+    if (all > cpus - 1e-6) ++reduced;
     for (const auto& [id, node] : figures.nodes) {
       EXPECT_EQ(memory[id], node.container_bytes);
       EXPECT_LE(node.container_bytes, *node.used_bytes);
@@ -294,6 +297,7 @@ TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
       EXPECT_LE(cpu.busy_percent + cpu.steal_percent, 100 + 1e-6);
     }
   }
+  EXPECT_GT(reduced, 30);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The use of containers, from a fake tree of the kernel's files to the output of cri-resmgr-ctl.
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,6 +14,7 @@
 
 #include "test/integration/control_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -172,6 +176,79 @@ TEST_F(UsageTest, KilledProcessesAreToldInEveryPlace) {
   EXPECT_THAT(Counts(), HasSubstr("cri_resmgr_oom_kills_total 3"));
   EXPECT_THAT(Ctl({"explain", "s"}).out,
               HasSubstr("1 process of default/s was killed for want of memory"));
+}
+
+// Takes half a minute: a quota has to throttle the container for so long.
+TEST_F(UsageTest, AThrottledContainerIsAProblemAndItsEndTellsWhatItCameTo) {
+  StartWithMetrics(Root());
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
+  const Running running = Run(client, pod, MakeGuaranteedContainer("main", 2));
+  PutContainer(pod, running.container);
+  EXPECT_EQ(Ctl({"config", "set",
+                 WriteFile("often.yaml",
+                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "usage: {Interval: 1s}\n")})
+                .exit_code,
+            0);
+  int periods = 0;
+  int throttled = 0;
+  // Counters that grow all the time, as the kernel's do.
+  const auto becomes = [&](int of_ten, const std::string& line) {
+    return Eventually(
+        [&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          periods += 10;
+          throttled += of_ten;
+          Put("sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + running.container + "/cpu.stat",
+              fmt::format("usage_usec 1000\nnr_periods {}\nnr_throttled {}\n", periods, throttled));
+          return Counts().find(line) != std::string::npos;
+        },
+        std::chrono::minutes(3));
+  };
+  const std::string counted = "cri_resmgr_problems{kind=\"throttled\"} ";
+  ASSERT_TRUE(becomes(5, counted + "1")) << Counts();
+  const std::string said = "its own quota throttles it in 50 % of the periods";
+  EXPECT_THAT(Ctl({"status"}).out, HasSubstr(said));
+  EXPECT_THAT(Ctl({"explain", "g"}).out, HasSubstr(said));
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json().count("ended"), 0U);
+  ASSERT_TRUE(becomes(0, counted + "0")) << Counts();
+  const Json ended = Ctl({"status", "-o", "json"}).json()["ended"];
+  ASSERT_EQ(ended.size(), 1U) << ended;
+  EXPECT_EQ(ended[0]["kind"], "throttled");
+  EXPECT_EQ(ended[0]["before"], 50);
+  EXPECT_LT(ended[0]["after"], 5);
+  EXPECT_GT(ended[0]["ended"], ended[0]["since"]);
+  EXPECT_THAT(Ctl({"status"}).out,
+              HasSubstr("default/g/main is throttled in 0 % of the periods, 50 % before"));
+}
+
+TEST_F(UsageTest, TopWatchesTheFigures) {
+  StartRuntime();
+  StartDaemon(StaticFlags(Root()));
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeBestEffortPod("s");
+  PutContainer(pod, Run(client, pod, MakeBestEffortContainer("main")).container);
+  const auto watch = ChildProcess::Start(
+      {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "top", "-w"}, Path("watched"));
+  ASSERT_THAT(watch, IsOk());
+  const auto shows = [this](const std::string& text) {
+    return Eventually([&] { return TextOf(Path("watched")).find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(shows("8 KiB")) << TextOf(Path("watched"));
+  EXPECT_EQ(Ctl({"config", "set",
+                 WriteFile("often.yaml",
+                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "usage: {Interval: 1s}\n")})
+                .exit_code,
+            0);
+  const Json list = Ctl({"top", "-o", "json"}).json();
+  Put("sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + list[0]["id"].get<std::string>() +
+          "/memory.current",
+      "16384\n");
+  EXPECT_TRUE(shows("16 KiB")) << TextOf(Path("watched"));
+  ::kill((*watch)->pid(), SIGINT);
+  EXPECT_TRUE((*watch)->Wait(kPatience).ok());
 }
 
 // The daemon waits for none of them, and reports each broken file once.
