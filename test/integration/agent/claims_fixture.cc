@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/integration/agent/claims_fixture.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "pkg/base/json.h"
 #include "pkg/sys/files.h"
@@ -17,11 +18,7 @@ namespace fs = std::filesystem;
 ClaimsTest::ClaimsTest() {
   fs::create_directories(Host("/var/lib/kubelet/plugins"));
   fs::create_directories(Host("/var/lib/kubelet/plugins_registry"));
-  EXPECT_THAT(api_.Start(), IsOk());
-  api_.SetNode(kNode, {});
-  std::ofstream(Path("kubeconfig")) << api_.Kubeconfig();
   Configure("{Active: static, ReservedResources: {CPU: 1}}");
-  StartRuntime();
 }
 
 void ClaimsTest::Configure(const std::string& policy) {
@@ -30,10 +27,9 @@ void ClaimsTest::Configure(const std::string& policy) {
 }
 
 std::vector<std::string> ClaimsTest::ClaimFlags(const std::vector<std::string>& more) const {
-  std::vector<std::string> flags = {"-agent-socket", Path("agent.sock"), "-host-root",
-                                    Path("host"),    "-config",          Path("policy.yaml")};
+  std::vector<std::string> flags = {"-host-root", Path("host")};
   flags.insert(flags.end(), more.begin(), more.end());
-  return Flags(flags);
+  return PairFlags(flags);
 }
 
 Status ClaimsTest::ReleaseByOrder(const std::string& flag) const {
@@ -42,17 +38,6 @@ Status ClaimsTest::ReleaseByOrder(const std::string& flag) const {
   if (!flag.empty()) command.push_back(flag);
   command.emplace_back("default/a");
   return RunProgram(command, Path("ctl.log"), kPatience);
-}
-
-void ClaimsTest::StartAgent() {
-  ::setenv("NODE_NAME", kNode, 1);
-  agent_.reset();
-  auto started = ChildProcess::Start(
-      {Program("cri-resmgr-agent"), "-kubeconfig", Path("kubeconfig"), "-cri-resmgr-socket",
-       Path("config.sock"), "-agent-socket", Path("agent.sock"), "-report-spread=0s"},
-      Path("agent.log"));
-  ASSERT_THAT(started, IsOk());
-  agent_ = *std::move(started);
 }
 
 void ClaimsTest::StartAll() {
@@ -116,12 +101,30 @@ int64_t ClaimsTest::Generation() const {
   return slice.is_object() ? slice["spec"]["pool"]["generation"].get<int64_t>() : 0;
 }
 
+std::string ClaimsTest::Slices() {
+  std::vector<Json> slices = api_.objects().List(std::string(ApiServer::kSlices));
+  std::erase_if(slices, [](const Json& slice) { return slice["spec"]["driver"] != kDriver; });
+  std::string text;
+  for (const Json& slice : slices) {
+    const Json& spec = slice["spec"];
+    text += fmt::format("{}{} {}/{}:", text.empty() ? "" : "; ",
+                        spec["pool"]["generation"].get<int64_t>(),
+                        spec["pool"]["resourceSliceCount"].get<int>(), slices.size());
+    for (const Json& device : spec["devices"]) {
+      text +=
+          fmt::format("{} {} {}", text.ends_with(':') ? "" : ",", device["name"].get<std::string>(),
+                      device["capacity"]["dra.cpu/cpu"]["value"].get<std::string>());
+    }
+  }
+  return text;
+}
+
 bool ClaimsTest::SliceSays(int cpus) {
   return Eventually([&] { return Capacity() == std::to_string(cpus); });
 }
 
 std::string ClaimsTest::Logs() const {
-  return LastLines(Path("agent.log")) + daemon_->Log();
+  return AgentLog() + daemon_->Log();
 }
 
 }  // namespace resmgr::test

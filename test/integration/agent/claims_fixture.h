@@ -2,22 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "test/integration/daemon_fixture.h"
-#include "test/support/api_server/api_server.h"
-#include "test/support/containerd/child_process.h"
+#include "test/integration/agent/agent_pair_fixture.h"
 #include "test/support/fake_kubelet/plugin_kubelet.h"
 
 namespace resmgr::test {
 
-// A kubelet's side of Dynamic Resource Allocation, the real daemon, the real agent, an API server
-// and a runtime of the test. The names are those of dra-driver-cpu. CPU 0 of eight is reserved.
-class ClaimsTest : public DaemonTest {
+// A kubelet's side of Dynamic Resource Allocation before daemon and agent. The names are those of
+// dra-driver-cpu. CPU 0 of eight is reserved.
+class ClaimsTest : public AgentPairTest {
  protected:
-  static constexpr char kNode[] = "n1";
   static constexpr char kDriver[] = "dra.cpu";
   static constexpr char kSlice[] = "n1-dra.cpu";
   // CPUs that the policy may grant: all but the reserved one.
@@ -30,7 +26,6 @@ class ClaimsTest : public DaemonTest {
   void Configure(const std::string& policy);
   std::vector<std::string> ClaimFlags(const std::vector<std::string>& more = {}) const;
   void StartDaemonWithClaims() { StartDaemon(ClaimFlags()); }
-  void StartAgent();
   // Both; the kubelet knows the driver.
   void StartAll();
   bool Registered();
@@ -67,12 +62,13 @@ class ClaimsTest : public DaemonTest {
   // The capacity of the one device, as schedulers see it; "" without it.
   std::string Capacity() const;
   int64_t Generation() const;
+  // All slices of the driver at the server, each as "GENERATION SLICES-OF-THE-POOL/SLICES-THERE:
+  // DEVICE CPUS, ...".
+  std::string Slices();
   bool SliceSays(int cpus);
   std::string Logs() const;
 
-  ApiServer api_;
   PluginKubelet kubelet_{Path("host")};
-  std::unique_ptr<ChildProcess> agent_;
 };
 
 }  // namespace resmgr::test

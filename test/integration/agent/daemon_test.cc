@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,15 +13,11 @@
 #include <fmt/format.h>
 
 #include "pkg/kube/pod_fingerprint.h"
-#include "test/integration/daemon_fixture.h"
-#include "test/support/api_server/api_server.h"
-#include "test/support/containerd/child_process.h"
-#include "test/support/programs/programs.h"
+#include "test/integration/agent/agent_pair_fixture.h"
 
 namespace resmgr::test {
 namespace {
 
-constexpr char kNode[] = "n1";
 constexpr char kDefaultMap[] = "cri-resmgr-config.default";
 constexpr char kPolicy[] = "cri-resource-manager.intel.com/policy";
 constexpr char kSource[] = "cri-resource-manager.intel.com/policy-source";
@@ -32,36 +26,16 @@ constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kCpusOfNode[] = "cri-resource-manager.intel.com/cpus";
 constexpr char kEventsPath[] = "/api/v1/namespaces/default/events";
 
-class DaemonAndAgentTest : public DaemonTest {
+class DaemonAndAgentTest : public AgentPairTest {
  protected:
-  DaemonAndAgentTest() {
-    EXPECT_THAT(api_.Start(), IsOk());
-    api_.SetNode(kNode, {});
-    std::ofstream(Path("kubeconfig")) << api_.Kubeconfig();
-    StartRuntime();
-  }
-
   // Under the static policy.
   void StartDaemonForAgent() {
-    std::vector<std::string> flags = Flags({"-agent-socket", Path("agent.sock")});
     std::ofstream(Path("policy.yaml")) << "policy: {Active: static, ReservedResources: {CPU: 1}}\n";
-    flags.insert(flags.end(), {"-config", Path("policy.yaml")});
-    StartDaemon(flags);
+    StartDaemon(PairFlags());
   }
   void StartAgentAndDaemon() {
     StartAgent();
     StartDaemonForAgent();
-  }
-  void StartAgent(const std::vector<std::string>& more = {}) {
-    ::setenv("NODE_NAME", kNode, 1);
-    agent_.reset();
-    std::vector<std::string> argv = {
-        Program("cri-resmgr-agent"), "-kubeconfig",   Path("kubeconfig"), "-cri-resmgr-socket",
-        Path("config.sock"),         "-agent-socket", Path("agent.sock"), "-report-spread=0s"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    auto started = ChildProcess::Start(argv, Path("agent.log"));
-    ASSERT_THAT(started, IsOk());
-    agent_ = *std::move(started);
   }
   bool NodeShows(std::string_view policy, std::string_view source) {
     return Eventually([&] {
@@ -120,7 +94,7 @@ class DaemonAndAgentTest : public DaemonTest {
       return event.is_object() && event["reason"] == reason && event["count"] == count;
     });
   }
-  std::string Log() const { return LastLines(Path("agent.log")); }
+  std::string Log() const { return AgentLog(); }
   // A pod comes and goes as without an agent. A wait for the agent would occur each time, so the
   // best of five times is judged; a single one may be slow because of other work.
   void ExpectUndisturbed() {
@@ -142,8 +116,6 @@ class DaemonAndAgentTest : public DaemonTest {
     EXPECT_THAT(client.RemovePod(running.pod), IsOk());
   }
 
-  ApiServer api_;
-  std::unique_ptr<ChildProcess> agent_;
   std::map<std::string, std::string> sandboxes_;  // of pods that are refused
 };
 
@@ -238,20 +210,28 @@ TEST_F(DaemonAndAgentTest, TopologyOutlivesFailuresOfTheServer) {
   EXPECT_TRUE(SchedulersSee(kCpus - 4, {{"default", "a"}, {"default", "b"}})) << Log();
 }
 
-// Row N9.
+// Row N9, with the ten minutes in agent/topology_writer_test.cc.
 TEST_F(DaemonAndAgentTest, WithoutTheDefinitionOfTopologiesNothingElseChanges) {
+  constexpr std::string_view kMissing = "has no CustomResourceDefinition";
   api_.DefineTopologies(false);
   StartAgentAndDaemon();
-  ASSERT_TRUE(Eventually([this] {
-    return Log().find("has no CustomResourceDefinition") != std::string::npos;
-  })) << Log();
+  ASSERT_TRUE(Eventually([&] { return Log().find(kMissing) != std::string::npos; })) << Log();
   EXPECT_TRUE(NodeShowsExclusive(0)) << Log();
   ExpectUndisturbed();
+  CriClient client = Relayed();
+  for (int pods = 1; pods <= 3; ++pods) {
+    const Running running = Run(client, MakeGuaranteedPod(fmt::format("pod{}", pods)),
+                                MakeGuaranteedContainer("main", 1));
+    EXPECT_EQ(CpusAtRuntime(running.container).size(), 1);
+    ASSERT_TRUE(NodeShowsExclusive(pods)) << "each is a change for schedulers, too" << Log();
+  }
   const auto requests = api_.Requests();
   EXPECT_EQ(
       std::ranges::count_if(
           requests, [](const auto& one) { return one.path.starts_with(ApiServer::kTopologies); }),
       1);
+  const std::string log = TextOf(Path("agent.log"));
+  EXPECT_EQ(log.find(kMissing), log.rfind(kMissing)) << log;
 }
 
 TEST_F(DaemonAndAgentTest, ATopologyOfAnotherProgramIsLeftAlone) {
