@@ -2,6 +2,7 @@
 #include "agent/topology_writer.h"
 
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -180,18 +181,28 @@ TEST_F(TopologyWriterTest, ChangesDoNotShortenTheWaitsOfAnOutage) {
   EXPECT_EQ(Available(), "7") << "the last view";
 }
 
-// Row N9.
-TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsTriedEveryTenMinutes) {
+// Row N9: pods come and go all the time.
+TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsAskedOnceInTenMinutesAndToldOnce) {
+  testing::internal::CaptureStderr();
   SeeNode();
   Show(OneZone(8));
   ASSERT_EQ(Available(), "8");
   ASSERT_TRUE(Answer(404));
-  Show(OneZone(3));
-  timers_.Advance(minutes(9));
+  for (int second = 0; second < 600; ++second) {
+    Show(OneZone(second % 8, {{"default", "pod" + std::to_string(second)}}));
+    timers_.Advance(seconds(1));
+  }
   EXPECT_EQ(transport_.sent(), 1);
-  timers_.Advance(minutes(4));
+  timers_.Advance(minutes(3));
   EXPECT_EQ(transport_.sent(), 2);
-  EXPECT_EQ(Available(), "3") << "the last view";
+  EXPECT_EQ(Available(), "7") << "the last view";
+  ASSERT_TRUE(Answer(404));
+  timers_.Advance(minutes(13));
+  EXPECT_EQ(transport_.sent(), 3);
+  const std::string log = testing::internal::GetCapturedStderr();
+  constexpr std::string_view kMissing = "has no CustomResourceDefinition";
+  EXPECT_NE(log.find(kMissing), std::string::npos) << log;
+  EXPECT_EQ(log.find(kMissing), log.rfind(kMissing)) << log;
   ASSERT_TRUE(Answer());
   EXPECT_FALSE(transport_.Has(kNodeEvents));
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/schedview/scheduler_view.h"
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -69,18 +72,21 @@ TEST_F(SchedulerViewTest, NamesThePodsThatItContains) {
   const auto burstable = node_.Create("shares", QosClass::kBurstable, 500);
   ASSERT_TRUE(burstable.ok());
   EXPECT_THAT(ViewOf(node_).pods, IsEmpty()) << "its resources are not exclusive";
-  const auto full = node_.Create("full", QosClass::kGuaranteed, 8000);
+  EXPECT_EQ(PodFingerprint(ViewOf(node_).pods), "pfp0v001ef46db3751d8e999");
+  // So the pod gets its CPUs in node 1.
+  const auto full = node_.Create("full", QosClass::kGuaranteed, 7000);
   ASSERT_TRUE(full.ok());
-  node_.Remove(*full);
   const auto key = node_.Create("pod0", QosClass::kGuaranteed, 3000);
   ASSERT_TRUE(key.ok());
+  node_.Remove(*full);
   node_.snapshot().PodOf(*key).namespace_name = "default";
   const SchedulerView view = ViewOf(node_);
   EXPECT_THAT(view.pods, ElementsAre(PodName{"default", "pod0"}));
   EXPECT_EQ(PodFingerprint(view.pods), "pfp0v00110399bf9eea6fbd3");
-  const size_t zone = view.zones[0].exclusive.empty() ? 1 : 0;
-  EXPECT_EQ(view.zones[zone].exclusive.size(), 3);
-  EXPECT_EQ(view.zones[zone].amounts[0].available, view.zones[zone].amounts[0].allocatable - 3);
+  EXPECT_THAT(view.zones[0].exclusive, IsEmpty());
+  EXPECT_EQ(view.zones[1].exclusive.size(), 3);
+  EXPECT_THAT(CpuNumbers(view.zones[0]), ElementsAre(8, 7, 7));
+  EXPECT_THAT(CpuNumbers(view.zones[1]), ElementsAre(8, 8, 5));
 }
 
 TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
@@ -93,6 +99,19 @@ TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
   EXPECT_THAT(CpuNumbers(view.zones[1]), ElementsAre(8, 8, 8)) << "and its CPUs are free";
 }
 
+// The phase of a pod is Pending while its init containers run.
+TEST_F(SchedulerViewTest, APodThatRunsItsInitContainersDoesNotCount) {
+  const auto init = node_.Create("setup", QosClass::kGuaranteed, 1000);
+  ASSERT_TRUE(init.ok());
+  node_.snapshot().PodOf(*init).annotations.Set(
+      "intel.com/resources", R"({"initContainers": {"setup": {}}, "containers": {"main": {}}})");
+  EXPECT_THAT(ViewOf(node_).pods, IsEmpty());
+  node_.Remove(*init);
+  const auto main = node_.Create("main", QosClass::kGuaranteed, 1000);
+  ASSERT_TRUE(main.ok());
+  EXPECT_THAT(ViewOf(node_).pods, ElementsAre(PodName{"ns", "main"}));
+}
+
 // Row N4: of seven free CPUs, the sibling of the reserved one cannot be granted.
 TEST(SchedulerViewRowsTest, WholeCoresAlone) {
   test::PolicyNode node(StaticPolicyFactory(), ViewedMachine(2), "0",
@@ -103,14 +122,13 @@ TEST(SchedulerViewRowsTest, WholeCoresAlone) {
 // Row N5: one CPU of node 0 stays for those that share, whatever their requests.
 TEST(SchedulerViewRowsTest, LeavesWhatThePolicyLeavesToSharedContainers) {
   test::PolicyNode node(StaticPlusPolicyFactory(), ViewedMachine(), "", "");
-  ASSERT_TRUE(node.Create("shares", QosClass::kBurstable, 2500).ok());
+  for (const char* const name : {"a", "b", "c", "d", "e"})
+    ASSERT_TRUE(node.Create(name, QosClass::kBurstable, 500).ok());
   ASSERT_TRUE(node.Create("all", QosClass::kGuaranteed, 8000).ok());
   const SchedulerView view = ViewOf(node);
-  const int64_t first = view.zones[0].amounts[0].available;
-  const int64_t second = view.zones[1].amounts[0].available;
-  // The fraction's container has two CPUs of its own, since it asks for 2500m.
-  const int64_t free = 16 - 8 - 2;
-  EXPECT_EQ(first + second, free - 1);
+  EXPECT_THAT((std::vector<int64_t>{view.zones[0].amounts[0].available,
+                                    view.zones[1].amounts[0].available}),
+              testing::UnorderedElementsAre(0, 8 - 1));
 }
 
 // Row N6.
@@ -121,6 +139,52 @@ TEST(SchedulerViewRowsTest, KeepsTheNumbersOfNodesWithGaps) {
   EXPECT_EQ(view.zones[0].numa_id, 0);
   EXPECT_EQ(view.zones[1].numa_id, 2);
   EXPECT_THAT(view.zones[1].distances, ElementsAre(21, 10));
+}
+
+TEST(SchedulerViewRowsTest, ZonesAreTheFirst64NodesWithCpus) {
+  const Machine plain = test::MakeMachine({.packages = 66, .cores = 1});
+  Machine::Parts parts{.cpus = plain.cpus(), .nodes = plain.nodes(), .allowed = plain.allowed()};
+  // A node of memory alone comes first.
+  for (Cpu& cpu : parts.cpus)
+    ++cpu.numa;
+  for (NumaNode& node : parts.nodes)
+    node = {.id = node.id + 1};
+  parts.nodes.insert(parts.nodes.begin(), NumaNode{.id = 0, .memory = Bytes{1 << 30}});
+  test::PolicyNode node(StaticPolicyFactory(), test::MakeMachine(std::move(parts)), "0", "");
+  const SchedulerView view = ViewOf(node);
+  ASSERT_EQ(view.zones.size(), 64U);
+  EXPECT_EQ(view.zones.front().numa_id, 1);
+  EXPECT_EQ(view.zones.back().numa_id, 64);
+  EXPECT_EQ(view.zones.back().distances.size(), 64U);
+}
+
+// Has pools, and grants nothing.
+class PoolsPolicy : public Policy {
+ public:
+  std::vector<Zone> zones;
+
+  std::string_view name() const override { return "pools"; }
+  std::unique_ptr<Policy> Clone() const override { return std::make_unique<PoolsPolicy>(*this); }
+  StatusOr<Plan> Reconcile(const Snapshot&) override { return Plan(); }
+  StatusOr<Plan> Allocate(const Snapshot&, const Pod&, const Container&,
+                          const Container*) override {
+    return Plan();
+  }
+  StatusOr<Plan> Update(const Snapshot&, const Pod&, const Container&) override { return Plan(); }
+  StatusOr<Plan> Release(const Snapshot&, ContainerKey) override { return Plan(); }
+  std::vector<Zone> Zones(const Snapshot&) const override { return zones; }
+};
+
+TEST_F(SchedulerViewTest, PoolsAreTheFirst256WithCpusOnceEach) {
+  PoolsPolicy policy;
+  policy.zones = {
+      {.name = "empty"}, {.name = "twice", .cpus = {1}}, {.name = "twice", .cpus = {2}}};
+  for (int pool = 0; pool < 300; ++pool)
+    policy.zones.push_back({.name = "pool" + std::to_string(pool), .cpus = {3}});
+  const std::vector<ViewPool> pools = ViewPools(policy, node_.snapshot());
+  ASSERT_EQ(pools.size(), 256U);
+  EXPECT_EQ(pools.front(), (ViewPool{.name = "twice", .cpus = {1}}));
+  EXPECT_EQ(pools.back().name, "pool254");
 }
 
 TEST(SchedulerViewRowsTest, RefusesOnlyWhereThePolicyDoes) {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims for CPUs: rows D1 to D17 of the acceptance table.
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "test/integration/agent/claims_fixture.h"
 
@@ -73,7 +78,13 @@ TEST_F(ClaimsTest, D4ARefusalNamesTheShortageAndOthersAreServed) {
   Allocate("small", 1);
   const auto response = kubelet_.Prepare(kDriver, {Claim("big"), Claim("small")});
   ASSERT_THAT(response, IsOk());
-  EXPECT_THAT(response->claims().at("uid-big").error(), testing::HasSubstr("4"));
+  const std::string refusal = response->claims().at("uid-big").error();
+  EXPECT_THAT(refusal, testing::HasSubstr("needs 4 exclusive CPUs"));
+  EXPECT_THAT(refusal,
+              testing::AnyOf(testing::HasSubstr("3 of 8 free"), testing::HasSubstr("2 of 8 free")))
+      << "the small one may have come before";
+  EXPECT_THAT(refusal, testing::HasSubstr(
+                           fmt::format("CPUs {} held by default/a/claim", CpusOf("a").ToString())));
   EXPECT_EQ(response->claims().at("uid-small").error(), "");
   EXPECT_TRUE(CpusOf("big").empty());
 }
@@ -113,13 +124,20 @@ TEST_F(ClaimsTest, D7TheConsumedCapacityMayLackTheDomain) {
   EXPECT_EQ(CpusAtRuntime(carrier.container), CpusOf("bare"));
 }
 
-TEST_F(ClaimsTest, D9UnprepareGivesTheCpusToSharedContainersAtOnce) {
+TEST_F(ClaimsTest, D9UnprepareAndNoStopGivesTheCpusToSharedContainersAtOnce) {
   StartAll();
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
   Allocate("a", 4);
   ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  const CpuSet claimed = CpusOf("a");
+  const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "a"));
+  EXPECT_THAT(client.StopContainer(carrier.container), IsOk());
+  EXPECT_THAT(client.RemoveContainer(carrier.container), IsOk());
+  const Running later = Run(client, MakeBestEffortPod("t"), MakeBestEffortContainer("main"));
+  EXPECT_EQ(CpusAtRuntime(later.container), before - claimed) << "they are held for the pod";
+  EXPECT_EQ(CpusAtRuntime(shared.container), before - claimed);
   api_.DeleteClaim("a");
   EXPECT_THAT(Unprepare("a"), IsOk());
   EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }, kAtOnce));
@@ -233,37 +251,75 @@ TEST_F(ClaimsTest, D12ContainersOfOnePodShareAClaimThatSaysSo) {
   EXPECT_THAT(Describe(second.status()), testing::HasSubstr("default/own is in use"));
 }
 
-TEST_F(ClaimsTest, D13ContainersWithCpusOfTheirOwnLowerTheCapacity) {
-  StartAll();
-  ASSERT_TRUE(SliceSays(kAllowed)) << Logs();
-  const int64_t before = Generation();
+// A node of two zones with four CPUs each. The best of five containers is judged for the time; a
+// single one may be slow because of other work.
+TEST_F(ClaimsTest, D13ContainersWithCpusOfTheirOwnLowerTheCapacityWithinASecond) {
+  StartAgent();
+  StartDaemon(ClaimFlags({"-topology", "synthetic:numa:2 core:4 pu:1"}));
+  ASSERT_TRUE(Registered()) << daemon_->Log();
+  const auto slices = [](int first, int64_t generation) {
+    return fmt::format("{} 1/1: cpudevnuma000 {}, cpudevnuma001 4", generation, first);
+  };
+  ASSERT_TRUE(Eventually([&] { return Slices() == slices(3, Generation()); })) << Slices();
+  int64_t generation = Generation();
   CriClient client = Relayed();
-  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  EXPECT_TRUE(SliceSays(kAllowed - 2)) << Logs();
-  EXPECT_EQ(Generation(), before + 1);
-  EXPECT_THAT(client.StopContainer(running.container), IsOk());
-  EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
+  milliseconds best = seconds(60);
+  // Shown by the next generation, after a time in which nothing else was written.
+  const auto shown = [&](int first, const std::function<void()>& change) {
+    LetWritesPass();
+    const std::string text = slices(first, ++generation);
+    return TimeOf([&] {
+      change();
+      EXPECT_TRUE(Eventually([&] { return Slices() == text; })) << Slices() << Logs();
+    });
+  };
+  for (int round = 0; round < 5 && best > kAtOnce; ++round) {
+    Running running;
+    const milliseconds come = shown(1, [&] {
+      running = Run(client, MakeGuaranteedPod(fmt::format("g{}", round)),
+                    MakeGuaranteedContainer("main", 2));
+    });
+    EXPECT_TRUE(CpusAtRuntime(running.container).IsSubsetOf({1, 2, 3})) << "it is in zone 0";
+    const milliseconds gone =
+        shown(3, [&] { EXPECT_THAT(client.StopContainer(running.container), IsOk()); });
+    best = std::min(best, std::max(come, gone));
+  }
+  EXPECT_LE(best, kAtOnce) << Logs();
 }
 
 TEST_F(ClaimsTest, D15WithoutTheAgentTheKubeletTriesAgain) {
   StartAll();
   Allocate("a", 2);
-  agent_.reset();
-  EXPECT_THAT(ErrorOf("a"), testing::HasSubstr("agent is not reachable"));
-  EXPECT_TRUE(CpusOf("a").empty());
-  StartAgent();
-  EXPECT_THAT(Prepare("a"), IsOk()) << Logs();
-  agent_.reset();
-  EXPECT_THAT(Unprepare("a"), IsOk()) << "needs no agent";
+  // The best of five agents is judged; a single one may be slow because of other work.
+  milliseconds best = seconds(60);
+  for (int round = 0; round < 5 && best > 2 * kAtOnce; ++round) {
+    agent_.reset();
+    EXPECT_THAT(ErrorOf("a"), testing::HasSubstr("agent is not reachable"));
+    EXPECT_TRUE(CpusOf("a").empty());
+    best = std::min(best, TimeOf([this] {
+                      StartAgent();
+                      EXPECT_THAT(Prepare("a"), IsOk()) << Logs();
+                    }));
+    agent_.reset();
+    EXPECT_THAT(Unprepare("a"), IsOk()) << "needs no agent";
+  }
+  EXPECT_LE(best, 2 * kAtOnce) << Logs();
 }
 
 TEST_F(ClaimsTest, D16SlicesThatAKubeletDeletesComeBack) {
   StartAll();
   ASSERT_TRUE(SliceSays(kAllowed)) << Logs();
-  const int64_t before = Generation();
-  api_.DeleteSlices();
-  EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
-  EXPECT_GT(Generation(), before);
+  milliseconds best = seconds(60);
+  for (int round = 0; round < 5 && best > 2 * kAtOnce; ++round) {
+    LetWritesPass();
+    const int64_t before = Generation();
+    best = std::min(best, TimeOf([this] {
+                      api_.DeleteSlices();
+                      EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
+                    }));
+    EXPECT_EQ(Generation(), before + 1);
+  }
+  EXPECT_LE(best, 2 * kAtOnce) << Logs();
 }
 
 // For longer than the agent goes on without the daemon. The kubelet deletes its slices.
