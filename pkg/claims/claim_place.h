@@ -15,6 +15,12 @@ struct ClaimPlace {
   std::string name{};  // "NUMA node 1", "the L3 cache of CPU 8"; "": any place
 };
 
+// The number of an L3 cache of the machine (of Machine::l3_groups, not empty) in the name of its
+// device: its lowest CPU. A CPU that was offline when the machine was read belongs to no cache
+// there; it counts where the largest cache shows by its own numbers that this one begins with it.
+// Pure.
+int NumberOfCache(const CpuSet& cache, const Machine& machine);
+
 // The place of the part's device on this machine. InvalidArgument: there is no such place, or none
 // of its CPUs is online. Pure.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);

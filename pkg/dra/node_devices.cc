@@ -30,24 +30,37 @@ std::optional<CoreKind> KindOf(const Machine& machine, const CpuSet& cpus) {
   return first;
 }
 
-// The lowest CPU of each L3 cache in the node; empty unless the node consists of several whole
+// The number of each L3 cache in the node; empty unless the node consists of several whole
 // ones.
 std::vector<int> CachesOf(const Machine& machine, const NumaNode& node) {
   std::vector<int> caches;
   CpuSet left = node.cpus;
   for (const CpuSet& group : machine.l3_groups()) {
     if (group.empty() || !group.IsSubsetOf(node.cpus)) continue;
-    caches.push_back(group.First());
+    caches.push_back(NumberOfCache(group, machine));
     left -= group;
   }
   if (caches.size() < 2 || !left.empty()) caches.clear();
   return caches;
 }
 
-int NodeOf(const ClaimPart& place, const Machine& machine) {
-  if (place.node) return *place.node;
-  const Cpu* const cpu = place.l3_of ? machine.FindCpu(*place.l3_of) : nullptr;
-  return cpu == nullptr ? 0 : cpu->numa;
+int NodeOf(const ClaimPart& part, const ClaimPlace& place, const Machine& machine) {
+  if (part.node) return *part.node;
+  return machine.FindCpu(place.cpus.First())->numa;
+}
+
+// The places, those that are too many for a pool included.
+std::vector<ClaimPart> AllPlaces(const Machine& machine, DraDevices devices) {
+  std::vector<ClaimPart> places;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.cpus.empty()) continue;
+    const std::vector<int> caches =
+        devices == DraDevices::kL3 ? CachesOf(machine, node) : std::vector<int>();
+    for (const int cpu : caches)
+      places.push_back({.l3_of = cpu});
+    if (caches.empty()) places.push_back({.node = node.id});
+  }
+  return places;
 }
 
 // How many CPUs claims hold of each device, wherever these lie.
@@ -63,17 +76,14 @@ std::map<std::string, int> HeldByDevice(const HeldClaims& held) {
 }  // namespace
 
 std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices) {
-  std::vector<ClaimPart> places;
-  for (const NumaNode& node : machine.nodes()) {
-    if (node.cpus.empty()) continue;
-    const std::vector<int> caches =
-        devices == DraDevices::kL3 ? CachesOf(machine, node) : std::vector<int>();
-    for (const int cpu : caches)
-      places.push_back({.l3_of = cpu});
-    if (caches.empty()) places.push_back({.node = node.id});
-  }
+  std::vector<ClaimPart> places = AllPlaces(machine, devices);
   if (places.size() > kMostNodeDevices) places.resize(kMostNodeDevices);
   return places;
+}
+
+size_t DevicesLeftOut(const Machine& machine, DraDevices devices) {
+  const size_t all = AllPlaces(machine, devices).size();
+  return all - std::min(all, kMostNodeDevices);
 }
 
 std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
@@ -86,7 +96,7 @@ std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimP
     if (!place.ok()) continue;
     const int whole = (grantable[at] + held_cpus[driver.NameAt(places[at])]) / step * step;
     if (whole == 0) continue;
-    devices.push_back({.node = NodeOf(places[at], machine),
+    devices.push_back({.node = NodeOf(places[at], *place, machine),
                        .l3_of = places[at].l3_of,
                        .package = PackageOf(machine, place->cpus),
                        .cpus = whole,

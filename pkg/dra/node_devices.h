@@ -16,7 +16,7 @@ namespace resmgr::dra {
 // A part of the machine as a device whose CPUs claims consume.
 struct NodeDevice {
   int node = 0;  // operating-system number of the NUMA node that it is, or in which it lies
-  // It is the L3 cache of this CPU, the lowest one of the cache; nullopt: the NUMA node.
+  // It is the L3 cache of this number (NumberOfCache); nullopt: the NUMA node.
   std::optional<int> l3_of{};
   int package = 0;  // index in Machine::packages
   // The CPUs that claims of this device hold and that the policy would grant now. Schedulers
@@ -38,6 +38,9 @@ inline constexpr size_t kMostNodeDevices = 64;
 // kL3 the L3 caches in place of each node that consists of several; so no two devices have a CPU in
 // common. Pure.
 std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices);
+
+// How many places are left out, because a pool has no more devices. Pure.
+size_t DevicesLeftOut(const Machine& machine, DraDevices devices);
 
 // The driver's devices at these places. `grantable` has for each the CPUs that the policy would
 // grant now (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is

@@ -2,6 +2,7 @@
 #include "pkg/dra/node_devices.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -130,6 +131,32 @@ TEST(DevicePlacesTest, OtherNodesAreDevicesThemselves) {
     EXPECT_EQ(all, machine.online());
   }
   EXPECT_TRUE(DevicePlaces(resmgr::test::S2NoHt(), DraDevices::kL3)[0].node);
+}
+
+// Claims that were allocated before find it, and their CPUs stay in its capacity.
+TEST(DevicePlacesTest, ACacheKeepsItsNameWhileItsLowestCpuIsOffline) {
+  Machine::Parts parts = resmgr::test::PartsOf(resmgr::test::U16TwoNodes().cpus());
+  parts.cpus[12].online = false;
+  const Machine machine = resmgr::test::MakeMachine(std::move(parts));
+  const std::vector<ClaimPart> places = DevicePlaces(machine, DraDevices::kL3);
+  ASSERT_EQ(places.size(), 4U);
+  EXPECT_EQ(places[3].l3_of, 12);
+  HeldClaims held;
+  Hold(held, "cpu-l3-12", {13}, machine);
+  const auto devices = NodeDevices(kDriver, places, std::vector<int>{4, 4, 4, 2}, held, machine, 1);
+  ASSERT_EQ(devices.size(), 4U);
+  EXPECT_EQ(devices[3].l3_of, 12);
+  EXPECT_EQ(devices[3].node, 1);
+  EXPECT_EQ(devices[3].cpus, 3);
+}
+
+TEST(DevicePlacesTest, TellsHowManyAPoolHasNoRoomFor) {
+  const Machine few = resmgr::test::U16TwoNodes();
+  EXPECT_EQ(DevicesLeftOut(few, DraDevices::kL3), 0U);
+  const Machine many = resmgr::test::MakeMachine({.packages = 2, .nodes = 5, .l3s = 7, .cores = 7});
+  EXPECT_EQ(DevicePlaces(many, DraDevices::kL3).size(), 64U);
+  EXPECT_EQ(DevicesLeftOut(many, DraDevices::kL3), 6U);
+  EXPECT_EQ(DevicesLeftOut(many, DraDevices::kNuma), 0U);
 }
 
 TEST(DevicePlacesTest, TheKindOfCoresIsToldWhereAllAreAlike) {

@@ -38,6 +38,21 @@ Problem HeldWithoutDriver(size_t claims) {
           .next = "set dra.Enable to true until the pods with claims have ended"};
 }
 
+// nullopt: each place is a device.
+std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices) {
+  const size_t left = dra::DevicesLeftOut(machine, devices);
+  if (left == 0) return std::nullopt;
+  return Problem{.kind = "plugin",
+                 .message = fmt::format("a pool has {} devices for claims at most: claims get no "
+                                        "CPUs of {} further {}",
+                                        dra::kMostNodeDevices, left,
+                                        devices == DraDevices::kL3 ? "L3 caches" : "NUMA nodes"),
+                 .objects = {},
+                 .next = devices == DraDevices::kL3
+                             ? "set dra.Devices to numa"
+                             : "use these CPUs for containers without claims"};
+}
+
 int MostThreads(const Machine& machine) {
   int most = 1;
   for (const CpuSet& core : machine.cores())
@@ -257,7 +272,8 @@ std::vector<Problem> DraHost::problems() const {
   }
   for (const std::optional<Problem>& problem :
        {served_->socket.problem(), served_->registry_socket.problem(),
-        served_->registration.problem(), claims_.problem()})
+        served_->registration.problem(), claims_.problem(),
+        NoRoomForDevices(options_.machine, config_.devices)})
     if (problem) problems.push_back(*problem);
   return problems;
 }

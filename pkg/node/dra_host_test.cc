@@ -101,12 +101,14 @@ class DraHostTest : public testing::Test {
     agent_ = *std::move(agent);
     StartHost();
   }
-  void StartHost(StateStore* state = nullptr) {
+  void StartHost(StateStore* state = nullptr) { StartHostOn(machine_, state); }
+  // The machine has to outlive the host.
+  void StartHostOn(const Machine& machine, StateStore* state = nullptr) {
     host_.reset();
     host_.emplace(DraHost::Options{
         .loop = loop_,
         .flushes = flushes_,
-        .machine = machine_,
+        .machine = machine,
         .host = policy_host_,
         .brain = [this] { return brain_; },
         .state = state,
@@ -383,6 +385,20 @@ TEST_F(DraHostTest, ClaimsThatNobodyCanReleaseAreAProblem) {
   EXPECT_THAT(host_->problems().front().message, testing::HasSubstr("1 claim"));
   holder_.Release("held", [](const Status&) {});
   EXPECT_THAT(host_->problems(), IsEmpty());
+}
+
+TEST_F(DraHostTest, PlacesThatNoPoolHasRoomForAreAProblem) {
+  const Machine many = test::MakeMachine({.packages = 2, .nodes = 5, .l3s = 7, .cores = 7});
+  StartHostOn(many);
+  host_->NoteConfiguration({.enable = true, .compatible = true, .devices = DraDevices::kL3});
+  ASSERT_TRUE(Registered());
+  ASSERT_THAT(host_->problems(), SizeIs(1));
+  EXPECT_EQ(host_->problems().front().kind, "plugin");
+  EXPECT_THAT(host_->problems().front().message, testing::HasSubstr("of 6 further L3 caches"));
+  EXPECT_EQ(host_->problems().front().next, "set dra.Devices to numa");
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  host_.reset();
 }
 
 TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {

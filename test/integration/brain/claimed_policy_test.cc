@@ -43,6 +43,20 @@ TEST_F(ClaimedPolicyTest, AClaimGetsCpusOfItsNodeWhereverThePolicyWouldPlaceIt) 
   EXPECT_TRUE(second->All().IsSubsetOf(test::Cpus("1-7")));
 }
 
+// The claim was allocated while the CPU was online, by which the device of the cache is named.
+TEST(ClaimedPolicyCacheTest, AClaimOfACacheWhoseLowestCpuIsOfflineIsGranted) {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  parts.cpus[12].online = false;
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), StaticPlusPolicyFactory(),
+                                       TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
+    ClaimedNode node(factory, test::MakeMachine(parts), "0", "");
+    const auto grant =
+        node.Reserve(ClaimOf("a", {{.device = "cpu-l3-12", .cpus = 3, .l3_of = 12}}));
+    ASSERT_TRUE(grant.ok()) << factory.name << ": " << grant.status();
+    EXPECT_EQ(grant->All(), test::Cpus("13-15")) << factory.name;
+  }
+}
+
 TEST_F(ClaimedPolicyTest, SharedContainersLeaveTheCpusOfAClaimAndComeBack) {
   const auto shared = node_.Create("shared", QosClass::kBurstable, 500);
   ASSERT_TRUE(shared.ok());
