@@ -19,18 +19,19 @@ namespace resmgr {
 namespace {
 
 constexpr const char* kMonitorInfo = "sys/fs/resctrl/info/L3_MON/num_rmids";
-constexpr size_t kLongestUid = 64;
+constexpr size_t kLongestOwner = 64;
 
-// The directory of the pod's group; "": it cannot have one.
+// The directory of the group of the pod or container; "": it cannot have one.
 std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& config) {
   const ClassChoice* const choice = subject.chosen.Find(kRdt);
-  const std::string_view uid = subject.pod_uid;
-  const bool plain = !uid.empty() && uid.size() <= kLongestUid && IsPlainAscii(uid) &&
-                     uid.find('/') == std::string_view::npos;
+  const bool of_container = config.monitoring == RdtConfig::Monitoring::kContainer;
+  const std::string_view owner = of_container ? subject.id : subject.pod_uid;
+  const bool plain = !owner.empty() && owner.size() <= kLongestOwner && IsPlainAscii(owner) &&
+                     owner.find('/') == std::string_view::npos;
   if (choice == nullptr || subject.id.empty() || !plain) return "";
   const std::string group = RdtGroupOf(choice->name, config);
   const std::string above = group.empty() ? std::string(kResctrlRoot) : RdtGroupPath(group);
-  return fmt::format("{}/mon_groups/{}{}", above, config.prefix, uid);
+  return fmt::format("{}/mon_groups/{}{}", above, config.prefix, owner);
 }
 
 class RdtMonitorKind final : public ClassKind {
@@ -78,7 +79,7 @@ class RdtMonitorKind final : public ClassKind {
 
  private:
   // Groups with our prefix that are in no journal, as after its loss: processors have few ids for
-  // them. One with tasks may be a pod's.
+  // them. One with tasks may be in use.
   static void RemoveForgotten(const ClassWork& work) {
     const RdtConfig& config = work.config.rdt;
     std::set<std::string> wanted;

@@ -168,6 +168,19 @@ TEST_F(RdtMonitorKindTest, TheConfigurationSwitchesItOffAndOthersGroupsStay) {
   EXPECT_TRUE(files_.tree.contains(theirs));
 }
 
+TEST_F(RdtMonitorKindTest, EachContainerHasAGroupWhereTheConfigurationSaysSo) {
+  const std::string above = "sys/fs/resctrl/cri-resmgr.gold/mon_groups/cri-resmgr.";
+  Run({Subject("a"), Subject("b")});
+  Configure("container");
+  const ClassReport report = Run({Subject("a"), Subject("b")});
+  EXPECT_TRUE(StateOf(report).active) << StateOf(report).reason;
+  EXPECT_EQ(files_.tree.at(above + "id-a/tasks"), "\n100\n101\n");
+  EXPECT_EQ(files_.tree.at(above + "id-b/tasks"), "\n200\n");
+  EXPECT_EQ(At("tasks"), "none") << "the pod's";
+  Run({Subject("b")});
+  EXPECT_FALSE(files_.tree.contains(above + "id-a/tasks"));
+}
+
 TEST_F(RdtMonitorKindTest, NamesThatAreNoFilesAndThreadsOutOfSightAreLeftOut) {
   ClassSubject subject = Subject("a");
   subject.pod_uid = "../x";

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "pkg/base/parse.h"
 #include "pkg/kube/glob.h"
@@ -97,6 +98,40 @@ std::optional<ConfigNode> ShownSingleClasses(const Namespaces& all) {
   return MapNode(std::move(entries));
 }
 
+// The kinds that have a class of this name in the configuration.
+std::vector<std::string_view> KindsWithClass(std::string_view name, const ClassesConfig& config) {
+  std::vector<std::string_view> kinds;
+  const auto has_name = [name](const auto& one) { return one.name == name; };
+  if (std::ranges::any_of(config.memory, has_name)) kinds.emplace_back("memory");
+  const bool of_caches = std::ranges::any_of(config.rdt.partitions, [name](const auto& partition) {
+    return partition.second.classes.contains(name);
+  });
+  if (of_caches) kinds.emplace_back("rdt");
+  if (config.blockio.classes.contains(name)) kinds.emplace_back("blockio");
+  if (config.cpu.Find(name) != nullptr) kinds.emplace_back("cpu");
+  if (config.scheduling.Find(name) != nullptr) kinds.emplace_back("scheduling");
+  return kinds;
+}
+
+// Reads keys that are names of classes, without a kind; they stand for all kinds that have such a
+// class.
+void ReadClassNames(const ConfigNode& node, ConfigSection& allowed, ClassesConfig& config) {
+  for (const ConfigNode::Entry& entry : node.entries) {
+    const std::vector<std::string_view> kinds = KindsWithClass(entry.key, config);
+    if (kinds.empty() || IsAllowedKind(ToLower(entry.key))) continue;
+    allowed.Value(
+        entry.key, std::nullopt,
+        [&](const ConfigNode& value, const std::string&) -> Status {
+          for (const std::string_view kind : kinds) {
+            ConfigNode single = MapNode({{fmt::format("{}/{}", kind, entry.key), 1, value}});
+            RESMGR_RETURN_IF_ERROR(ReadSingleClasses(single, config.namespaces));
+          }
+          return OkStatus();
+        },
+        "");
+  }
+}
+
 void DescribeAllowed(ConfigSection& allowed, Namespaces& all) {
   for (const AllowedKind& one : kAllowedKinds) {
     const auto known = all.find(one.kind);
@@ -112,7 +147,8 @@ void DescribeAllowed(ConfigSection& allowed, Namespaces& all) {
             return ReadSingleClasses(value, all);
           },
           "globs of namespaces by the kind and the name of single classes, as in `rdt/gold`, in "
-          "place of those of the kind")
+          "place of those of the kind; beside `Classes`, a name alone stands for all kinds that "
+          "have such a class")
       .Default("none");
 }
 
@@ -229,16 +265,20 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
     DescribeBlockio(classes, config.blockio);
     DescribeCpuClasses(classes, config.cpu);
     DescribeScheduling(classes, config.scheduling);
-    classes.Map("AllowedNamespaces",
-                [&config](ConfigSection& allowed) { DescribeAllowed(allowed, config.namespaces); });
+    const ConfigNode* const namespaces = classes.Node("AllowedNamespaces");
+    classes.Map("AllowedNamespaces", [&config, namespaces](ConfigSection& allowed) {
+      DescribeAllowed(allowed, config.namespaces);
+      if (namespaces != nullptr) ReadClassNames(*namespaces, allowed, config);
+    });
     using Unknown = ClassesConfig::Unknown;
     using Absent = ClassesConfig::Absent;
     classes.Choice("Unknown",
                    {ConfigWord<Unknown>{"refuse", Unknown::kRefuse},
-                    ConfigWord<Unknown>{"ignore", Unknown::kIgnore}},
+                    ConfigWord<Unknown>{"ignore", Unknown::kIgnore},
+                    ConfigWord<Unknown>{"note", Unknown::kIgnore}},
                    config.unknown,
                    "what happens to a container whose pod names a class that does not exist: it "
-                   "is refused, or `explain` notes it (`ignore`)");
+                   "is refused, or `explain` notes it (`note`, or `ignore`)");
     classes.Choice(
         "Absent",
         {ConfigWord<Absent>{"warn", Absent::kWarn}, ConfigWord<Absent>{"refuse", Absent::kRefuse}},

@@ -121,6 +121,54 @@ TEST_F(ClassesConfigTest, NamespacesMayChooseByKindAndBySingleClass) {
             "f:1: classes.AllowedNamespaces.Classes: \"a[\" has a [ without its ]");
 }
 
+TEST_F(ClassesConfigTest, NamespacesMayChooseByTheNameOfAClass) {
+  const ClassesConfig config =
+      Read(
+          "classes:\n"
+          "  AllowedNamespaces: {gold: [infra], silver: batch, rdt: ['*']}\n"
+          "  rdt: {partitions: {p: {classes: {gold: {}, silver: {}}}}}\n"
+          "  cpu: [{name: gold}]\n"
+          "  scheduling: [{name: gold}]\n"
+          "  memory: [{name: gold}]\n"
+          "  blockio: {Classes: {gold: []}}\n")
+          .value();
+  for (const char* const kind : {"rdt", "cpu", "scheduling", "memory", "blockio"}) {
+    EXPECT_TRUE(config.Allows(kind, "gold", "infra")) << kind;
+    EXPECT_FALSE(config.Allows(kind, "gold", "shop")) << kind;
+  }
+  EXPECT_TRUE(config.Allows("rdt", "silver", "batch"));
+  EXPECT_FALSE(config.Allows("rdt", "silver", "shop"));
+  EXPECT_FALSE(config.Allows("cpu", "silver", "batch"));
+  EXPECT_TRUE(config.Allows("rdt", "bronze", "shop"));
+  EXPECT_EQ(ErrorOf("classes: {AllowedNamespaces: {gould: [infra]}}")
+                .find("classes.AllowedNamespaces.gould: unknown key"),
+            std::string("f:1: ").size());
+}
+
+TEST_F(ClassesConfigTest, AnUnknownClassIsNotedByEitherWord) {
+  for (const char* const word : {"note", "Note", "ignore"})
+    EXPECT_EQ(Read(fmt::format("classes: {{Unknown: {}}}", word)).value().unknown,
+              ClassesConfig::Unknown::kIgnore)
+        << word;
+  EXPECT_EQ(Read("classes: {}").value().unknown, ClassesConfig::Unknown::kRefuse);
+}
+
+TEST_F(ClassesConfigTest, CachesAreSwitchedOffAndMonitoredAsTheKeysSay) {
+  using Monitoring = RdtConfig::Monitoring;
+  const auto rdt = [](std::string_view keys) {
+    return Read(fmt::format("classes: {{rdt: {{{}, partitions: {{p: {{classes: {{gold: {{}}}}}}}}}}"
+                            "}}",
+                            keys))
+        .value()
+        .rdt;
+  };
+  EXPECT_TRUE(rdt("Enable: true").any());
+  EXPECT_FALSE(rdt("Enable: false").any());
+  EXPECT_EQ(rdt("Monitoring: none").monitoring, Monitoring::kNone);
+  EXPECT_EQ(rdt("Monitoring: pod").monitoring, Monitoring::kPod);
+  EXPECT_EQ(rdt("Monitoring: container").monitoring, Monitoring::kContainer);
+}
+
 TEST_F(ClassesConfigTest, ClassesOfCaches) {
   const RdtConfig rdt =
       Read(

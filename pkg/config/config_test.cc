@@ -286,6 +286,7 @@ classes:
   memory: []
   MemoryAnnotations: []
   rdt:
+    Enable: true
     Prefix: cri-resmgr.
     Assign: auto
     Monitoring: none

@@ -300,6 +300,9 @@ StatusOr<CachePart> ParseCachePart(std::string_view text) {
 
 void DescribeRdt(ConfigSection& classes, RdtConfig& config) {
   classes.Map("rdt", [&config](ConfigSection& rdt) {
+    rdt.Bool("Enable", config.enable,
+             "`false`: no container has a class of caches or memory bandwidth, as without "
+             "`partitions`");
     rdt.Text(
         "Prefix", config.prefix,
         "what the names of the groups in `/sys/fs/resctrl` begin with; others are never "
@@ -325,10 +328,11 @@ void DescribeRdt(ConfigSection& classes, RdtConfig& config) {
     rdt.Choice(
         "Monitoring",
         {ConfigWord<Monitoring>{"none", Monitoring::kNone},
-         ConfigWord<Monitoring>{"pod", Monitoring::kPod}},
+         ConfigWord<Monitoring>{"pod", Monitoring::kPod},
+         ConfigWord<Monitoring>{"container", Monitoring::kContainer}},
         config.monitoring,
         "`pod`: each pod with a class has a monitoring group, whose use of caches and memory "
-        "bandwidth is in the metrics");
+        "bandwidth is in the metrics; `container`: each container with a class has one");
     rdt.Bool("DefaultByQoS", config.default_by_qos,
              "a class with the name of the pod's QoS class is the default of its containers");
     rdt.Bool("Force", config.force,

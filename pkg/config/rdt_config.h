@@ -92,8 +92,9 @@ struct RdtPartitionConfig {
 // Classes of caches and memory bandwidth.
 struct RdtConfig {
   enum class Assign { kAuto, kTasks, kCpus, kRuntime };
-  enum class Monitoring { kNone, kPod };
+  enum class Monitoring { kNone, kPod, kContainer };
 
+  bool enable = true;                  // false: as if there were no partitions
   std::string prefix = "cri-resmgr.";  // prefix of the names of our resctrl groups
   Assign assign = Assign::kAuto;
   Monitoring monitoring = Monitoring::kNone;
@@ -104,7 +105,7 @@ struct RdtConfig {
   bool mb_optional = false;
   std::map<std::string, RdtPartitionConfig, std::less<>> partitions{};
 
-  bool any() const { return !partitions.empty(); }
+  bool any() const { return enable && !partitions.empty(); }
   friend bool operator==(const RdtConfig&, const RdtConfig&) = default;
 };
 

@@ -201,6 +201,13 @@ TEST_F(ContractsTest, ConfigurationsOfAllModulesAreTaken) {
       "classes: {rdt: {}, blockio: {}, cpu: [], scheduling: [], memory: [], irq: {}, isolation: "
       "{}, "
       "AllowedNamespaces: {}, Unknown: refuse, Absent: warn}\n",
+      "classes:\n"
+      "  rdt: {Enable: true, Prefix: cri-resmgr., Assign: auto, DefaultByQoS: true, Monitoring: "
+      "container, options: {}, partitions: {p: {classes: {gold: {}}}}}\n"
+      "  irq: {Controllable: [\"*\"], Balance: detect}\n"
+      "  AllowedNamespaces: {gold: [\"*\"]}\n"
+      "  Unknown: note\n"
+      "  Absent: refuse\n",
       "nrt: {Publish: true, Alignment: prefer}\n",
       "dra: {Enable: false, Driver: cpu.cri-resmgr.intel.com, Compatible: false}\n",
       "POLICY: {active: static, reservedresources: {cpu: 1}}\n"
