@@ -16,7 +16,7 @@ constexpr int64_t kMost = CpuSet::kBits;
 // The limits of a configuration: the cost of a decision grows with each entry.
 constexpr size_t kMostTypes = 256;
 constexpr size_t kMostItems = 64;  // of any other list
-// Of a type, whose name is in the names of pools, in metrics and in logs.
+// The names of types are in names of pools, in metrics and in logs.
 constexpr size_t kLongestName = 200;
 constexpr std::string_view kThePolicys = "the policy's";
 

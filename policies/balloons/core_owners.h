@@ -33,7 +33,7 @@ struct ExplainedSize {
   int best = 0;
 };
 
-// What the type of a balloon wants of the owners.
+// The wishes of the type of a balloon for its owners.
 struct WantedCpus {
   ExplainedSize size;
   std::vector<CpuSet> parts;  // it has a CPU in each of these, which have nothing in common
