@@ -21,7 +21,8 @@ namespace {
 // The search ends after so much work: in all, and for each try.
 constexpr int64_t kMostWork = 4'000'000;
 constexpr int64_t kMostWorkOfTry = kMostWork / 40;
-constexpr size_t kWorkOfOffer = 20;    // for each balloon and core
+constexpr size_t kWorkOfOffer = 20;    // for each balloon and core,
+constexpr size_t kWorkOfMember = 250;  // and for each container
 constexpr size_t kWorkOfLook = 4;      // at a choice
 constexpr size_t kMostChoices = 4096;  // of a core
 
@@ -97,6 +98,7 @@ class ExplanationSearch {
   std::vector<std::vector<size_t>> places_;  // by core: the balloons that see any of its threads
   std::vector<size_t> order_;
   std::map<int, int> known_;  // owner of a CPU of a balloon of the book
+  size_t members_ = 0;        // containers of all balloons
   SearchWork work_;
   int64_t end_of_try_ = 0;  // of what is left of it
 };
@@ -401,7 +403,7 @@ bool ExplanationSearch::Offer() {
   }
   OwnerChoice choice(cores_, std::move(wanted), CpusOfEmptyBalloons(), work_);
   if (!choice.Find()) return false;
-  work_.Do(kWorkOfOffer * seen_.size() * cores_.size());
+  work_.Do(kWorkOfOffer * seen_.size() * cores_.size() + kWorkOfMember * members_);
   return accept_(ExplanationOf(choice));
 }
 
@@ -425,8 +427,11 @@ BalloonExplanation ExplanationSearch::ExplanationOf(const OwnerChoice& choice) c
 
 // Each try begins with the balloons that no type fitted in the tries before.
 bool ExplanationSearch::Run() {
-  for (size_t place = 0; place < seen_.size(); ++place)
+  for (size_t place = 0; place < seen_.size(); ++place) {
     decided_[place].sees = seen_[place].all();
+    for (const auto& [type, count] : seen_[place].types)
+      members_ += static_cast<size_t>(count);
+  }
   if (!FindKnown() || !MakeCores() || !MakeDomains()) return false;
   order_.resize(seen_.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
