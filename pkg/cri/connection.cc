@@ -82,6 +82,7 @@ Connection::~Connection() {
   session_.reset();
 }
 
+// One of the steps by which a Version call takes 4,550 instructions in place of 5,300.
 Method Connection::Classify(const h2::HeaderBlock& headers) {
   for (const auto& [known, method] : classified_) {
     if (known.SameMemory(headers)) return method;

