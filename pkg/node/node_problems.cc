@@ -72,7 +72,7 @@ std::string CpusOf(int64_t milli_cpu) {
   return fmt::format("{:.10g}", static_cast<double>(milli_cpu) / 1000);
 }
 
-// Pools whose shared containers ask for more than its shared CPUs are.
+// Pools whose shared containers request more CPUs than the pool shares.
 std::vector<Problem> Overcommitted(const ResourceManager& manager) {
   std::vector<Problem> problems;
   size_t count = 0;

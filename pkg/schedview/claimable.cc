@@ -32,7 +32,7 @@ class ClaimableSearch {
       if (IsReservedPool(zone.name) || zone.kind == "balloon") taken_ |= zone.cpus;
   }
 
-  // The largest number there up to `limit`, which is then reserved.
+  // Reserves the largest number of CPUs up to `limit` that the policy grants there; returns it.
   int Take(const ClaimPart& place, int limit) {
     const StatusOr<ClaimPlace> found = PlaceOf(place, machine_);
     if (!found.ok()) return 0;

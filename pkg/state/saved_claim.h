@@ -21,8 +21,8 @@ struct SavedCarrier {
   friend bool operator==(const SavedCarrier&, const SavedCarrier&) = default;
 };
 
-// A claim that holds CPUs, as it is kept over restarts: nothing else on the node knows it, and
-// which containers carry it.
+// A claim that holds CPUs, and the containers that carry it, as they are kept over restarts: no
+// other program of the node could tell them.
 struct SavedClaim {
   Claim claim;
   std::vector<Placement> places{};  // one for each part, with all sets
