@@ -46,8 +46,8 @@ std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 
 // Monitoring groups of resctrl for pods whose containers have a class of caches and memory
 // bandwidth: "GROUP/mon_groups/PREFIX UID" within the group of the class, with the CPUs or the
-// tasks of the pod's containers there; or, as the configuration says, one for each container, by its
-// id. pkg/usage reads what they count. Without an id that is left (RMID) there is none, and the
+// tasks of the pod's containers there; or, as the configuration says, one for each container, by
+// its id. pkg/usage reads what they count. Without an id that is left (RMID) there is none, and the
 // containers run. After RdtKind, which makes the groups.
 std::unique_ptr<ClassKind> MakeRdtMonitorKind();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs of others rely on, as they see it: the members and types of each command's JSON,
+// The outside contracts as other programs see them: the members and types of each command's JSON,
 // the modules and keys of a configuration, the names and types of the metrics.
 #include <algorithm>
 #include <filesystem>
