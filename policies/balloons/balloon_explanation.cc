@@ -83,7 +83,7 @@ class ExplanationSearch {
   bool MayBeOneMore(size_t place, int type) const;
   bool Assign(size_t depth);
   bool Offer();
-  WantedCpus WantedBy(size_t place) const;
+  OwnerWishes WantedBy(size_t place) const;
   BalloonExplanation ExplanationOf(const OwnerChoice& choice) const;
   int CpusOfEmptyBalloons() const;
   bool TryIsOver() const { return work_.over() || work_.left() <= end_of_try_; }
@@ -387,16 +387,16 @@ int ExplanationSearch::CpusOfEmptyBalloons() const {
   return sum;
 }
 
-WantedCpus ExplanationSearch::WantedBy(size_t place) const {
+OwnerWishes ExplanationSearch::WantedBy(size_t place) const {
   const Decided& decided = decided_[place];
-  WantedCpus wanted{.size = SizeOf(place, decided.type), .parts = {}};
+  OwnerWishes wanted{.size = SizeOf(place, decided.type), .parts = {}};
   for (const CpuSet& part : setup_.sharing(decided.type))
     if (part.Intersects(decided.sees)) wanted.parts.push_back(part);
   return wanted;
 }
 
 bool ExplanationSearch::Offer() {
-  std::vector<WantedCpus> wanted;
+  std::vector<OwnerWishes> wanted;
   for (size_t place = 0; place < seen_.size(); ++place) {
     wanted.push_back(WantedBy(place));
     work_.Do(1 + setup_.sharing(decided_[place].type).size());

@@ -19,7 +19,7 @@ constexpr size_t kStepsOfThread = 4;  // to choose its owner
 
 }  // namespace
 
-OwnerChoice::OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<WantedCpus> wanted,
+OwnerChoice::OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<OwnerWishes> wanted,
                          int empty, SearchWork& work)
     : cores_(cores),
       wanted_(std::move(wanted)),

@@ -34,7 +34,7 @@ struct ExplainedSize {
 };
 
 // The wishes of the type of a balloon for its owners.
-struct WantedCpus {
+struct OwnerWishes {
   ExplainedSize size;
   std::vector<CpuSet> parts;  // it has a CPU in each of these, which have nothing in common
 };
@@ -57,7 +57,7 @@ class SearchWork {
 class OwnerChoice {
  public:
   // `empty`: how many CPUs balloons without containers have. References stay with the caller.
-  OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<WantedCpus> wanted, int empty,
+  OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<OwnerWishes> wanted, int empty,
               SearchWork& work);
 
   // Whether all balloons have sizes that they may have; false also at the end of the work.
@@ -80,7 +80,7 @@ class OwnerChoice {
   bool ImproveCore(size_t core);
 
   const std::vector<OwnedCore>& cores_;
-  const std::vector<WantedCpus> wanted_;
+  const std::vector<OwnerWishes> wanted_;
   const int wanted_empty_;
   SearchWork& work_;
   std::vector<Owned> owned_;
