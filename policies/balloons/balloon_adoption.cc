@@ -216,21 +216,26 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   const CpuSet unused = setup_->available() - Seen();
   const BalloonType& own = setup_->type(type);
   const int index = book.NextIndex(type);
-  const int size = setup_->MinCpus(type, index);
-  const CpuSet free = book.FreeForNew(type, index);
-  const CpuSet first = missed & free;
-  const bool plain = !own.own_cpus && !own.composite() && own.grow_within == BalloonLevel::kNone;
-  // With more of them than it needs, it chooses among them by its rules.
-  if (plain && !first.empty() && first.size() < size) {
-    for (const CpuSet& from : {free & unused, free}) {
-      const StatusOr<CpuSet> rest =
-          setup_->chooser().Grow(setup_->rules(type), first, from - first, size - first.size());
-      if (rest.ok() && book.Adopt(type, index, first | *rest)) return OkStatus();
-    }
-  }
   const BalloonPart* parts = nullptr;
   for (const Balloon& balloon : at_start_.balloons())
     if (balloon.type == type && balloon.index == index) parts = &balloon.part;
+  const int size = parts == nullptr ? setup_->MinCpus(type, index) : parts->All().size();
+  const CpuSet free = book.FreeForNew(type, index);
+  const CpuSet first = missed & free;
+  const bool fixed = own.own_cpus || own.grow_within != BalloonLevel::kNone;
+  // With more of them than it needs, it chooses among them by its rules.
+  if (!fixed && !first.empty() && first.size() < size) {
+    for (const CpuSet& from : {free & unused, free}) {
+      const StatusOr<CpuSet> rest =
+          setup_->chooser().Grow(setup_->rules(type), first, from - first, size - first.size());
+      if (!rest.ok()) continue;
+      const CpuSet all = first | *rest;
+      const bool made = own.composite()
+                            ? book.Create(type, {{"missing elsewhere", all}}, parts).ok()
+                            : book.Adopt(type, index, all).has_value();
+      if (made) return OkStatus();
+    }
+  }
   return book.Create(type, {{"missing elsewhere", missed}, {"not used", unused}}, parts).status();
 }
 

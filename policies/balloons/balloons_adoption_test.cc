@@ -134,22 +134,25 @@ TEST(BalloonsAdoptionTest, GuestsKeepTheirCpusWithoutState) {
 // One that has no containers keeps CPUs that others would see if they were idle, also where these
 // are fewer than it has.
 TEST(BalloonsAdoptionTest, EmptyBalloonsStayAwayFromWhatOthersSeeAtARestart) {
-  BalloonsNode node(
-      "balloonTypes: [{name: near, shareIdleCPUsInSame: l3cache}, {name: always, minCPUs: 3, "
-      "minBalloons: 1, allocatorTopologyBalancing: true}]",
-      test::MakeMachine({.nodes = 2, .l3s = 2, .cores = 4}));
-  const ContainerKey near = *node.Run("near", {.request = 1000, .type = "near"});
-  ASSERT_EQ(node.CpusOfBalloon("always[0]"), "0-2");
-  ASSERT_EQ(node.CpusOf(near), "3");
-  const std::string cpus = node.CpusOf(near);
-  for (int i = 0; i < 2; ++i) {
-    node.RestartPolicy();
+  for (const char* const always :
+       {"{name: always, minBalloons: 1, minCPUs: 3, allocatorTopologyBalancing: true}",
+        "{name: part, minCPUs: 3, allocatorTopologyBalancing: true}, "
+        "{name: always, minBalloons: 1, components: [{balloonType: part}]}"}) {
+    BalloonsNode node(
+        fmt::format("balloonTypes: [{{name: near, shareIdleCPUsInSame: l3cache}}, {}]", always),
+        test::MakeMachine({.nodes = 2, .l3s = 2, .cores = 4}));
+    const ContainerKey near = *node.Run("near", {.request = 1000, .type = "near"});
+    ASSERT_EQ(node.CpusOfBalloon("always[0]"), "0-2");
+    ASSERT_EQ(node.CpusOf(near), "3");
+    for (int i = 0; i < 2; ++i) {
+      node.RestartPolicy();
+      node.Reconcile();
+      EXPECT_EQ(node.CpusOf(near), "3") << always;
+    }
+    node.ForgetDecisions();
     node.Reconcile();
-    EXPECT_EQ(node.CpusOf(near), cpus);
+    EXPECT_EQ(node.CpusOf(near), "3") << always;
   }
-  node.ForgetDecisions();
-  node.Reconcile();
-  EXPECT_EQ(node.CpusOf(near), cpus);
 }
 
 // The composite chose its component when there were no other balloons.
