@@ -19,7 +19,7 @@ struct ClaimPart {
   std::optional<int>
       node{};    // NUMA node (operating-system number) of the device; nullopt: any place
   int cpus = 0;  // whole ones, > 0
-  // The device is the L3 cache that this CPU has, in place of a NUMA node.
+  // The device is the L3 cache of this number (NumberOfCache), in place of a NUMA node.
   std::optional<int> l3_of{};
 
   friend bool operator==(const ClaimPart&, const ClaimPart&) = default;
@@ -43,9 +43,12 @@ struct Claim {
   // Uids of the pods that may use it, as far as known: more may come while it is held. Empty: the
   // pods of its namespace.
   std::vector<std::string> pods{};
+  // The driver that it was allocated from; "": not known, since a former version saved it.
+  std::string driver{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Says whether `other` is the same claim and asks for the same; the pods may differ.
+  // Says whether `other` is the same claim and asks for the same; the pods may differ, and the
+  // driver.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;

@@ -194,6 +194,7 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   claim.claim.namespace_name = asked.namespace_name;
   claim.claim.name = asked.name;
   claim.claim.pods = PodsOf(object);
+  claim.claim.driver = driver.name;
   for (const Json& result : *results)
     RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
   const Json* const configs = Find(object, {"status", "allocation", "devices", "config"});

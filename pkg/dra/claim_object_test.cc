@@ -45,12 +45,12 @@ TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
   const StatusOr<AllocatedClaim> claim =
       Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"dra.cpu/cpu", "4"}})}));
   ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(
-      claim->claim,
-      (Claim{.uid = "8ec6fd12-bb08",
-             .namespace_name = "default",
-             .name = "c4",
-             .parts = {{.request = "cpus", .device = "cpudevnuma001", .node = 1, .cpus = 4}}}));
+  EXPECT_EQ(claim->claim,
+            (Claim{.uid = "8ec6fd12-bb08",
+                   .namespace_name = "default",
+                   .name = "c4",
+                   .parts = {{.request = "cpus", .device = "cpudevnuma001", .node = 1, .cpus = 4}},
+                   .driver = "dra.cpu"}));
   EXPECT_EQ(claim->devices,
             (std::vector<ClaimDeviceRef>{{.pool = "worker-1", .share_id = "5f0c"}}));
 }

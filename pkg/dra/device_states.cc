@@ -29,6 +29,7 @@ std::vector<DeviceState> DeviceStates(const Driver& driver, std::span<const Clai
     states.push_back({.device = driver.NameAt(place), .trouble = TroubleAt(*found, offline)});
   }
   for (const HeldClaim& claim : held.all()) {
+    if (!driver.MayHaveGiven(claim.claim)) continue;
     for (size_t at = 0; at < claim.parts.size(); ++at) {
       const ClaimPart& part = claim.claim.parts[at];
       if (std::ranges::find(states, part.device, &DeviceState::device) != states.end()) continue;

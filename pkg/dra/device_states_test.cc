@@ -51,6 +51,16 @@ TEST_F(DeviceStatesTest, DevicesOfAFormerConfigurationAreToldAsLongAsClaimsHaveT
                                       .trouble = "all of its CPUs (8-11) are offline"}));
 }
 
+TEST_F(DeviceStatesTest, DevicesOfAnotherDriverAreNotTold) {
+  HeldClaim& claim = held_.Add({.uid = "u",
+                                .namespace_name = "default",
+                                .name = "c",
+                                .parts = {{.device = "cpu-l3-4", .cpus = 1, .l3_of = 4}},
+                                .driver = "former.example.com"});
+  held_.AddPart(claim, machine_).placement.exclusive = {5};
+  EXPECT_EQ(States(DraDevices::kNuma, {}).size(), 2U);
+}
+
 // The lowest CPU of a cache, by which it is named, was offline when the daemon started.
 TEST_F(DeviceStatesTest, ADeviceThatIsNotFoundIsAsWellAsItsClaim) {
   Hold({.device = "cpu-l3-20", .cpus = 1, .l3_of = 20}, {9});

@@ -30,6 +30,10 @@ struct Driver {
   std::optional<int> CpuOfCacheDevice(std::string_view device) const;
   // The device at the place of this part: the NUMA node or the L3 cache.
   std::string NameAt(const ClaimPart& place) const;
+  // Whether the claim was allocated from this driver, as far as known.
+  bool MayHaveGiven(const Claim& claim) const {
+    return claim.driver.empty() || claim.driver == name;
+  }
   // Qualified name of the capacity that claims consume: "DRIVER/cpu".
   std::string Capacity() const { return name + "/cpu"; }
 

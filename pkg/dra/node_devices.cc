@@ -63,10 +63,11 @@ std::vector<ClaimPart> AllPlaces(const Machine& machine, DraDevices devices) {
   return places;
 }
 
-// How many CPUs claims hold of each device, wherever these lie.
-std::map<std::string, int> HeldByDevice(const HeldClaims& held) {
+// How many CPUs claims hold of each of the driver's devices, wherever these lie.
+std::map<std::string, int> HeldByDevice(const Driver& driver, const HeldClaims& held) {
   std::map<std::string, int> cpus;
   for (const HeldClaim& claim : held.all()) {
+    if (!driver.MayHaveGiven(claim.claim)) continue;
     for (size_t part = 0; part < claim.parts.size(); ++part)
       cpus[claim.claim.parts[part].device] += claim.parts[part].placement.exclusive.size();
   }
@@ -89,7 +90,7 @@ size_t DevicesLeftOut(const Machine& machine, DraDevices devices) {
 std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
                                     std::span<const int> grantable, const HeldClaims& held,
                                     const Machine& machine, int step) {
-  std::map<std::string, int> held_cpus = HeldByDevice(held);
+  std::map<std::string, int> held_cpus = HeldByDevice(driver, held);
   std::vector<NodeDevice> devices;
   for (size_t at = 0; at < places.size(); ++at) {
     const StatusOr<ClaimPlace> place = PlaceOf(places[at], machine);

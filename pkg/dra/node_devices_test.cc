@@ -84,6 +84,21 @@ TEST_F(NodeDevicesTest, CpusOfClaimsOfOtherDevicesAreNotInTheCapacity) {
   EXPECT_EQ(devices[1].cpus, 7) << "wherever the policy has put it since";
 }
 
+// Names of devices stay the same when the name of the driver changes.
+TEST_F(NodeDevicesTest, CpusOfClaimsOfAnotherDriverAreNotInTheCapacity) {
+  HeldClaims held;
+  for (const char* const driver : {"", "cpu.example.com", "former.example.com"}) {
+    HeldClaim& claim = held.Add({.uid = driver,
+                                 .namespace_name = "default",
+                                 .name = "c",
+                                 .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 1}},
+                                 .driver = driver});
+    held.AddPart(claim, machine_).placement.exclusive = Of(0, 1);
+  }
+  EXPECT_EQ(DevicesWith({4, 8}, 1, held)[0].cpus, 6)
+      << "its own one, and one of which the driver is not known";
+}
+
 TEST_F(NodeDevicesTest, D13WhatOthersHaveForThemselvesIsNotInTheCapacity) {
   const auto devices = DevicesWith({6, 0});
   ASSERT_EQ(devices.size(), 1U) << "a device of nothing is not published";

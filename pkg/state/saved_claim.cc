@@ -35,6 +35,7 @@ std::string EncodeClaim(const SavedClaim& saved) {
   kept.set_whole_cores(saved.claim.options.whole_cores);
   kept.set_share_within_pod(saved.claim.options.share_within_pod);
   kept.set_number(saved.number);
+  kept.set_driver(saved.claim.driver);
   for (size_t i = 0; i < saved.claim.parts.size(); ++i) {
     const ClaimPart& part = saved.claim.parts[i];
     const Placement& place = saved.places.at(i);
@@ -74,6 +75,7 @@ StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
       .parts = {},
       .options = {.whole_cores = kept.whole_cores(), .share_within_pod = kept.share_within_pod()}};
   saved.claim.pods.assign(kept.pods().begin(), kept.pods().end());
+  saved.claim.driver = kept.driver();
   saved.number = kept.number();
   if (kept.parts().empty()) return InvalidArgument("a claim without parts");
   for (const state::ClaimPart& one : kept.parts()) {

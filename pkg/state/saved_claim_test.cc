@@ -16,7 +16,8 @@ SavedClaim Whole() {
                  .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2},
                            {.request = "more", .device = "cpu-l3-8", .cpus = 1, .l3_of = 8}},
                  .options = {.whole_cores = true, .share_within_pod = true},
-                 .pods = {"pod-1", "pod-2"}};
+                 .pods = {"pod-1", "pod-2"},
+                 .driver = "cpu.example.com"};
   Placement& first = saved.places.emplace_back();
   first.exclusive = {4, 5};
   first.cpus = first.exclusive;
