@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pkg/claims/claimed_policy.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -163,8 +164,8 @@ bool MeasureClaims() {
       "of one, and its ratio to the policy alone (medians of rounds)\n",
       kClaimRounds, kClaimCreations, kClaimPopulation);
   bool good = true;
-  for (const PolicyFactory& factory :
-       {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()})
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), StaticPlusPolicyFactory(),
+                                       TopologyAwarePolicyFactory(), BalloonsPolicyFactory()})
     good &= MeasureClaimsOf(factory, machine);
   if (!good) std::printf("missed: a creation takes more than %.2f of the time\n", kMostRatio);
   return good;
