@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/count_text.h"
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/dra/device_states.h"
 #include "pkg/log/log.h"
 #include "pkg/node/device_report.h"
+#include "pkg/node/dra_problems.h"
 #include "pkg/node/measured_policy.h"
 #include "pkg/schedview/claimable.h"
 #include "pkg/schedview/placeable.h"
@@ -27,30 +27,6 @@ std::string DriverSocket(const dra::Driver& driver) {
 
 std::string DriverRegistrySocket(const dra::Driver& driver) {
   return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
-}
-
-// The kubelet cannot tell of the ends of their pods.
-Problem HeldWithoutDriver(size_t claims) {
-  return {.kind = "plugin",
-          .message = fmt::format("the driver for claims is off, and CPUs of {} stay held",
-                                 CountText(static_cast<int64_t>(claims), "claim")),
-          .objects = {},
-          .next = "set dra.Enable to true until the pods with claims have ended"};
-}
-
-// nullopt: each place is a device.
-std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices) {
-  const size_t left = dra::DevicesLeftOut(machine, devices);
-  if (left == 0) return std::nullopt;
-  return Problem{.kind = "plugin",
-                 .message = fmt::format("a pool has {} devices for claims at most: claims get no "
-                                        "CPUs of {} further {}",
-                                        dra::kMostNodeDevices, left,
-                                        devices == DraDevices::kL3 ? "L3 caches" : "NUMA nodes"),
-                 .objects = {},
-                 .next = devices == DraDevices::kL3
-                             ? "set dra.Devices to numa"
-                             : "use these CPUs for containers without claims"};
 }
 
 int MostThreads(const Machine& machine) {
@@ -270,8 +246,10 @@ std::vector<Problem> DraHost::problems() const {
       problems.push_back(HeldWithoutDriver(held));
     return problems;
   }
+  const ResourceManager* const manager = options_.host.manager();
   for (const std::optional<Problem>& problem :
-       {served_->socket.problem(), served_->registry_socket.problem(),
+       {manager == nullptr ? std::nullopt : HeldOfFormerDriver(manager->held_claims(), NamesNow()),
+        served_->socket.problem(), served_->registry_socket.problem(),
         served_->registration.problem(), claims_.problem(),
         NoRoomForDevices(options_.machine, config_.devices)})
     if (problem) problems.push_back(*problem);

@@ -205,6 +205,31 @@ TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOf
   policy_host_.brain = nullptr;
 }
 
+TEST_F(DraHostTest, ClaimsOfAFormerDriverThatNobodyCanReleaseAreAProblem) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+  bool held = false;
+  brain.manager().claims().Reserve(
+      {.uid = "u-1",
+       .namespace_name = "default",
+       .name = "c",
+       .parts = {{.device = "cpu-numa-0", .cpus = 1}},
+       .driver = "former.example.com"},
+      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
+  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  policy_host_.brain = &brain.manager();
+  host_->NoteConfiguration({.enable = true, .driver = "former.example.com"});
+  EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  ASSERT_TRUE(RunUntil(loop_, [this] { return host_->problems().size() == 1; }));
+  EXPECT_THAT(host_->problems().front().message,
+              testing::HasSubstr("was former.example.com before, and CPUs of 1 claim stay held"));
+  host_.reset();
+  policy_host_.brain = nullptr;
+}
+
 TEST_F(DraHostTest, D1TheKubeletFindsTheDriverAndItsClaims) {
   host_->NoteConfiguration(kOn);
   ASSERT_TRUE(Registered());
