@@ -17,6 +17,13 @@ constexpr std::chrono::seconds kStorePatience{1};
 
 constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
 
+StatusOr<ConfigCandidate> LettingGo(Config config, const ConfigReader& reader) {
+  config.policy = {};
+  config.policy.active_origin = kLetGo;
+  config.hooks.directory.clear();
+  return reader.Prepare(std::move(config), std::string(kLetGo));
+}
+
 auto Reading(Configurator::Decode decode) {
   return [decode = std::move(decode)](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
     RESMGR_ASSIGN_OR_RETURN(DeliveredConfig source, decode());
@@ -72,7 +79,8 @@ void Configurator::Reload(std::string file, Load load, Done done) {
            },
            .apply = true,
            .losses = Losses::kTake,
-           .answer = Answering(std::move(done))});
+           .answer = Answering(std::move(done)),
+           .replaces = source_});
 }
 
 void Configurator::Restore(DeliveredConfig kept) {
@@ -99,13 +107,7 @@ void Configurator::Check(std::string sender, Decode decode, Checked checked) {
 
 void Configurator::LetGo(Done done) {
   Enqueue({.sender = std::string(kLetGo),
-           .read = [current = current_](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
-             Config config = *current;
-             config.policy = {};
-             config.policy.active_origin = kLetGo;
-             config.hooks.directory.clear();
-             return reader.Prepare(std::move(config), std::string(kLetGo));
-           },
+           .read = {},
            .apply = true,
            .losses = Losses::kTake,
            .answer = Answering(std::move(done)),
@@ -148,19 +150,29 @@ void Configurator::RunNext() {
   }
 }
 
+bool Configurator::IsOutOfDate() const {
+  const Job& job = jobs_.front();
+  if (job.late) return delivered_;
+  if (!job.replaces || *job.replaces == source_) return false;
+  log_.Info("the configuration from {} is in force, that from {} is not read", source_, job.sender);
+  return true;
+}
+
 void Configurator::StartReading() {
-  if (jobs_.front().late && delivered_) {
-    Finish(Preview());
-    return;
-  }
-  const bool machine = jobs_.front().machine;
-  if (machine) {
-    // The one in force by now.
-    jobs_.front().read = [current = *current_](const ConfigReader& reader) {
+  Job& job = jobs_.front();
+  // Those that change the configuration in force begin with the one in force by now.
+  if (job.machine) {
+    job.read = [current = *current_](const ConfigReader& reader) {
       return reader.MakePolicyAnew(current);
     };
-  }
-  if (let_go_ && !machine && !jobs_.front().lets_go) {
+  } else if (job.lets_go) {
+    job.read = [current = current_](const ConfigReader& reader) {
+      return LettingGo(*current, reader);
+    };
+  } else if (IsOutOfDate()) {
+    Finish(Preview());
+    return;
+  } else if (let_go_) {
     Finish(FailedPrecondition(
         "containers were given back what their own requests ask for (cri-resmgr-ctl uninstall); "
         "a restart of cri-resmgr puts its configuration in force again"));
@@ -173,7 +185,7 @@ void Configurator::StartReading() {
   const uint64_t number = ++reading_number_;
   reading_offline_ = reader_->offline();
   const Status begun = reading_.Run(
-      [this, number, reader = reader_, read = std::move(jobs_.front().read)]() -> EventLoop::Task {
+      [this, number, reader = reader_, read = std::move(job.read)]() -> EventLoop::Task {
         const auto candidate = std::make_shared<StatusOr<ConfigCandidate>>(read(*reader));
         return [this, number, candidate] {
           if (number == reading_number_) EndReading(std::move(*candidate));
@@ -280,6 +292,7 @@ void Configurator::NoteRefusal(std::string sender, std::string why) {
 
 // Makes the first external changes: no refusal is possible any more.
 void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
+  ++commits_;
   losses_ = std::move(losses);
   refusal_.reset();
   stored_ = OkStatus();
@@ -304,12 +317,16 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
 }
 
 void Configurator::Store(DeliveredConfig source) {
-  const Status begun = storing_.Run([this, save = options_.save, directory = options_.directory,
-                                     source = std::move(source)]() -> EventLoop::Task {
-    const Status stored = save(directory, source);
-    if (stored.ok()) return nullptr;
-    return [this, stored] { WarnNotStored(stored); };
-  });
+  const Status begun =
+      storing_.Run([this, save = options_.save, directory = options_.directory, commit = commits_,
+                    source = std::move(source)]() -> EventLoop::Task {
+        const Status stored = save(directory, source);
+        if (stored.ok()) return nullptr;
+        return [this, commit, stored] {
+          // A later one is stored by itself.
+          if (commit == commits_) WarnNotStored(stored);
+        };
+      });
   if (!begun.ok()) WarnNotStored(begun);
 }
 

@@ -70,7 +70,8 @@ class Configurator {
   // for messages: "agent".
   void Deliver(std::string sender, Decode decode, Done done, Losses losses = Losses::kTake);
   // The same for a configuration of the daemon's own file, which is not kept, since it is read
-  // again at the next start. Containers may lose exclusive CPUs.
+  // again at the next start. Containers may lose exclusive CPUs. Without effect, and OK, if a
+  // configuration from elsewhere that waited before it came into force.
   void Reload(std::string file, Load load, Done done);
 
   // A configuration that was delivered to an earlier run and could not be read at the start. It is
@@ -132,12 +133,16 @@ class Configurator {
     bool late = false;     // applies only if none was delivered before
     bool lets_go = false;  // the last job (LetGo)
     bool machine = false;  // the configuration stays; other CPUs are offline
+    // The one that it replaces: it has no effect once that of another source is in force.
+    std::optional<std::string> replaces{};
   };
 
   Status CheckTaken(const std::string& sender) const;
   void Enqueue(Job job);
   void RunNext();
   void StartReading();
+  // Whether the first job has come too late to have an effect.
+  bool IsOutOfDate() const;
   void EndReading(StatusOr<ConfigCandidate> read);
   void Apply(std::shared_ptr<ConfigCandidate> candidate);
   Status ApplyMachine(ConfigCandidate candidate);
@@ -164,6 +169,7 @@ class Configurator {
   Status stored_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
+  uint64_t commits_ = 0;
   bool delivered_ = false;  // the present one was delivered to this run
   bool let_go_ = false;
   uint64_t reading_number_ = 0;

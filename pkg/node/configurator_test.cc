@@ -338,8 +338,12 @@ TEST_F(ConfiguratorTest, AReadingThatHangsIsRefusedAndHoldsNothingUp) {
   gate.promise.set_value();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   Status status = Unavailable("not tried");
-  while (!status.ok() && std::chrono::steady_clock::now() < end)
+  while (!status.ok() && std::chrono::steady_clock::now() < end) {
+    // The loop must take what came late, and a refusal needs no turn of it.
+    int turns = 0;
+    ASSERT_TRUE(RunUntil(loop_, [&turns] { return ++turns > 1; }));
     status = Deliver("logger: {Level: error}");
+  }
   EXPECT_TRUE(status.ok()) << Describe(status);
   EXPECT_EQ(configurator().current().logger.level, "error") << "what came late is forgotten";
 }
@@ -359,6 +363,37 @@ TEST_F(ConfiguratorTest, ADiskThatHangsHoldsNothingUpAndKeepsTheLatest) {
   gate->promise.set_value();
   configurator_.reset();
   EXPECT_THAT(saved_, ElementsAre(text("debug"), text("error")));
+}
+
+// The disk refuses the first one only after the second one is in force.
+TEST_F(ConfiguratorTest, AFailureToStoreIsNotThatOfALaterConfiguration) {
+  const auto gate = std::make_shared<Gate>();
+  options_.save = [this, gate](const std::string&, const DeliveredConfig& source) {
+    gate->opened.wait();
+    const std::lock_guard lock(mutex_);
+    saved_.push_back(source.text.value_or(""));
+    return saved_.size() == 1 ? Unavailable("no space left") : OkStatus();
+  };
+  ASSERT_EQ(Deliver("logger: {Level: warn}"), OkStatus());
+  ASSERT_EQ(Deliver("logger: {Level: error}"), OkStatus());
+  gate->promise.set_value();
+  // The second one is stored after the result of the first one was posted.
+  ASSERT_TRUE(RunUntil(loop_, [this] {
+    const std::lock_guard lock(mutex_);
+    return saved_.size() == 2;
+  }));
+  int turns = 0;
+  ASSERT_TRUE(RunUntil(loop_, [&turns] { return ++turns > 2; }));
+  EXPECT_EQ(configurator().stored(), OkStatus());
+  EXPECT_THAT(saved_, ElementsAre(HasSubstr("warn"), HasSubstr("error")));
+}
+
+TEST_F(ConfiguratorTest, AFailureToStoreTheOneInForceIsTold) {
+  options_.save = [](const std::string&, const DeliveredConfig&) {
+    return Unavailable("no space left");
+  };
+  ASSERT_EQ(Deliver("logger: {Level: warn}"), OkStatus());
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !configurator().stored().ok(); }));
 }
 
 TEST_F(ConfiguratorTest, TheEndDoesNotWaitForADiskThatHangs) {
@@ -413,6 +448,48 @@ TEST_F(ConfiguratorTest, LettingGoLeavesNothingToOthers) {
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("uninstall"));
   EXPECT_EQ(Wait(let_go), OkStatus()) << "again, for what could not be done";
+}
+
+// The configuration that was delivered before it is not in force yet when it is asked for.
+TEST_F(ConfiguratorTest, LettingGoKeepsTheRestOfTheConfigurationBeforeIt) {
+  current_.policy.active = "first-fit";
+  Gate gate;
+  bool delivered = false;
+  std::optional<Status> let_go;
+  configurator().Deliver("test", gate.Behind("test", "logger: {Level: error}"),
+                         [&delivered](const Status& status) { delivered = status.ok(); });
+  configurator().LetGo([&let_go](const Status& status) { let_go = status; });
+  gate.promise.set_value();
+  ASSERT_TRUE(RunUntil(loop_, [&] { return let_go.has_value(); }));
+  EXPECT_EQ(*let_go, OkStatus());
+  EXPECT_TRUE(delivered);
+  EXPECT_EQ(configurator().current().policy.active, "null");
+  EXPECT_EQ(configurator().current().logger.level, "error");
+}
+
+// SIGHUP while the configuration of the agent is being read: the agent's is in force, and the file
+// counts only until then.
+TEST_F(ConfiguratorTest, AFileReplacesNoConfigurationThatWasDeliveredBeforeIt) {
+  Config own;
+  own.logger.level = "warn";
+  const auto load = [own] { return own; };
+  ASSERT_EQ(Wait([&](Configurator::Done done) {
+              configurator().Reload("own.yaml", load, std::move(done));
+            }),
+            OkStatus());
+  Gate gate;
+  bool delivered = false;
+  configurator().Deliver("agent", gate.Behind("agent", "logger: {Level: error}"),
+                         [&delivered](const Status& status) { delivered = status.ok(); });
+  std::optional<Status> reloaded;
+  configurator().Reload("own.yaml", load, [&](const Status& status) { reloaded = status; });
+  gate.promise.set_value();
+  ASSERT_TRUE(RunUntil(loop_, [&] { return reloaded.has_value(); }));
+  EXPECT_EQ(*reloaded, OkStatus());
+  EXPECT_TRUE(delivered);
+  EXPECT_EQ(configurator().source(), "agent");
+  EXPECT_EQ(configurator().current().logger.level, "error");
+  EXPECT_FALSE(configurator().refusal().has_value());
 }
 
 TEST_F(ConfiguratorTest, LettingGoThatFailsChangesNothing) {
