@@ -116,8 +116,9 @@ Status HandOver::Offer(std::string_view version) {
 void HandOver::Pause() {
   step_ = Step::kPausing;
   deadline_.reset();
-  options_.door.Pause([this] {
-    if (step_ != Step::kPausing) return;
+  resume_again_.reset();
+  options_.door.Pause([this, pause = ++pauses_] {
+    if (step_ != Step::kPausing || pause != pauses_) return;
     if (const Status told = other_->Send("drained"); !told.ok()) return Abandon(told);
     Expect(Step::kPaused, "does not go on");
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -82,6 +83,7 @@ class HandOver {
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;
+  uint64_t pauses_ = 0;  // the door may tell the end of a former pause late
   Acceptor acceptor_;
   OptionalListener served_;  // last, since it calls Serve
 };

@@ -153,11 +153,49 @@ TEST_F(HandOverTest, ADoorThatCannotServeAgainTriesAgain) {
   EXPECT_THAT(*door_.history(), ElementsAre("pause", "resume", "resume"));
 }
 
+// The next one asks while this one still tries to serve again.
+TEST_F(HandOverTest, ADoorIsNotResumedForAFormerOneOnceTheNextOnePausesIt) {
+  Serve();
+  Ask();
+  Say("drain");
+  EXPECT_EQ(Hear(), "drained");
+  door_.resume_failure = Unavailable("no file");
+  other_.reset();
+  RunFor(loop_, milliseconds(20));
+  ASSERT_THAT(*door_.history(), ElementsAre("pause", "resume"));
+  Ask();
+  Say("drain");
+  EXPECT_EQ(Hear(), "drained");
+  RunFor(loop_, milliseconds(1'500));
+  EXPECT_THAT(*door_.history(), ElementsAre("pause", "resume", "pause"));
+}
+
+TEST_F(HandOverTest, TheEndOfAFormerPauseIsNotThatOfTheNextOne) {
+  Serve();
+  door_.drains = false;
+  Ask();
+  Say("drain");
+  RunFor(loop_, milliseconds(20));
+  const std::function<void()> former = door_.paused;
+  other_.reset();
+  RunFor(loop_, milliseconds(20));
+  Ask();
+  Say("drain");
+  RunFor(loop_, milliseconds(20));
+  ASSERT_THAT(*door_.history(), ElementsAre("pause", "resume", "pause"));
+  former();
+  RunFor(loop_, milliseconds(20));
+  EXPECT_EQ(*other_->Next(), std::nullopt);
+  door_.paused();
+  EXPECT_EQ(Hear(), "drained");
+}
+
 TEST_F(HandOverTest, EveryStepHasADeadline) {
-  options_.patience = milliseconds(50);
+  // Longer than this test takes between two steps on a busy machine.
+  options_.patience = milliseconds(1'000);
   Serve();
   Connect();
-  EXPECT_THAT(Hear(), HasSubstr("no it says nothing for 50 ms"));
+  EXPECT_THAT(Hear(), HasSubstr("no it says nothing for 1000 ms"));
   Ask();
   EXPECT_THAT(Hear(), HasSubstr("no it does not get ready"));
   Ask();
