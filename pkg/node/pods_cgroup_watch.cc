@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 
@@ -19,19 +20,24 @@ std::vector<std::string> PodsCgroupWatch::problems() const {
   return problems;
 }
 
+// A CPU may go offline before its own watch has seen that, or come back while the cgroup is read.
 void PodsCgroupWatch::Look() {
   if (off_loop_.busy()) return;
   // Without a thread the next period tries again.
   [[maybe_unused]] const Status begun =
-      off_loop_.Run([this, places = options_.places]() -> EventLoop::Task {
-        return [this, now = ReadPodsCgroup(places)] { Compare(now); };
+      off_loop_.Run([this, places = options_.places, machine = options_.machine,
+                     before = options_.offline()]() -> EventLoop::Task {
+        const CgroupSets now = ReadPodsCgroup(places);
+        const StatusOr<CpuSet> online = ReadOnlineCpus(places.root);
+        const CpuSet offline = online.ok() ? machine->online() - *online : CpuSet();
+        return
+            [this, now, offline = before | offline] { Compare(now, offline | options_.offline()); };
       });
 }
 
-void PodsCgroupWatch::Compare(const CgroupSets& now) {
+void PodsCgroupWatch::Compare(const CgroupSets& now, const CpuSet& offline) {
   const Machine& machine = *options_.machine;
-  const CpuSet cpus =
-      now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus - options_.offline();
+  const CpuSet cpus = now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus - offline;
   const NodeSet mems = now.mems.empty() ? NodeSet() : machine.allowed_nodes() - now.mems;
   std::string lost;
   if (!cpus.empty() || !mems.empty()) {

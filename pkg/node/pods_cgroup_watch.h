@@ -40,7 +40,8 @@ class PodsCgroupWatch {
 
  private:
   void Look();
-  void Compare(const CgroupSets& now);
+  // `offline`: CPUs that were offline at some time of the look.
+  void Compare(const CgroupSets& now, const CpuSet& offline);
 
   const Options options_;
   OffLoop off_loop_;
