@@ -91,7 +91,7 @@ void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done
   drained_ = std::move(done);
   acceptor_.Stop();
   drain_timer_ = loop_.After(deadline, [this] {
-    if (drained_) loop_.Post(std::exchange(drained_, nullptr));
+    if (drained_) TellDrained();
   });
   std::vector<ProxyConnection*> idle;
   for (const auto& connection : connections_) {
@@ -104,6 +104,7 @@ void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done
 
 void Proxy::Resume(ListeningSocket listener) {
   drain_timer_.reset();
+  telling_.reset();
   drained_ = nullptr;
   acceptor_.Listen(std::move(listener));
 }
@@ -112,7 +113,11 @@ void Proxy::CheckDrained() {
   const auto holds = [](const auto& each) { return each->busy() && !each->lasting(); };
   if (!drained_ || std::ranges::any_of(connections_, holds)) return;
   drain_timer_.reset();
-  loop_.Post(std::exchange(drained_, nullptr));
+  TellDrained();
+}
+
+void Proxy::TellDrained() {
+  telling_ = loop_.After(std::chrono::milliseconds(0), std::exchange(drained_, nullptr));
 }
 
 }  // namespace resmgr::docker

@@ -89,6 +89,7 @@ class Proxy {
   void Accept(UniqueFd socket);
   void NoteClients();
   void EndLongestIdle();
+  void TellDrained();
 
   EventLoop& loop_;
   const Options options_;
@@ -104,6 +105,8 @@ class Proxy {
   DestroyLater<std::shared_ptr<void>> removed_{loop_};  // connections, and exchanges before theirs
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
+  // Runs the function in the next turn of the loop, unless the drain is taken back before.
+  EventLoop::HandlePtr telling_;
 };
 
 }  // namespace resmgr::docker

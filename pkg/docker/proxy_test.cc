@@ -345,5 +345,28 @@ TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
   EXPECT_FALSE(drained);
 }
 
+// Nothing is under way, so the drain has ended at once, and is told a turn later.
+TEST_F(DockerProxyTest, ADrainThatIsTakenBackInTheTurnOfItsEndIsNotTold) {
+  StartWithEngine();
+  std::atomic<bool> drained = false;
+  std::promise<void> resumed;
+  loop_.Post([&] {
+    proxy_->Drain(std::chrono::seconds(20), [&] { drained = true; });
+    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    proxy_->Resume(*std::move(listener));
+    resumed.set_value();
+  });
+  resumed.get_future().wait();
+  // An exchange takes more turns of the loop.
+  const End client = Client();
+  client.Send(kPing);
+  const End engine = Engine();
+  engine.Expect(kPing);
+  engine.Send(kPong);
+  client.Expect(kPong);
+  EXPECT_FALSE(drained);
+}
+
 }  // namespace
 }  // namespace resmgr::docker
