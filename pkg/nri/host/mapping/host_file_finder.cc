@@ -63,19 +63,34 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
 
 void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
-  if (!question.empty()) return question.mapped().done(std::move(found));
   // The call for these files has ended, so a written profile must be removed here.
-  if (found.ok()) Forget(*found);
+  if (question.empty() && found.ok()) Forget(*found);
+  // The thread that has answered is free then.
+  RemoveForgottenSoon();
+  if (!question.empty()) question.mapped().done(std::move(found));
 }
 
 void HostFileFinder::Forget(const FoundFiles& found) {
   if (found.seccomp_profile.empty()) return;
+  forgotten_.push_back(found.seccomp_profile);
+  RemoveForgotten();
+}
+
+void HostFileFinder::RemoveForgottenSoon() {
+  if (forgotten_.empty()) return;
+  soon_ = loop_.After(std::chrono::milliseconds(0), [this] { RemoveForgotten(); });
+}
+
+void HostFileFinder::RemoveForgotten() {
   OffLoop* const thread = FreeThread();
   if (thread == nullptr) return;
-  (void)thread->Run([path = found.seccomp_profile]() -> EventLoop::Task {
-    ::unlink(path.c_str());
-    return nullptr;
+  const Status begun = thread->Run([this, paths = forgotten_]() -> EventLoop::Task {
+    for (const std::string& path : paths)
+      ::unlink(path.c_str());
+    return [this] { RemoveForgottenSoon(); };
   });
+  // Without a thread, the next answer tries again.
+  if (begun.ok()) forgotten_.clear();
 }
 
 }  // namespace resmgr::nri

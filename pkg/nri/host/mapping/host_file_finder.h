@@ -57,6 +57,9 @@ class HostFileFinder {
   };
 
   void Answer(uint64_t number, StatusOr<FoundFiles> found);
+  // As soon as a thread is free.
+  void RemoveForgotten();
+  void RemoveForgottenSoon();
   // nullptr: all are busy.
   OffLoop* FreeThread();
 
@@ -67,6 +70,8 @@ class HostFileFinder {
   std::vector<std::unique_ptr<OffLoop>> threads_;
   std::map<uint64_t, Question> questions_;
   uint64_t last_ = 0;
+  std::vector<std::string> forgotten_;  // profiles that are not removed yet
+  EventLoop::HandlePtr soon_;
 };
 
 }  // namespace resmgr::nri

@@ -119,6 +119,32 @@ TEST_F(HostFileFinderTest, ForgetsAProfile) {
   EXPECT_TRUE(RunUntil(loop_, [&path] { return ::access(path.c_str(), F_OK) != 0; }));
 }
 
+TEST_F(HostFileFinderTest, AProfileIsForgottenOnceAThreadIsFree) {
+  const TempDir directory;
+  const auto hang = std::make_shared<std::promise<void>>();
+  HostFileFinder finder(loop_, {.profile_directory = directory.path(),
+                                .most_at_once = 1,
+                                .find = [end = hang->get_future().share()](
+                                            const HostFiles& files, const std::string& profile) {
+                                  if (profile.ends_with("hangs.json")) end.wait();
+                                  return FindHostFiles(files, profile);
+                                }});
+  Answer answer;
+  finder.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(answer));
+  Wait(answer);
+  const std::string path = (*answer)->seccomp_profile;
+  ASSERT_EQ(::access(path.c_str(), F_OK), 0);
+  Answer busy;
+  finder.Ask({}, "hangs", To(busy));
+  const auto gone = [&path] { return ::access(path.c_str(), F_OK) != 0; };
+  finder.Forget(**answer);
+  EXPECT_FALSE(RunUntil(loop_, gone, std::chrono::milliseconds(20)));
+  hang->set_value();
+  Wait(busy);
+  EXPECT_TRUE(busy->ok()) << "it had the only thread";
+  EXPECT_TRUE(RunUntil(loop_, gone));
+}
+
 // A profile is left, as after kill -9 between writing it and the runtime's answer.
 TEST_F(HostFileFinderTest, WhatAnEarlierOneHasLeftIsRemoved) {
   const TempDir directory;
