@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/allocator/cpu_allocator.h"
 
-#include <chrono>
+#include <ctime>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -271,7 +271,8 @@ class ManyNodesTest : public testing::Test {
 };
 
 TEST_F(ManyNodesTest, TakeNoTime) {
-  const auto start = std::chrono::steady_clock::now();
+  // Processor time: the machine may be busy.
+  const std::clock_t start = std::clock();
   for (const int count : {3, 17, 64, 100, 256}) {
     const StatusOr<CpuSet> taken = TakeDistributed(machine_, uneven_, count, 1);
     ASSERT_TRUE(taken.ok()) << Describe(taken.status());
@@ -280,7 +281,7 @@ TEST_F(ManyNodesTest, TakeNoTime) {
     ASSERT_TRUE(of_idle.ok());
     EXPECT_EQ(of_idle->size(), count);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC);
 }
 
 TEST_F(ManyNodesTest, GiveFromTheNodesWithTheMostFreeCpus) {

@@ -194,7 +194,9 @@ class HostClassesTest : public testing::Test {
         .machine = &machine_,
         .manager = [this] { return with_policy_ ? &node_.manager() : nullptr; },
         .period = period_,
-        .retry = milliseconds(5)});
+        .retry = milliseconds(5),
+        // A start on a busy machine waits until its work is done.
+        .start_patience = std::chrono::seconds(30)});
     observers_.Add(*classes_);
   }
   std::string Root() const { return directory_.path() + "/root"; }

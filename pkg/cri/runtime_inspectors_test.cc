@@ -85,7 +85,8 @@ TEST_F(RuntimeInspectorsTest, C12OneThatHangsIsOneThatIsAway) {
   second_.Script("ListPodSandbox", {.hold = true});
   const auto begin = std::chrono::steady_clock::now();
   const auto all = Answer<Everything>(inspect);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10))
+      << "its own patience";
   ASSERT_TRUE(all.ok()) << Describe(all.status());
   EXPECT_THAT(all->sandboxes, SizeIs(1));
   EXPECT_THAT(all->unlisted, testing::ElementsAre(there)) << "which is not gone";

@@ -271,7 +271,7 @@ TEST_F(DockerFrontTest, AFailureIsToldAsItIs) {
 TEST_F(DockerFrontTest, ADockerdThatEndsOrTalksNonsenseLeavesTheOutcomeOpen) {
   Start([](const FakeEngine::Request&) { return std::nullopt; });
   EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 502 "));
-  for (int i = 0; i < 200 && outcomes().empty(); ++i)
+  for (int i = 0; i < 1000 && outcomes().empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
@@ -364,7 +364,12 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
     ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
     asked.get_future().wait();
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // A whole turn of the loop begins after the client's end, and sees it.
+  for (int i = 0; i < 2; ++i) {
+    std::promise<void> turned;
+    loop_.Post([&turned] { turned.set_value(); });
+    turned.get_future().wait();
+  }
   std::promise<void> passed;
   loop_.Post([&] {
     answer->Pass();

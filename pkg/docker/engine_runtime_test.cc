@@ -2,11 +2,12 @@
 #include "pkg/docker/engine_runtime.h"
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -217,12 +218,17 @@ std::string EventLine(const std::string& action, const std::string& id, const st
 
 // dockerd reports each update, also our own.
 TEST_F(EngineRuntimeTest, UpdatesOfOtherClientsAreTold) {
-  Start([sent = 0](const FakeEngine::Request& request) mutable -> std::optional<std::string> {
-    if (request.line.starts_with("POST")) return JsonReply(200, "{}");
+  const auto updated = std::make_shared<std::promise<void>>();
+  Start([sent = 0,
+         updated](const FakeEngine::Request& request) mutable -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) {
+      updated->set_value();
+      return JsonReply(200, "{}");
+    }
     if (++sent > 1) return "";
     const std::string events = EventLine("update", "c1", "") + EventLine("update", "c1", "") +
                                EventLine("update", "c2", "") + EventLine("die", "c3", "");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // after our own update
+    updated->get_future().wait_for(std::chrono::seconds(20));  // our own update
     return fmt::format("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{}", events.size() + 1,
                        events);
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/metrics.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -229,13 +230,18 @@ TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {
 
 TEST_F(MetricsTest, EndsAtOnce) {
   for (const std::string_view address : {"127.0.0.1:0", ":0", "localhost:0"}) {
-    auto server = MetricsServer::Create(address, metrics_);
-    ASSERT_TRUE(server.ok()) << server.status();
-    // After this answer the server's thread waits again.
-    EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
-    const auto start = std::chrono::steady_clock::now();
-    server->reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500)) << address;
+    // A wait would delay each end, a busy machine delays some.
+    auto quickest = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 5; ++i) {
+      auto server = MetricsServer::Create(address, metrics_);
+      ASSERT_TRUE(server.ok()) << server.status();
+      // After this answer the server's thread waits again.
+      EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
+      const auto start = std::chrono::steady_clock::now();
+      server->reset();
+      quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
+    }
+    EXPECT_LT(quickest, std::chrono::milliseconds(500)) << address;
   }
 }
 
@@ -256,11 +262,13 @@ TEST_F(MetricsTest, SilentClientsDelayNoScrape) {
     if (i % 2 == 0) continue;
     ASSERT_GT(::send(silent.back().get(), "GET /metrics HTTP", 17, MSG_NOSIGNAL), 0);
   }
-  for (int i = 0; i < 3; ++i) {
+  auto quickest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+    quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
   }
+  EXPECT_LT(quickest, std::chrono::seconds(1));
 }
 
 TEST_F(MetricsTest, AddressInUseIsUnavailable) {

@@ -27,6 +27,9 @@ using testing::SizeIs;
 
 class AgentReportsTest : public testing::Test {
  protected:
+  // Calls without an answer are given up after `timeout`; a busy machine may answer late.
+  explicit AgentReportsTest(milliseconds timeout = seconds(30)) : timeout_(timeout) {}
+
   // An agent with the answers of `answers_` in turn, then OK.
   void StartAgent() {
     Serve({{"/cri_resmgr.v1.NodeReports/ShowCpus",
@@ -86,6 +89,7 @@ class AgentReportsTest : public testing::Test {
     return RunUntil(loop_, [this, times] { return shown_.size() >= times; });
   }
 
+  const milliseconds timeout_;
   TempDir directory_;
   EventLoop loop_;
   h2::FlushQueue flushes_{loop_};
@@ -104,12 +108,18 @@ class AgentReportsTest : public testing::Test {
                         Socket(),
                         {.times = {.first_pause = milliseconds(1),
                                    .longest_pause = milliseconds(4),
-                                   .timeout = milliseconds(200)},
+                                   .timeout = timeout_},
                          .most_events = 100,
                          .on_events = [this](size_t taken, size_t lost) {
                            taken_ += taken;
                            lost_ += lost;
                          }}};
+};
+
+// Calls without an answer are given up soon.
+class HungAgentReportsTest : public AgentReportsTest {
+ protected:
+  HungAgentReportsTest() : AgentReportsTest(milliseconds(200)) {}
 };
 
 TEST_F(AgentReportsTest, TellsTheAgentWhatHasChanged) {
@@ -149,7 +159,7 @@ TEST_F(AgentReportsTest, TriesAgainWhereTheAgentFails) {
   EXPECT_THAT(shown_, ElementsAre("one", "one", "one"));
 }
 
-TEST_F(AgentReportsTest, LeavesAnAgentThatHangs) {
+TEST_F(HungAgentReportsTest, LeavesAnAgentThatHangs) {
   StartAgent();
   hangs_ = true;
   reports_.ShowCpus("one");
@@ -213,8 +223,7 @@ TEST_F(AgentReportsTest, EventsOfOneTurnAreOneCall) {
   EXPECT_THAT(events_, ElementsAre("a 2", "b 1"));
   EXPECT_THAT(shown_, ElementsAre("one"));
   EXPECT_THAT(calls_, ElementsAre(2));
-  RunFor(loop_, milliseconds(20));
-  EXPECT_EQ(taken_, 2U);
+  EXPECT_TRUE(RunUntil(loop_, [this] { return taken_ == 2; }));
   EXPECT_EQ(lost_, 0U);
 }
 
@@ -247,7 +256,7 @@ TEST_F(AgentReportsTest, WhatTheAgentDropsIsCounted) {
   EXPECT_TRUE(RunUntil(loop_, [this] { return taken_ == 1 && lost_ == 1; }));
 }
 
-TEST_F(AgentReportsTest, EventsOutliveACallWithoutAnAnswer) {
+TEST_F(HungAgentReportsTest, EventsOutliveACallWithoutAnAnswer) {
   StartAgent();
   hangs_ = true;
   Refuse("a");

@@ -259,8 +259,11 @@ TEST_F(DraHostTest, OffAgainTheKubeletFindsNothing) {
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(fs::exists(Registry())) << "nothing has changed";
   host_->NoteConfiguration({});
-  EXPECT_TRUE(RunUntil(loop_, [this] { return !fs::exists(Registry()); }));
-  EXPECT_FALSE(ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock")).ok());
+  // The files of the two sockets go one after the other.
+  EXPECT_TRUE(RunUntil(loop_, [this] {
+    return !fs::exists(Registry()) &&
+           !ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock")).ok();
+  }));
   ASSERT_TRUE(RunUntil(loop_, [this] { return !shown_.empty() && shown_.back().absent(); }));
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(RunUntil(loop_, [this] { return !shown_.back().absent(); }));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/topology/machine_source.h"
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -387,9 +387,10 @@ TEST(MachineSourceTest, RefusesAGalaxyWithoutBuildingIt) {
   for (const char* spec :
        {"synthetic:package:1000000 core:1000000 pu:1000000", "synthetic:pu:99999999999999999999",
         "synthetic:64 64 64 64 64", "synthetic:package:1024(memory=1) core:1024 pu:2"}) {
-    const auto start = std::chrono::steady_clock::now();
+    // Processor time: the machine may be busy.
+    const std::clock_t start = std::clock();
     LoadError(spec, StatusCode::kInvalidArgument);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << spec;
+    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC) << spec;
   }
 }
 
