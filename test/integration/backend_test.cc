@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtimes that are absent, come, go, and come back; images at another socket.
+#include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "test/integration/daemon_fixture.h"
@@ -12,13 +14,10 @@ using grpc::StatusCode::OK;
 using grpc::StatusCode::UNAVAILABLE;
 using grpc::StatusCode::UNIMPLEMENTED;
 
-// Within which the relay serves again when a runtime is back.
-constexpr milliseconds kReconnect{1000};
-
 class BackendTest : public DaemonTest {
  protected:
-  bool ServedWithin(CriClient& client, milliseconds time) {
-    return Eventually([&] { return client.Call(kVersion, {""}).status.ok(); }, time);
+  static bool Served(CriClient& client) {
+    return Eventually([&] { return client.Call(kVersion, {""}).status.ok(); }, kAtOnce);
   }
   bool ImageIsThere(CriClient& client, const std::string& name) {
     cri::ListImagesRequest request;
@@ -42,7 +41,7 @@ TEST_F(BackendTest, AbsentAtStartIsUnavailableAtOnceAndServedWhenItComes) {
   EXPECT_LT(Clock::now() - before, kAtOnce);
 
   StartRuntime();
-  EXPECT_TRUE(ServedWithin(client, kReconnect));
+  EXPECT_TRUE(Served(client));
   const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   EXPECT_EQ(CpusAtRuntime(running.container).size(), 2);
 }
@@ -59,7 +58,7 @@ TEST_F(BackendTest, KilledMidCallIsUnavailableAtOnce) {
     EXPECT_EQ(result->status.error_code(), UNAVAILABLE) << method;
     runtime_.ClearScripts();
     StartRuntime();
-    EXPECT_TRUE(ServedWithin(client, kReconnect)) << method;
+    EXPECT_TRUE(Served(client)) << method;
   }
 }
 
@@ -79,17 +78,24 @@ TEST_F(BackendTest, CutConnectionIsOpenedAgain) {
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
   runtime_.Script("ListContainers", {.times = 1, .cut = true});
   EXPECT_EQ(client.Call(client.PathOf("ListContainers"), {""}).status.error_code(), UNAVAILABLE);
-  EXPECT_TRUE(ServedWithin(client, kReconnect));
+  EXPECT_TRUE(Served(client));
 }
 
+// A pause before the next connection would delay each return, a busy machine delays some.
 TEST_F(BackendTest, ServesAgainWithinASecondOfTheRuntimesReturn) {
   CriClient client = Started();
   for (const auto file : {FakeRuntime::SocketFile::kLeave, FakeRuntime::SocketFile::kRemove}) {
-    ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
-    runtime_.Stop(file);
-    EXPECT_EQ(client.Call(kVersion, {""}).status.error_code(), UNAVAILABLE);
-    StartRuntime();
-    EXPECT_TRUE(ServedWithin(client, kReconnect));
+    auto quickest = Clock::duration::max();
+    for (int i = 0; i < 5 && quickest >= kAtOnceAlone; ++i) {
+      ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
+      runtime_.Stop(file);
+      EXPECT_EQ(client.Call(kVersion, {""}).status.error_code(), UNAVAILABLE);
+      StartRuntime();
+      const auto back = Clock::now();
+      ASSERT_TRUE(Served(client));
+      quickest = std::min(quickest, Clock::now() - back);
+    }
+    EXPECT_LT(quickest, kAtOnceAlone);
   }
 }
 
@@ -99,7 +105,7 @@ TEST_F(BackendTest, PlacementsSurviveTheRuntimesRestart) {
   const CpuSet cpus = CpusAtRuntime(first.container);
   runtime_.Stop(FakeRuntime::SocketFile::kLeave);
   StartRuntime();
-  ASSERT_TRUE(ServedWithin(client, kReconnect));
+  ASSERT_TRUE(Served(client));
   const Running second = Run(client, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", 2));
   EXPECT_EQ(CpusAtRuntime(first.container), cpus);
   EXPECT_FALSE(CpusAtRuntime(second.container).Intersects(cpus));
@@ -112,7 +118,7 @@ TEST_F(BackendTest, ContainersThatWentWithTheRuntimeFreeTheirCpus) {
   runtime_.Stop(FakeRuntime::SocketFile::kLeave);
   runtime_.WithStore([](CriStore& store) { store.Clear(); });
   StartRuntime();
-  ASSERT_TRUE(ServedWithin(client, kReconnect));
+  ASSERT_TRUE(Served(client));
   const Running next =
       Run(client, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", kCpus - 1));
   EXPECT_EQ(CpusAtRuntime(next.container).size(), kCpus - 1);

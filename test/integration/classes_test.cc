@@ -95,7 +95,15 @@ TEST_F(ClassesTest, AKillLosesNothing) {
     CriClient client = Relayed();
     container = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)).container;
   }
-  ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
+  // All files are written before it is told.
+  ASSERT_TRUE(Eventually([this] {
+    const Json classes = Ctl({"classes", "-o", "json"}).json();
+    return classes.size() == 5 && std::ranges::all_of(classes, [](const Json& one) {
+             return one["containers"] == Json::array({"default/g/main"}) &&
+                    one["state"] == (one["kind"] == "clock" ? "inactive" : "active");
+           });
+  })) << Ctl({"classes"}).out;
+  ASSERT_EQ(At(kQuota), "max 100000");
   const std::map<std::string, std::string> in_force = Tree();
   daemon_->Kill();
   Start(kAll);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -42,6 +43,12 @@ class ControlTest : public DaemonTest {
   std::string PolicyInForce() const {
     return Ctl({"status", "-o", "json"}).json().value("policy", "?");
   }
+
+  // Starts the daemon anew before a runtime that does not list its pods yet, and calls `test`,
+  // which lets the runtime go on. Questions are held back for two seconds from the start: `test`
+  // returns false, and is repeated, where a busy machine has taken longer, as `in_time` tells it.
+  void DuringFirstLook(const std::vector<std::string>& flags,
+                       const std::function<bool(const std::function<bool()>& in_time)>& test);
 
   std::string WriteFile(const std::string& name, const std::string& text) const;
 };

@@ -221,7 +221,7 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   CriClient client = Started();
   const auto dump =
       ChildProcess::Start({Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "dump", "-pod",
-                           "shop/web-1", "-for", "20s", "-o", Path("dumped")},
+                           "shop/web-1", "-for", "10m", "-o", Path("dumped")},
                           Path("said"));
   ASSERT_THAT(dump, IsOk());
   // The dump has begun once it has a call about the pod.

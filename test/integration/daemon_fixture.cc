@@ -48,9 +48,11 @@ void DaemonTest::StartRuntime() {
 }
 
 void DaemonTest::StartDaemon(const std::vector<std::string>& flags) {
+  log_begin_ = TextOf(Path("daemon.log")).size();
   auto daemon = DaemonProcess::Start(flags, Path("daemon.log"));
   ASSERT_THAT(daemon, IsOk());
   daemon_ = *std::move(daemon);
+  started_ = daemon_.get();
 }
 
 void DaemonTest::StartBoth() {
@@ -64,7 +66,8 @@ void DaemonTest::StartBoth() {
 }
 
 bool DaemonTest::Logged(std::string_view text) const {
-  return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
+  const size_t begin = daemon_.get() == started_ ? log_begin_ : 0;
+  return Eventually([&] { return daemon_->Log().find(text, begin) != std::string::npos; });
 }
 
 CriClient DaemonTest::Direct(ApiVersion version) const {

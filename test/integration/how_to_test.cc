@@ -4,7 +4,7 @@
 // A block "```yaml" whose first line is "# NAME.yaml" is a file. Each line of a block "```sh" is a
 // command. A block "```text" is the output of the last command: its lines are in the output in
 // their order, apart from the widths of columns; a line "..." stands for any lines, and "…" between
-// words of a line for any words. Two minutes of a command are five seconds here.
+// words of a line for any words. Two minutes of a command are ten seconds here.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -152,7 +152,7 @@ class HowToTest : public ControlTest {
   void DoCtl(std::vector<std::string> arguments) {
     for (std::string& argument : arguments) {
       if (fs::exists(Path(argument)) || argument.ends_with(".dump")) argument = Path(argument);
-      if (argument == "2m") argument = "5s";
+      if (argument == "2m") argument = "10s";
     }
     const Shown shown = Ctl(arguments);
     EXPECT_EQ(shown.exit_code, 0) << shown.err;

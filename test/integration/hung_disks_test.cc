@@ -64,7 +64,7 @@ class HungDisksTest : public HungThingsTest {
   }
   void ExpectEndInTime() {
     daemon_->process().Signal(SIGTERM);
-    const auto code = daemon_->process().Wait(seconds(10));
+    const auto code = daemon_->process().Wait(kPatience);
     ASSERT_THAT(code, IsOk());
     EXPECT_EQ(*code, 0);
     EXPECT_TRUE(Logged("ended"));

@@ -10,8 +10,9 @@
 
 namespace resmgr::test {
 
-// The limit of the median time of another client's call while something hangs.
-inline constexpr milliseconds kMeanwhile{50};
+// The limit of the median time of another client's call while something hangs: a call that waited
+// for that would take far longer than a busy machine makes it.
+inline constexpr milliseconds kMeanwhile{1'000};
 
 // A daemon beside something that hangs.
 class HungThingsTest : public DaemonTest {
@@ -25,7 +26,7 @@ class HungThingsTest : public DaemonTest {
     for (int i = 0; i < kCalls; ++i) {
       const auto start = Clock::now();
       const auto call = other.Start(kVersion, "");
-      const auto result = call->Wait(kPatience / 4);
+      const auto result = call->Wait(kPatience);
       if (!result.has_value()) return kPatience;
       EXPECT_TRUE(result->status.ok()) << result->status.error_message();
       times.push_back(std::chrono::duration_cast<milliseconds>(Clock::now() - start));

@@ -120,7 +120,7 @@ class UnreadLogTest : public HungThingsTest {
     CriClient config(Path("config.sock"));
     for (int i = 0; i < calls; ++i) {
       const auto call = config.Start(kSetConfig, "\n\x02\xc3\x28");
-      if (!call->Wait(kPatience / 4).has_value()) return;
+      if (!call->Wait(kPatience).has_value()) return;
     }
   }
   std::string ReadLog() const {
@@ -140,7 +140,7 @@ TEST_F(UnreadLogTest, AnUnreadLogDelaysNoCall) {
   SendWhatMakesLinesOfLog(200);
   EXPECT_LE(VersionMeanwhile(), kMeanwhile);
   process_->Signal(SIGTERM);
-  const auto code = process_->Wait(seconds(10));
+  const auto code = process_->Wait(kPatience);
   ASSERT_THAT(code, IsOk());
   EXPECT_EQ(*code, 0);
 }

@@ -177,7 +177,7 @@ TEST_F(KubeletViewTest, AnUpdateOfAPodCountsWhereTheRuntimeHasNoSuchCall) {
     ids.push_back(id);
   }
   for (const std::string& id : ids) {
-    EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(id).size() == kCpus; }, seconds(5)))
+    EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(id).size() == kCpus; }))
         << CpusAtRuntime(id).ToString();
   }
 }

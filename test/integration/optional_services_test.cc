@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optional services (admin and config sockets, metrics, the state's directory) never prevent a
 // daemon's start, and work as soon as possible.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -26,6 +29,16 @@ class OptionalServicesTest : public DaemonTest {
  protected:
   bool Serves(const std::string& name) {
     return Eventually([&] { return ConnectUnix(Path(name)).ok(); });
+  }
+  // Whether none of the daemon's threads runs any more after SIGSTOP.
+  bool Stopped() {
+    const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid()));
+    return std::all_of(begin(threads), end(threads), [](const auto& thread) {
+      // "PID (NAME) STATE ..."
+      const std::string stat = TextOf(thread.path() / "stat");
+      const size_t name_end = stat.rfind(") ");
+      return name_end == std::string::npos || stat[name_end + 2] == 'T';
+    });
   }
   // Runs the program with these flags to its end.
   int RunToEnd(std::vector<std::string> flags) {
@@ -53,7 +66,7 @@ TEST_F(OptionalServicesTest, EndsAtOnceWithMetrics) {
   StartDaemon(StaticFlags({"-metrics-address", "127.0.0.1:0"}));
   ASSERT_TRUE(Logged("the runtime holds"));
   daemon_->process().Signal(SIGTERM);
-  const auto code = daemon_->process().Wait(kAtOnce);
+  const auto code = daemon_->process().Wait(kAtOnceAlone);
   ASSERT_THAT(code, IsOk());
   EXPECT_EQ(*code, 0);
 }
@@ -109,6 +122,7 @@ TEST_F(OptionalServicesTest, TellsTheServiceManagerThatTheLoopIsAlive) {
   }));
   // A loop that stands still sends no watchdog message, and the manager ends the daemon.
   daemon_->process().Signal(SIGSTOP);
+  ASSERT_TRUE(Eventually([this] { return Stopped(); })) << "a thread may still be sending one";
   std::array<char, 256> message{};
   while (::recv(manager.get(), message.data(), message.size(), 0) > 0) {
   }

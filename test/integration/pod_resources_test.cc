@@ -57,14 +57,28 @@ class PodResourcesDaemonTest : public ControlTest {
     if (HasFatalFailure()) return;
     ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
   }
-  // The CPUs of a new Guaranteed container of the pod, which has a device near to this node.
-  CpuSet RunBeside(const std::string& pod, int node) {
+  void Give(const std::string& pod, int node) {
     kubelet_->Give("default", pod, "main", {{"vendor.com/gpu-a", {"id"}, {node}}});
-    return RunNow(pod);
+  }
+  // The CPUs of a new Guaranteed container of the pod, which has a device near to this node. The
+  // daemon waits 200 ms for the kubelet, which a busy machine may exceed, and asks nothing for some
+  // seconds then: the pod is created anew until it was told where the device is.
+  CpuSet RunBeside(const std::string& pod, int node) {
+    Give(pod, node);
+    CpuSet cpus;
+    EXPECT_TRUE(Eventually([&] {
+      cpus = RunNow(pod);
+      if (Problems().empty()) return true;
+      EXPECT_THAT(Relayed().RemovePod(last_pod_), IsOk());
+      return false;
+    })) << Problems().dump();
+    return cpus;
   }
   CpuSet RunNow(const std::string& pod) {
     CriClient client = Relayed();
-    last_ = Run(client, MakeGuaranteedPod(pod), MakeGuaranteedContainer("main", 1)).container;
+    const Running running = Run(client, MakeGuaranteedPod(pod), MakeGuaranteedContainer("main", 1));
+    last_ = running.container;
+    last_pod_ = running.pod;
     return CpusAtRuntime(last_);
   }
   Json Problems() const { return Ctl({"status", "-o", "json"}).json()["problems"]; }
@@ -76,6 +90,7 @@ class PodResourcesDaemonTest : public ControlTest {
   const CpuSet near1_ = CpuSet::Range(4, 7);
   std::unique_ptr<FakeKubelet> kubelet_;
   std::string last_;
+  std::string last_pod_;
 };
 
 TEST_F(PodResourcesDaemonTest, BalloonsLieNearTheDevicesThatTheKubeletTells) {
@@ -124,15 +139,16 @@ TEST_F(PodResourcesDaemonTest, HungKubeletDelaysACreationOnceAndIsTold) {
   kubelet_->Hang(true);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  EXPECT_THAT(RunBeside("a", 1), SizeIs(1));
-  for (const char* const pod : {"b", "c"})
+  Give("a", 1);
+  for (const char* const pod : {"a", "b", "c"})
     EXPECT_THAT(RunNow(pod), SizeIs(1));
-  EXPECT_LT(Clock::now() - begin, kPatience / 4);
+  EXPECT_LT(Clock::now() - begin, kPatience);
   ASSERT_TRUE(ProblemsBecome(1));
   EXPECT_EQ(Problems()[0]["kind"], "socket");
   EXPECT_THAT(Problems()[0]["message"], HasSubstr("no answer within 200 ms"));
-  const std::string log = daemon_->Log();
   const std::string warning = "pod resources are not known";
+  ASSERT_TRUE(Logged(warning));
+  const std::string log = daemon_->Log();
   const size_t first = log.find(warning);
   ASSERT_NE(first, std::string::npos) << log;
   EXPECT_EQ(log.find(warning, first + 1), std::string::npos) << log;

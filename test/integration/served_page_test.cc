@@ -145,10 +145,10 @@ TEST_F(ServedPageTest, SilentClientsStopNeitherScrapesNorCalls) {
   const auto start = Clock::now();
   EXPECT_THAT(Run(client, MakeGuaranteedPod("db"), MakeGuaranteedContainer("main", 2)).container,
               testing::Not(testing::IsEmpty()));
-  EXPECT_LT(Since(start), kAtOnce);
+  EXPECT_LT(Since(start), kAtOnceAlone);
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask("GET /page/"), StartsWith("HTTP/1.1 200"));
-  EXPECT_LT(Since(start), 2 * kAtOnce);
+  EXPECT_LT(Since(start), 2 * kAtOnceAlone);
 }
 
 // Only the thread of the loop stands still, as after a bug or on an overloaded machine.
@@ -172,7 +172,7 @@ TEST_F(ServedPageTest, ALoopThatStandsStillStopsNeitherThePageNorScrapes) {
   EXPECT_THAT(Ask("GET /page/"), StartsWith("HTTP/1.1 200"));
   for (std::thread& reader : readers)
     reader.join();
-  EXPECT_LT(Since(start), seconds(10));
+  EXPECT_LT(Since(start), kPatience);
   ASSERT_EQ(::ptrace(PTRACE_DETACH, pid(), nullptr, nullptr), 0);
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
   EXPECT_TRUE(
@@ -208,9 +208,9 @@ TEST_F(LargeNodeTest, ClientsThatReadNothingStopNeitherScrapesNorCalls) {
     readers.push_back(Connect("GET /page/data/containers HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   const auto start = Clock::now();
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
-  EXPECT_LT(Since(start), kAtOnce);
+  EXPECT_LT(Since(start), kAtOnceAlone);
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
-  EXPECT_LT(Since(start), 2 * kAtOnce);
+  EXPECT_LT(Since(start), 2 * kAtOnceAlone);
   std::printf("a scrape beside %zu clients that read nothing: %d ms\n", kReaders,
               static_cast<int>(Since(start).count()));
 }
@@ -273,7 +273,7 @@ TEST_F(ServedPageTest, EndsAtOnceWithReadersThatWait) {
   StartWithPage();
   const UniqueFd silent = Connect();
   daemon_->process().Signal(SIGTERM);
-  const auto code = daemon_->process().Wait(2 * kAtOnce);
+  const auto code = daemon_->process().Wait(2 * kAtOnceAlone);
   ASSERT_THAT(code, IsOk());
   EXPECT_EQ(*code, 0);
 }

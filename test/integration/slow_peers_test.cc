@@ -327,7 +327,7 @@ class MalformedRuntimeTest : public SlowPeersTest {
     EXPECT_THAT(runtime, IsOk());
     if (!runtime.ok()) return {};
     if (daemon_ == nullptr) StartDaemon(Flags({}));
-    return Relayed().Call(kVersion, {""}, {.timeout = seconds(5)}).status;
+    return Relayed().Call(kVersion, {""}, {.timeout = kPatience}).status;
   }
 };
 

@@ -183,7 +183,7 @@ class TakeOverTest : public UpgradeTest {
   void Upgrade(bool next) {
     auto daemon = DaemonProcess::Start(TakeOverFlags(), Path("daemon.log"), Launcher(next));
     ASSERT_THAT(daemon, IsOk());
-    const auto ended = daemon_->process().Wait(seconds(20));
+    const auto ended = daemon_->process().Wait(kPatience);
     ASSERT_THAT(ended, IsOk());
     EXPECT_EQ(*ended, 0);
     daemon_ = *std::move(daemon);
@@ -220,7 +220,7 @@ class TakeOverTest : public UpgradeTest {
   }
   static std::string Await(HandOverChannel& other, const std::string& wanted) {
     for (;;) {
-      const auto message = other.Await(seconds(20));
+      const auto message = other.Await(kPatience);
       if (!message.ok()) return Describe(message.status());
       if (message->starts_with(wanted)) return *message;
     }
@@ -242,7 +242,8 @@ TEST_F(TakeOverTest, NoCallFailsWhileDaemonsTakeOver) {
   EXPECT_THAT(load.End(), testing::IsEmpty());
   EXPECT_GT(load.calls(), Rounds());
   EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
-  EXPECT_TRUE(Logged("+next, takes over")) << "they are of different versions";
+  EXPECT_THAT(daemon_->Log(), testing::HasSubstr("+next, takes over"))
+      << "they are of different versions";
   EXPECT_EQ(daemon_->Log().find("the state will be lost at a restart"), std::string::npos);
   const auto status = daemon_->Terminate();
   EXPECT_TRUE(status.ok() && *status == 0);

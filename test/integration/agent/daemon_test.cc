@@ -99,12 +99,12 @@ class DaemonAndAgentTest : public AgentPairTest {
   // best of five times is judged; a single one may be slow because of other work.
   void ExpectUndisturbed() {
     auto best = std::chrono::steady_clock::duration::max();
-    for (int i = 0; i < 5 && best >= kAtOnce; ++i) {
+    for (int i = 0; i < 5 && best >= kAtOnceAlone; ++i) {
       const auto start = std::chrono::steady_clock::now();
       LetAPodComeAndGo();
       best = std::min(best, std::chrono::steady_clock::now() - start);
     }
-    EXPECT_LT(best, kAtOnce);
+    EXPECT_LT(best, kAtOnceAlone);
   }
   void LetAPodComeAndGo() {
     CriClient client = Relayed();
@@ -137,6 +137,9 @@ TEST_F(DaemonAndAgentTest, NodeShowsHowManyCpusAreAllocated) {
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   EXPECT_TRUE(NodeShowsExclusive(2)) << Log() << daemon_->Log();
+  // All that the start has to tell is written by then.
+  ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log();
+  ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "none"; })) << Log();
   // A restart of one of the programs writes nothing.
   const int writes = WritesOfTheNode();
   StartAgent();

@@ -47,12 +47,11 @@ TEST_F(AgentLoadTest, AFlappingMapMakesFewReportsAndOneEvent) {
     ASSERT_TRUE(DaemonGets(policy)) << AgentLog();
   }
   SetPolicy(kNodeMap, "bad: the last word");
-  ASSERT_TRUE(
-      Eventually([this] { return api_.Annotation(kNode, kError) == "the last word"; }, seconds(40)))
+  ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kError) == "the last word"; }))
       << AgentLog();
   const auto lasted = std::chrono::ceil<seconds>(std::chrono::steady_clock::now() - start);
   EXPECT_LE(Patches(), kBurst + lasted.count());
-  EXPECT_LT(Patches(), 100) << "of 300 changes";
+  EXPECT_LT(Patches(), 150) << "of 300 changes";
   ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
   EXPECT_EQ(api_.Events().size(), 1u) << "one Event with a growing count";
 }

@@ -166,13 +166,14 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
   EXPECT_GT(twos, 0);
 }
 
-TEST_F(HookRowsTest, K05ADeletedFilesServerIsNotAskedASecondLater) {
+// How soon is a matter of HookDirectoryWatch's own test: a busy machine may take longer.
+TEST_F(HookRowsTest, K05ADeletedFilesServerIsNotAskedAnyMore) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint));
   CriClient client = StartNodeWith(1);
   ASSERT_THAT(client.RunPod(MakeGuaranteedPod("one")), IsOk());
   std::filesystem::remove(HookDirectory() + "/10.json");
-  std::this_thread::sleep_for(seconds(1));
+  ASSERT_TRUE(Logged("hook file 10.json is gone"));
   ASSERT_THAT(client.RunPod(MakeGuaranteedPod("two")), IsOk());
   EXPECT_THAT(Calls("a", "PreRunPodSandbox"), SizeIs(1));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // NRI plugins behind the real relay: the runtime receives their changes, they get all events, and
 // their refusals count.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "test/support/cri_client/specs.h"
 #include "test/support/ok.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 namespace {
@@ -50,13 +51,18 @@ class NriHostTest : public StagesTest {
     Stop();
   }
 
-  void StartHost(nri::NriStageOptions options = {}) {
+  // Plugins that hang are given up after `timeout`: soon where a test waits for that, and late
+  // enough for a busy machine where none hangs.
+  void StartHost(nri::NriStageOptions options = {},
+                 std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
     NriHostingOptions hosting{.stage = std::move(options)};
     hosting.host.socket = Socket();
     hosting.host.plugin_path = "";
-    hosting.host.settings.request_timeout = std::chrono::milliseconds(500);
+    hosting.host.settings.request_timeout = timeout;
     Start({}, std::move(hosting));
   }
+
+  static constexpr std::chrono::milliseconds kHang{500};
 
   // Waits until the loop sees the condition.
   void Until(const std::function<bool()>& condition) {
@@ -162,6 +168,7 @@ TEST_F(NriHostTest, APluginHearsOfEverything) {
   EXPECT_THAT(pod.client.RemoveContainer(id), IsOk());
   EXPECT_THAT(pod.client.StopPod(pod.id), IsOk());
   EXPECT_THAT(pod.client.RemovePod(pod.id), IsOk());
+  Until([&] { return plugin.told.back() == "RemovePodSandbox g"; });
   EXPECT_THAT(Told(plugin),
               ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
                           "PostCreateContainer g/main", "StartContainer g/main",
@@ -200,6 +207,7 @@ TEST_F(NriHostTest, ASandboxThatAPluginRefusesIsRemoved) {
   CriClient client = Client();
   EXPECT_THAT(client.RunPod(MakeGuaranteedPod("g")),
               Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not here"));
+  Until([&] { return plugin.told.back() == "RemovePodSandbox g"; });
   EXPECT_EQ(runtime_.Calls("StopPodSandbox").size(), 1u);
   EXPECT_EQ(runtime_.Calls("RemovePodSandbox").size(), 1u);
   EXPECT_THAT(Told(plugin), ElementsAre("Configure", "Synchronize", "RunPodSandbox g",
@@ -220,11 +228,12 @@ TEST_F(NriHostTest, AContainerWhoseStartAPluginRefusesIsStopped) {
   const std::string id = Ok(pod.Create("main"));
   EXPECT_THAT(pod.client.StartContainer(id),
               Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not now"));
+  EXPECT_TRUE(runtime_.WaitForCalls("StopContainer", 1));
   EXPECT_EQ(runtime_.Calls("StopContainer").size(), 1u);
 }
 
 TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
-  StartHost();
+  StartHost({}, kHang);
   FakePlugin& plugin = Connect();
   HostedPod pod{Client()};
   OnLoop([&plugin] { plugin.Hang(); });
@@ -232,7 +241,7 @@ TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
 }
 
 TEST_F(NriHostTest, AHungValidatorRefusesOneCreation) {
-  StartHost();
+  StartHost({}, kHang);
   FakePlugin& plugin = Connect({.events = 1 << (api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT - 1)});
   HostedPod pod{Client()};
   OnLoop([&plugin] { plugin.Hang(); });
@@ -402,12 +411,18 @@ TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
       }));
     }
   });
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(pod.Create("main"), IsOk());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'400));
-  // All plugins get the event.
-  for (FakePlugin* plugin : plugins)
-    Until([&] { return plugin->told.back() == "PostCreateContainer g/main"; });
+  // A second for each phase would delay each creation, a busy machine delays some.
+  auto quickest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 5 && quickest >= std::chrono::milliseconds(1'400); ++i) {
+    const std::string name = fmt::format("main{}", i);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(pod.Create(name), IsOk());
+    quickest = std::min(quickest, std::chrono::steady_clock::now() - begin);
+    // All plugins get the event.
+    for (FakePlugin* plugin : plugins)
+      Until([&] { return plugin->told.back() == "PostCreateContainer g/" + name; });
+  }
+  EXPECT_LT(quickest, std::chrono::milliseconds(1'400));
   OnLoop([&] { slow.clear(); });
 }
 
@@ -476,12 +491,8 @@ TEST_F(NriHostTest, WhatCameOfAnUnclearSandboxIsLearned) {
     OnLoop([&] { pods = late.inventory.pods_size(); });
     return pods;
   };
-  int pods = 0;
-  for (int i = 0; i < 40 && pods != 2; ++i) {
-    pods = shown(fmt::format("late{}", i));
-    std::this_thread::sleep_for(std::chrono::milliseconds(i));
-  }
-  EXPECT_EQ(pods, 2);
+  int number = 0;
+  EXPECT_TRUE(Eventually([&] { return shown(fmt::format("late{}", ++number)) == 2; }));
 }
 
 TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {
@@ -504,6 +515,7 @@ TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {
     plugin.told.clear();
   });
   EXPECT_THAT(pod.client.StartContainer(id), IsOk());
+  Until([&] { return plugin.told.size() == 2; });
   EXPECT_THAT(Told(plugin), ElementsAre("StartContainer g/main", "PostStartContainer g/main"));
 }
 
@@ -531,6 +543,7 @@ TEST_F(NriHostTest, APluginMayRefuseWhatAPodGets) {
   EXPECT_TRUE(runtime_.Calls("UpdatePodSandboxResources").empty());
   OnLoop([&refuses] { refuses = false; });
   EXPECT_TRUE(update().ok());
+  Until([&] { return plugin.told.size() == 3; });
   EXPECT_THAT(Told(plugin),
               ElementsAre("UpdatePodSandbox g", "UpdatePodSandbox g", "PostUpdatePodSandbox g"));
   OnLoop([&quota] { EXPECT_EQ(quota, 30'000); });
@@ -623,14 +636,17 @@ TEST_F(NriHostTest, CpusetFilesOfAPluginReachNoContainer) {
   EXPECT_EQ(made.unified_size(), 0) << made.DebugString();
   EXPECT_EQ(made.cpu_quota(), 50'000);
   EXPECT_EQ(made.cpu_period(), 100'000);
-  bool updated = false;
-  for (const RecordedCall& call : runtime_.Calls("UpdateContainerResources")) {
-    cri::UpdateContainerResourcesRequest request;
-    ASSERT_TRUE(request.ParseFromString(call.messages.at(0)));
-    EXPECT_EQ(request.linux().unified_size(), 0) << request.DebugString();
-    updated |= request.linux().cpu_quota() == 50'000;
-  }
-  EXPECT_TRUE(updated);
+  // The other container is updated beside the creation.
+  EXPECT_TRUE(Eventually([this] {
+    bool updated = false;
+    for (const RecordedCall& call : runtime_.Calls("UpdateContainerResources")) {
+      cri::UpdateContainerResourcesRequest request;
+      EXPECT_TRUE(!call.messages.empty() && request.ParseFromString(call.messages.at(0)));
+      EXPECT_EQ(request.linux().unified_size(), 0) << request.DebugString();
+      updated |= request.linux().cpu_quota() == 50'000;
+    }
+    return updated;
+  }));
   OnLoop([&] { EXPECT_FALSE(plugin.lost.has_value()); });
 }
 

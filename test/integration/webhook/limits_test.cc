@@ -121,7 +121,7 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
   for (int i = 0; i < 21; ++i)
     times.push_back(TimeOfReview());
   std::ranges::sort(times);
-  EXPECT_LT(times[times.size() / 2].count(), test::SanitizedPrograms() ? 5000 : 100) << "median";
+  EXPECT_LT(times[times.size() / 2].count(), test::SanitizedPrograms() ? 10'000 : 1000) << "median";
 }
 
 TEST_F(LimitsTest, AConnectionOfReviewsOutlivesIdleOnes) {
@@ -189,7 +189,7 @@ TEST_F(LimitsTest, NoBodiesMakeItExceedItsMemory) {
     EXPECT_THAT(response->status, testing::AnyOf(200u, 400u));
   }
   EXPECT_LT(PeakRssKib(), test::SanitizedPrograms() ? 8 * kMaxRssKib : kMaxRssKib);
-  EXPECT_LT(TimeOfReview().count(), test::SanitizedPrograms() ? 10'000 : 1000);
+  EXPECT_LT(TimeOfReview().count(), 10'000);
 }
 
 }  // namespace
