@@ -278,10 +278,10 @@ TEST_F(LiveChangesTest, ARefusedConfigurationLeavesEveryFileAsItWas) {
   CriClient client = Relayed();
   const Running one = Run(client, MakeBestEffortPod("one"), MakeBestEffortContainer("main"));
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
-  // The reply is the last line; another thread writes them.
+  // Another thread writes the line; a call that passes unread has no other.
   ASSERT_TRUE(Eventually([&] {
     const std::string text = TextOf(Path("calls"));
-    return text.find("REPLY Version") != std::string::npos && text.ends_with('\n');
+    return text.find("REQUEST Version") != std::string::npos && text.ends_with('\n');
   })) << TextOf(Path("calls"));
   const std::string before = TextOf(Path("calls"));
   const std::string precious = WriteFile("precious", "precious");
