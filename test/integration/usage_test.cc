@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -219,11 +220,15 @@ TEST_F(UsageTest, AThrottledContainerIsAProblemAndItsEndTellsWhatItCameTo) {
   const Json ended = Ctl({"status", "-o", "json"}).json()["ended"];
   ASSERT_EQ(ended.size(), 1U) << ended;
   EXPECT_EQ(ended[0]["kind"], "throttled");
-  EXPECT_EQ(ended[0]["before"], 50);
+  // The figures are those of the last samples, of which one may have begun before the end.
+  const double before = ended[0]["before"];
+  EXPECT_GE(before, 5);
+  EXPECT_LE(before, 50);
   EXPECT_LT(ended[0]["after"], 5);
   EXPECT_GT(ended[0]["ended"], ended[0]["since"]);
-  EXPECT_THAT(Ctl({"status"}).out,
-              HasSubstr("default/g/main is throttled in 0 % of the periods, 50 % before"));
+  EXPECT_THAT(
+      Ctl({"status"}).out,
+      ContainsRegex("default/g/main is throttled in [0-5] % of the periods, [0-9]+ % before"));
 }
 
 TEST_F(UsageTest, TopWatchesTheFigures) {
