@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The use of containers, from a fake tree of the kernel's files to the output of cri-resmgr-ctl.
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -195,28 +196,29 @@ TEST_F(UsageTest, AThrottledContainerIsAProblemAndItsEndTellsWhatItCameTo) {
                            "usage: {Interval: 1s}\n")})
                 .exit_code,
             0);
-  int periods = 0;
-  int throttled = 0;
   // Counters that grow all the time, as the kernel's do.
-  const auto becomes = [&](int of_ten, const std::string& line) {
-    return Eventually(
-        [&] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));
-          periods += 10;
-          throttled += of_ten;
-          Put("sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + running.container + "/cpu.stat",
-              fmt::format("usage_usec 1000\nnr_periods {}\nnr_throttled {}\n", periods, throttled));
-          return Counts().find(line) != std::string::npos;
-        },
-        std::chrono::minutes(3));
+  std::atomic<int> of_ten = 5;
+  const std::jthread kernel([&](const std::stop_token& stop) {
+    for (int periods = 0, throttled = 0; !stop.stop_requested();) {
+      periods += 10;
+      throttled += of_ten;
+      Put("sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + running.container + "/cpu.stat",
+          fmt::format("usage_usec 1000\nnr_periods {}\nnr_throttled {}\n", periods, throttled));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  const auto counts = [&](const std::string& line) {
+    return Eventually([&] { return Counts().find(line) != std::string::npos; },
+                      std::chrono::minutes(3));
   };
   const std::string counted = "cri_resmgr_problems{kind=\"throttled\"} ";
-  ASSERT_TRUE(becomes(5, counted + "1")) << Counts();
+  ASSERT_TRUE(counts(counted + "1")) << Counts();
   const std::string said = "its own quota throttles it in 50 % of the periods";
   EXPECT_THAT(Ctl({"status"}).out, HasSubstr(said));
   EXPECT_THAT(Ctl({"explain", "g"}).out, HasSubstr(said));
   EXPECT_EQ(Ctl({"status", "-o", "json"}).json().count("ended"), 0U);
-  ASSERT_TRUE(becomes(0, counted + "0")) << Counts();
+  of_ten = 0;
+  ASSERT_TRUE(counts(counted + "0")) << Counts();
   const Json ended = Ctl({"status", "-o", "json"}).json()["ended"];
   ASSERT_EQ(ended.size(), 1U) << ended;
   EXPECT_EQ(ended[0]["kind"], "throttled");
