@@ -75,6 +75,19 @@ std::string StreamRequest(const std::string& path) {
 }
 
 // Agent and kubelet are the test, on the loop of the host.
+// Reserves a CPU for claim u-1; false if it is not granted.
+bool HoldsOneCpu(test::TestNode& brain, const std::string& driver = "") {
+  bool held = false;
+  brain.manager().claims().Reserve(
+      {.uid = "u-1",
+       .namespace_name = "default",
+       .name = "c",
+       .parts = {{.device = "cpu-numa-0", .cpus = 1}},
+       .driver = driver},
+      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
+  return brain.RunUntil([&held] { return held; });
+}
+
 class DraHostTest : public testing::Test {
  protected:
   DraHostTest() {
@@ -184,14 +197,7 @@ TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOf
   test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
                          return std::make_unique<test::FirstFitPolicy>(machine);
                        }};
-  bool held = false;
-  brain.manager().claims().Reserve(
-      {.uid = "u-1",
-       .namespace_name = "default",
-       .name = "c",
-       .parts = {{.device = "cpu", .cpus = 1}}},
-      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
-  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  ASSERT_TRUE(HoldsOneCpu(brain));
   policy_host_.brain = &brain.manager();
   host_->NoteConfiguration({});
   RunFor(loop_, milliseconds(100));
@@ -205,19 +211,11 @@ TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOf
   policy_host_.brain = nullptr;
 }
 
-TEST_F(DraHostTest, ClaimsOfAFormerDriverThatNobodyCanReleaseAreAProblem) {
+TEST_F(DraHostTest, ClaimsOfAFormerDriverThatCannotBeReleasedAreAProblem) {
   test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
                          return std::make_unique<test::FirstFitPolicy>(machine);
                        }};
-  bool held = false;
-  brain.manager().claims().Reserve(
-      {.uid = "u-1",
-       .namespace_name = "default",
-       .name = "c",
-       .parts = {{.device = "cpu-numa-0", .cpus = 1}},
-       .driver = "former.example.com"},
-      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
-  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  ASSERT_TRUE(HoldsOneCpu(brain, "former.example.com"));
   policy_host_.brain = &brain.manager();
   host_->NoteConfiguration({.enable = true, .driver = "former.example.com"});
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
