@@ -179,7 +179,8 @@ class InterruptPlanner {
     // irqbalance knows CPUs for all interrupts alone.
     if (claimed || !masked.empty()) kept_.push_back(interrupt.number);
   }
-  // irqbalance has the CPUs that are left for what nobody claims, and leaves the rest alone.
+  // irqbalance may use the CPUs that unclaimed interrupts may use, and is to leave the interrupts
+  // with CPUs of their own alone.
   void PlanBalance() {
     const CpuSet banned = sinks_.empty() ? isolated_ : isolated_ | (online_ - sinks_);
     IrqbalancePlan balance = PlanIrqbalance(banned, kept_, work_.config.balance_file, host_);
