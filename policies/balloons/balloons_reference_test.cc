@@ -314,8 +314,7 @@ TEST(BalloonsReference, RandomLivesAreTheSame) {
   }
 }
 
-// `move`: starts the node anew, and tells the containers that have moved. Of `of` containers one
-// may move.
+// Lets `move` start nodes anew, which counts the containers that move: at most one of `of` may.
 template <typename Move>
 void ExpectFewMoved(const Move& move, int of) {
   const uint64_t first = SeedOr(1);
