@@ -122,7 +122,7 @@ Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon,
     }
   }
   if (book_.setup().type(balloon.type).alone && placement.cpus)
-    placement.exclusive = balloon.cpus();
+    placement.exclusive = balloon.cpus() & *placement.cpus;
   placement.pool = view.pool;
   const bool lacks = view.is_short && !member.text.starts_with(kWantOfRoom);
   placement.reason = (lacks ? ThatLacksCpus(member.text) : member.text) + view.own_text;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/balloons/testing/balloons_node.h"
+#include "policies/balloons/testing/row_configs.h"
 
 namespace resmgr {
 namespace {
@@ -90,19 +91,7 @@ balloonTypes:
 }
 
 TEST(BalloonsRowsTest, Test16ComponentsOfComponentsCount) {
-  BalloonsNode node(R"(
-balloonTypes:
-- {name: node0, preferCloseToDevices: [/sys/devices/system/node/node0]}
-- {name: node1, preferCloseToDevices: [/sys/devices/system/node/node1]}
-- {name: node2, preferCloseToDevices: [/sys/devices/system/node/node2]}
-- {name: node3, preferCloseToDevices: [/sys/devices/system/node/node3]}
-- {name: pkg0, components: [{balloonType: node0}, {balloonType: node1}]}
-- {name: pkg1, components: [{balloonType: node2}, {balloonType: node3}]}
-- name: any
-  preferNewBalloons: true
-  componentCreation: balance-balloons
-  components: [{balloonType: pkg0}, {balloonType: pkg1}]
-)");
+  BalloonsNode node(test::kPackagesOfNodes);
   ASSERT_TRUE(node.Run("n", {.request = 1000, .type = "node1"}).ok());
   for (const int package : {1, 0, 1}) {
     const CpuSet cpus = node.SetOf(*node.Run(fmt::format("a{}{}", package, node.snapshot().size()),

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/balloons/testing/balloons_node.h"
+#include "policies/balloons/testing/row_configs.h"
 
 namespace resmgr {
 namespace {
@@ -61,19 +62,7 @@ TEST(BalloonsCompositeTest, ASwitchOfThePolicyLeavesNoContainerWithoutCpus) {
 }
 
 TEST(BalloonsCompositeTest, ARestartKeepsTheComponentThatWasChosen) {
-  BalloonsNode node(R"(
-balloonTypes:
-- {name: node0, preferCloseToDevices: [/sys/devices/system/node/node0]}
-- {name: node1, preferCloseToDevices: [/sys/devices/system/node/node1]}
-- {name: node2, preferCloseToDevices: [/sys/devices/system/node/node2]}
-- {name: node3, preferCloseToDevices: [/sys/devices/system/node/node3]}
-- {name: pkg0, components: [{balloonType: node0}, {balloonType: node1}]}
-- {name: pkg1, components: [{balloonType: node2}, {balloonType: node3}]}
-- name: any
-  preferNewBalloons: true
-  componentCreation: balance-balloons
-  components: [{balloonType: pkg0}, {balloonType: pkg1}]
-)");
+  BalloonsNode node(test::kPackagesOfNodes);
   ASSERT_TRUE(node.Run("a", {.request = 2000, .type = "any"}).ok());
   const ContainerKey b = *node.Run("b", {.request = 2000, .type = "any"});
   ASSERT_TRUE(node.SetOf(b).IsSubsetOf(Cpus("8-15"))) << node.CpusOf(b);

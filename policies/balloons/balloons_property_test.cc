@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -225,43 +226,60 @@ class Stream {
   int64_t refused_wrongly_ = 0;
 };
 
-TEST(BalloonsPropertyTest, WhatASchedulerSendsIsNeverRefused) {
+// Nothing else happens between the steps.
+void StepOnly(Stream& stream, int) {
+  stream.Step();
+}
+
+void StepAndUse(Stream& stream, int step) {
+  stream.Step();
+  if (step % 3 == 2) stream.Use();
+}
+
+void LeaveAsItIs(Stream&, unsigned) {}
+
+void ExpectThatARestartMovesNothing(Stream& stream, unsigned seed) {
+  stream.node().RestartPolicy();
+  for (const PlacementChange& change : stream.node().Reconcile().changes) {
+    ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
+                  << change.placement.reason;
+  }
+  stream.Check();
+}
+
+// Sixty streams of so many steps, after each of which the rules hold, and `end` of each.
+void LiveAll(const std::function<Stream(unsigned seed)>& make, int steps,
+             void (*step)(Stream&, int) = StepOnly,
+             const std::function<void(Stream&, unsigned seed)>& end = LeaveAsItIs) {
   for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream(seed, true);
-    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
-      stream.Step();
+    Stream stream = make(seed);
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+      step(stream, i);
       stream.Check();
     }
+    end(stream, seed);
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
+}
+
+std::function<Stream(unsigned seed)> Plain(bool overcommit) {
+  return [overcommit](unsigned seed) { return Stream(seed, overcommit); };
+}
+
+std::function<Stream(unsigned seed)> Wide(bool overcommit) {
+  return [overcommit](unsigned seed) { return Stream::Wide(seed, overcommit); };
+}
+
+TEST(BalloonsPropertyTest, WhatASchedulerSendsIsNeverRefused) {
+  LiveAll(Plain(true), 60);
 }
 
 TEST(BalloonsPropertyTest, RequestsAreNeverAboveCpusWithoutOvercommit) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream(seed, false);
-    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
-      stream.Step();
-      stream.Check();
-    }
-    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  LiveAll(Plain(false), 60);
 }
 
 TEST(BalloonsPropertyTest, UseTakesNothingFromRequests) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream = Stream::Following(seed);
-    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
-      stream.Step();
-      if (i % 3 == 2) stream.Use();
-      stream.Check();
-    }
-    stream.node().RestartPolicy();
-    for (const PlacementChange& change : stream.node().Reconcile().changes) {
-      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
-                    << change.placement.reason;
-    }
-    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  LiveAll(Stream::Following, 60, StepAndUse, ExpectThatARestartMovesNothing);
 }
 
 TEST(BalloonsPropertyTest, TheSameOrderGivesTheSameResult) {
@@ -277,60 +295,25 @@ TEST(BalloonsPropertyTest, TheSameOrderGivesTheSameResult) {
 }
 
 TEST(BalloonsPropertyTest, ARestartMovesNothing) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream(seed, true);
-    for (int i = 0; i < 40; ++i)
-      stream.Step();
-    const std::string before = stream.Zones();
-    stream.node().RestartPolicy();
-    const Plan plan = stream.node().Reconcile();
-    for (const PlacementChange& change : plan.changes) {
-      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
-                    << change.placement.reason;
-    }
-    stream.Check();
-    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  LiveAll(Plain(true), 40, StepOnly, ExpectThatARestartMovesNothing);
 }
 
 TEST(BalloonsPropertyTest, LimitsAndCompositesHoldTheSame) {
   for (const bool overcommit : {true, false}) {
-    for (unsigned seed = 0; seed < 60; ++seed) {
-      Stream stream = Stream::Wide(seed, overcommit);
-      for (int i = 0; i < 50 && !testing::Test::HasFailure(); ++i) {
-        stream.Step();
-        stream.Check();
-      }
-      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << " " << overcommit;
-    }
+    SCOPED_TRACE(overcommit);
+    LiveAll(Wide(overcommit), 50);
   }
 }
 
 TEST(BalloonsPropertyTest, ChangedLimitsLeaveAllContainersWithCpus) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream = Stream::Wide(seed, true);
-    for (int i = 0; i < 50 && !testing::Test::HasFailure(); ++i) {
-      if (i % 10 == 9) stream.ChangeLimits();
-      stream.Step();
-      stream.Check();
-    }
-    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  LiveAll(Wide(true), 50, [](Stream& stream, int step) {
+    if (step % 10 == 9) stream.ChangeLimits();
+    stream.Step();
+  });
 }
 
 TEST(BalloonsPropertyTest, ARestartMovesNothingOfCompositesAndRooms) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream = Stream::Wide(seed, true);
-    for (int i = 0; i < 40; ++i)
-      stream.Step();
-    stream.node().RestartPolicy();
-    for (const PlacementChange& change : stream.node().Reconcile().changes) {
-      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
-                    << change.placement.reason;
-    }
-    stream.Check();
-    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  LiveAll(Wide(true), 40, StepOnly, ExpectThatARestartMovesNothing);
 }
 
 // Lost without the state: names, numbers and which CPUs are a balloon's own. Returns the number of
@@ -356,43 +339,26 @@ int ExpectThatALossOfStateMovesNothing(Stream& stream, unsigned seed) {
   return static_cast<int>(before.size());
 }
 
-TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNoContainer) {
+// Returns the number of containers of all streams.
+int LoseTheStateOfAll(const std::function<Stream(unsigned seed)>& make,
+                      void (*step)(Stream&, int) = StepOnly) {
   int all = 0;
-  for (const bool overcommit : {false, true}) {
-    for (unsigned seed = 0; seed < 60; ++seed) {
-      Stream stream(seed, overcommit);
-      for (int i = 0; i < 40; ++i)
-        stream.Step();
-      all += ExpectThatALossOfStateMovesNothing(stream, seed);
-    }
-  }
-  EXPECT_GT(all, 1000);
+  LiveAll(make, 40, step, [&all](Stream& stream, unsigned seed) {
+    all += ExpectThatALossOfStateMovesNothing(stream, seed);
+  });
+  return all;
+}
+
+TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNoContainer) {
+  EXPECT_GT(LoseTheStateOfAll(Plain(false)) + LoseTheStateOfAll(Plain(true)), 1000);
 }
 
 TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNothingOfCompositesAndRooms) {
-  int all = 0;
-  for (const bool overcommit : {false, true}) {
-    for (unsigned seed = 0; seed < 60; ++seed) {
-      Stream stream = Stream::Wide(seed, overcommit);
-      for (int i = 0; i < 40; ++i)
-        stream.Step();
-      all += ExpectThatALossOfStateMovesNothing(stream, seed);
-    }
-  }
-  EXPECT_GT(all, 1000);
+  EXPECT_GT(LoseTheStateOfAll(Wide(false)) + LoseTheStateOfAll(Wide(true)), 1000);
 }
 
 TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNothingThatFollowsUse) {
-  int all = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Stream stream = Stream::Following(seed);
-    for (int i = 0; i < 40; ++i) {
-      stream.Step();
-      if (i % 3 == 2) stream.Use();
-    }
-    all += ExpectThatALossOfStateMovesNothing(stream, seed);
-  }
-  EXPECT_GT(all, 500);
+  EXPECT_GT(LoseTheStateOfAll(Stream::Following, StepAndUse), 500);
 }
 
 }  // namespace

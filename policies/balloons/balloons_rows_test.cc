@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/balloons/testing/balloons_node.h"
+#include "policies/balloons/testing/row_configs.h"
 
 namespace resmgr {
 namespace {
@@ -22,15 +23,7 @@ using testing::HasSubstr;
 constexpr std::string_view kRefused = "no suitable balloon instance available";
 
 TEST(BalloonsRowsTest, Test01FixedAndGrowingTypes) {
-  BalloonsNode node(R"(
-availableResources: {cpu: "cpuset:1-15"}
-reservedResources: {cpu: "1"}
-balloonTypes:
-- {name: two-cpu, minCPUs: 2, maxCPUs: 2, preferNewBalloons: true}
-- {name: three-cpu, minCPUs: 3, allocatorPriority: normal, namespaces: [three], preferSpreadingPods: true}
-- {name: four-cpu, minCPUs: 4, maxCPUs: 8, minBalloons: 1, allocatorPriority: low}
-- {name: five-cpu, maxCPUs: 5, allocatorPriority: none, preferNewBalloons: true, preferSpreadingPods: true}
-)");
+  BalloonsNode node(test::kTest01);
   const ContainerKey system = *node.Run("s0", {.namespace_name = "kube-system"});
   const ContainerKey other = *node.Run("s1", {.namespace_name = "kube-system"});
   EXPECT_EQ(node.SetOf(system), node.SetOf(other));
@@ -136,15 +129,7 @@ balloonTypes:
 }
 
 TEST(BalloonsRowsTest, Test03ReservedCpusAndNamespaces) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "cpuset:0-2"}
-reservedPoolNamespaces: ["monitor-*", "*-log*"]
-PrivilegedNamespaces: ["*"]
-balloonTypes:
-- {name: reserved, minCPUs: 1, namespaces: [my-exact-name]}
-- {name: default, minCPUs: 1}
-- {name: full-core, minCPUs: 2, maxCPUs: 2, minBalloons: 2}
-)");
+  BalloonsNode node(test::kTest03);
   const auto set = [&](std::string_view name, const test::BalloonPod& pod) {
     return node.SetOf(*node.Run(name, pod));
   };
@@ -173,16 +158,7 @@ balloonTypes:
 }
 
 TEST(BalloonsRowsTest, Test04GroupBy) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "1"}
-balloonTypes:
-- name: grouped
-  minCPUs: 2
-  preferNewBalloons: true
-  groupBy: "${pod/namespace}-${pod/labels/balloon-instance}"
-  matchExpressions: [{key: pod/labels/balloon-instance, operator: Exists}]
-- {name: default, groupBy: "ns=$pod/namespace", preferNewBalloons: true}
-)");
+  BalloonsNode node(test::kTest04);
   const auto run = [&](std::string_view name, std::string_view ns, const std::string& group) {
     const ContainerKey key = node.Add(name, {.namespace_name = ns, .request = 500});
     if (!group.empty()) node.snapshot().PodOf(key).labels.Set("balloon-instance", group);
@@ -319,17 +295,7 @@ balloonTypes:
 }
 
 TEST(BalloonsRowsTest, Test10BalancingSpreadingAndDevices) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "1"}
-allocatorTopologyBalancing: true
-preferSpreadOnPhysicalCores: true
-balloonTypes:
-- {name: policydefaults, minCPUs: 2, minBalloons: 1}
-- {name: topo1cores0, minCPUs: 2, minBalloons: 1, preferSpreadOnPhysicalCores: false}
-- {name: topo0cores1, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false}
-- {name: topo0cores0, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false, preferSpreadOnPhysicalCores: false}
-- {name: device-node2, preferNewBalloons: true, preferCloseToDevices: [/sys/devices/system/node/node2]}
-)");
+  BalloonsNode node(test::kTest10);
   const auto cores = [&](const CpuSet& cpus) {
     return static_cast<int>(std::ranges::count_if(
         node.machine().cores(), [&](const CpuSet& core) { return core.Intersects(cpus); }));
@@ -351,15 +317,7 @@ balloonTypes:
 }
 
 TEST(BalloonsRowsTest, Test11ExpressionsAndPreservedContainers) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "1"}
-preserve: {matchExpressions: [{key: name, operator: In, values: [keep0, keep1]}]}
-balloonTypes:
-- name: precious
-  minCPUs: 2
-  matchExpressions:
-  - {key: pod/labels/app.kubernetes.io/component, operator: Equals, values: [precious]}
-)");
+  BalloonsNode node(test::kTest11);
   const ContainerKey precious = node.Add("p", {.request = 100});
   node.snapshot().PodOf(precious).labels.Set("app.kubernetes.io/component", "precious");
   EXPECT_EQ(node.SetOf(*node.Place(precious)).size(), 2);
@@ -379,11 +337,7 @@ TEST(BalloonsRowsTest, Test22IsolatedCpus) {
 }
 
 TEST(BalloonsRowsTest, Test23AllButSomeCpus) {
-  BalloonsNode node(R"(
-availableResources: {cpu: "exclude-cpuset:0-1,4-5,8-9,12-13"}
-reservedResources: {cpu: "exclude-cpuset:4-15"}
-reservedPoolNamespaces: [mine]
-)");
+  BalloonsNode node(test::kTest23);
   EXPECT_TRUE(
       node.SetOf(*node.Run("k", {.namespace_name = "kube-system"})).IsSubsetOf(Cpus("2-3")));
   EXPECT_TRUE(node.SetOf(*node.Run("m", {.namespace_name = "mine"})).IsSubsetOf(Cpus("2-3")));

@@ -10,7 +10,8 @@ namespace resmgr {
 
 // A list whose copies share their values, each until one of the copies changes it: so a copy costs
 // a pointer for each value, and a value that is at the same address in two copies is the same in
-// both. Used by one thread.
+// both. With copied values a decision about 64 balloons takes 385,000 instructions in place of
+// 73,500 (callgrind, 500 containers on 512 CPUs). Used by one thread.
 template <typename T>
 class SharedList {
  public:

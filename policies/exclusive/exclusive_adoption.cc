@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ExclusivePools that takes over running containers.
+// The part of ExclusivePolicy that takes over running containers.
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/policy/was_to_change.h"
-#include "policies/exclusive/exclusive_pools.h"
+#include "policies/exclusive/exclusive_policy.h"
 
 namespace resmgr {
 namespace {
@@ -24,7 +24,7 @@ const CpuSet& UsedByOthers(const CpuUsers& users, const Container& container) {
 
 }  // namespace
 
-Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
+StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
   grants_.clear();
   wanting_.clear();
   granted_ = {};
@@ -62,10 +62,10 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   return plan;
 }
 
-ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
+ExclusivePolicy::Members ExclusivePolicy::MembersOf(const Snapshot& snapshot) {
   Members members;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    Member& member = members.emplace_back(Member{&pod, &container, rule_(pod, container)});
+    Member& member = members.emplace_back(Member{&pod, &container, ClaimOf(pod, container)});
     if (member.claim.exclusive == 0 || !SharesForWantOfRoom(container.placement)) return;
     wanting_[container.key] = member.claim.exclusive;
     member.claim = CpuClaim();
@@ -80,7 +80,7 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
 // CPUs come first (`alone`). In the second pass only running containers are `users`. One of two
 // containers on the same CPUs may claim exactly that many by coincidence; if both run, it is a
 // coincidence.
-void ExclusivePools::AdoptExact(const Members& members, const CpuUsers& users, bool alone) {
+void ExclusivePolicy::AdoptExact(const Members& members, const CpuUsers& users, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
     const bool decided = !present.exclusive.empty();
@@ -104,7 +104,7 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuUsers& users, b
 // Adopts a container with exclusive and shared CPUs that is known from the runtime alone: its
 // exclusive CPUs are those that no other container uses. If it is the sole user of shared ones,
 // too, these are more than it is entitled to, and any of them will do: its cpuset stays the same.
-void ExclusivePools::AdoptMixed(const Members& members, const CpuUsers& users) {
+void ExclusivePolicy::AdoptMixed(const Members& members, const CpuUsers& users) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member)) continue;
     const Container& container = *member.container;
@@ -116,7 +116,7 @@ void ExclusivePools::AdoptMixed(const Members& members, const CpuUsers& users) {
 
 // If an earlier change did not reach all containers, others use its exclusive CPUs as well: at most
 // one of these runs already, so CPUs that no two running containers use come first.
-void ExclusivePools::AdoptUnclear(const Members& members, const CpuUsers& running) {
+void ExclusivePolicy::AdoptUnclear(const Members& members, const CpuUsers& running) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
     CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
@@ -127,13 +127,13 @@ void ExclusivePools::AdoptUnclear(const Members& members, const CpuUsers& runnin
   }
 }
 
-bool ExclusivePools::IsUnknownMix(const Member& member) {
+bool ExclusivePolicy::IsUnknownMix(const Member& member) {
   const Placement& present = member.container->placement;
   const bool mixed = member.claim.exclusive > 0 && member.claim.shared;
   return mixed && present.exclusive.empty() && present.cpus;
 }
 
-void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
+void ExclusivePolicy::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
   if (from.size() < member.claim.exclusive) return;
   // Isolated CPUs are never shared: the container must keep those that it has.
   const CpuSet isolated = from & cpus_.isolated;
@@ -147,7 +147,7 @@ void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const C
 }
 
 // Containers with a decision for fewer CPUs stay unchanged.
-void ExclusivePools::FinishGrowing(const Members& members) {
+void ExclusivePolicy::FinishGrowing(const Members& members) {
   for (const auto& [pod, container, claim] : members) {
     const auto held = grants_.find(container->key);
     if (held == grants_.end() || held->second.cpus.size() == claim.exclusive) continue;
@@ -167,9 +167,9 @@ void ExclusivePools::FinishGrowing(const Members& members) {
 
 // An existing container cannot be refused: without room it shares. Returns such containers with the
 // reason.
-std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& members) {
+std::map<ContainerKey, std::string> ExclusivePolicy::GrantTheRest(const Members& members) {
   std::map<ContainerKey, std::string> refused;
-  const CpuSet shared = Shared();
+  const CpuSet shared = SharedNow();
   for (const auto& [pod, container, claim] : members) {
     if (claim.exclusive == 0 || grants_.contains(container->key)) continue;
     if (WasFoundSharing(container->placement, shared)) {
@@ -188,7 +188,7 @@ std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& 
   return refused;
 }
 
-bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& shared) const {
+bool ExclusivePolicy::WasFoundSharing(const Placement& present, const CpuSet& shared) const {
   const bool unknown =
       present.pool.empty() && present.exclusive.empty() && present.reason != kWasToChange;
   return unknown && present.cpus && shared.IsSubsetOf(*present.cpus) &&
@@ -197,12 +197,12 @@ bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& sha
 
 // Containers that share for want of room, or have fewer exclusive CPUs than requested, get the
 // requested ones that are free now.
-Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
-  const CpuSet shared_before = Shared();
+StatusOr<Plan> ExclusivePolicy::Rebalance(const Snapshot& snapshot) {
+  const CpuSet shared_before = SharedNow();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!wanting_.contains(container.key)) return;
-    CpuClaim claim = rule_(pod, container);
+    CpuClaim claim = ClaimOf(pod, container);
     const auto held = grants_.find(container.key);
     StatusOr<Grant> grant =
         held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);

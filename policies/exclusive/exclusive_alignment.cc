@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ExclusivePools for exclusive CPUs that must be in one place of the machine, and for
+// The part of ExclusivePolicy for exclusive CPUs that must be in one place of the machine, and for
 // what would let a refused container in.
 #include <algorithm>
 #include <map>
@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "policies/exclusive/exclusive_pools.h"
+#include "policies/exclusive/exclusive_policy.h"
 
 namespace resmgr {
 
-CpuSet ExclusivePools::Usable(const CpuClaim& claim, const CpuSet& free) const {
+CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const {
   CpuSet usable = claim.require_isolated ? CpuSet() : free & ordinary_;
   const bool never = claim.prefer_isolated == false && !claim.require_isolated;
   if (!never) usable |= free & cpus_.isolated;
@@ -20,9 +20,9 @@ CpuSet ExclusivePools::Usable(const CpuClaim& claim, const CpuSet& free) const {
 
 // Takes the options' choice if that is in one place; else the place with the tightest fit. A new
 // attempt gets the CPUs of the former one in any case: they were granted.
-StatusOr<ExclusivePicker::Pick> ExclusivePools::TakeAligned(const CpuClaim& claim,
-                                                            const ExclusivePicker::Need& need,
-                                                            const CpuSet& granted) const {
+StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& claim,
+                                                             const ExclusivePicker::Need& need,
+                                                             const CpuSet& granted) const {
   StatusOr<ExclusivePicker::Pick> anywhere =
       picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted);
   if (!anywhere.ok() && anywhere.status().code() != StatusCode::kResourceExhausted) return anywhere;
@@ -47,8 +47,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePools::TakeAligned(const CpuClaim& clai
   return failed.ok() ? WantOfPlace(claim, {}, granted) : failed;
 }
 
-StatusOr<ExclusivePicker::Pick> ExclusivePools::GrowAligned(const CpuSet& current,
-                                                            const CpuClaim& claim) const {
+StatusOr<ExclusivePicker::Pick> ExclusivePolicy::GrowAligned(const CpuSet& current,
+                                                             const CpuClaim& claim) const {
   CpuSet free = Grantable() - granted_;
   if (claim.alignment == Alignment::kPrefer) return picker_.Grow(current, claim.exclusive, free);
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
@@ -60,8 +60,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePools::GrowAligned(const CpuSet& curren
   return WantOfPlace(claim, current, granted_ - current);
 }
 
-CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
-                                   const CpuSet& needed) const {
+CpuSet ExclusivePolicy::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
+                                    const CpuSet& needed) const {
   const AlignedPlace* best = nullptr;
   int best_size = 0;
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
@@ -75,8 +75,8 @@ CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
 }
 
 // The shortage of each place, or only of its own place for a container that stays on `current`.
-Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
-                                   const CpuSet& granted) const {
+Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
+                                    const CpuSet& granted) const {
   const std::string_view in_one = InOnePlace(claim.alignment);
   const std::string what = fmt::format("needs {} {} CPU{} {}", claim.exclusive,
                                        claim.require_isolated ? "isolated" : "exclusive",
@@ -99,10 +99,9 @@ Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
                            DescribeLack(free, claim.exclusive));
 }
 
-std::vector<std::string> ExclusivePools::WaysIn(const Snapshot& snapshot, const Pod& pod,
-                                                const Container& container,
-                                                std::string_view policy) const {
-  const CpuClaim claim = rule_(pod, container);
+std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                                 const Container& container) const {
+  const CpuClaim claim = ClaimOf(pod, container);
   std::vector<std::string> ways;
   if (claim.exclusive == 0 || !CheckOverhead(snapshot, claim.exclusive).ok()) return ways;
   const auto add_if_it_fits = [&](std::string_view way, const CpuClaim& other) {
@@ -111,7 +110,7 @@ std::vector<std::string> ExclusivePools::WaysIn(const Snapshot& snapshot, const 
   CpuClaim other = claim;
   if (claim.alignment != Alignment::kPrefer) {
     other.alignment = Alignment::kPrefer;
-    add_if_it_fits(WayToSplit(claim.alignment, pod.annotations, container.name, policy), other);
+    add_if_it_fits(WayToSplit(claim.alignment, pod.annotations, container.name, name_), other);
   }
   other = claim;
   if (claim.require_isolated) {

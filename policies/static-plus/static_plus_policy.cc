@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/static-plus/static_plus_policy.h"
 
-#include <utility>
+#include <memory>
 
+#include "policies/exclusive/exclusive_policy.h"
+#include "policies/static-plus/static_plus_options.h"
 #include "policies/static-plus/static_plus_rules.h"
 
 namespace resmgr {
 namespace {
 
-ExclusivePools::Cpus PoolCpus(const PolicyContext& context) {
+ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context) {
   const CpuSet unreserved = context.available - context.reserved;
   return {
       .shared = unreserved - context.machine.isolated(),
@@ -19,44 +21,30 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context) {
   };
 }
 
-}  // namespace
-
-StatusOr<std::unique_ptr<Policy>> StaticPlusPolicy::Create(const PolicyContext& context) {
+StatusOr<std::unique_ptr<Policy>> MakeStaticPlus(const PolicyContext& context) {
   RESMGR_ASSIGN_OR_RETURN(const StaticPlusOptions options, ReadStaticPlusOptions(context.section));
   const Status fits = CheckExclusiveOptions(context.machine, options.exclusive);
   if (!fits.ok()) return Annotate(fits, "policy static-plus");
-  const ExclusivePools::Cpus cpus = PoolCpus(context);
+  const ExclusivePolicy::Cpus cpus = PoolCpus(context);
   if (cpus.shared.empty() && cpus.reserved.empty()) {
     return InvalidArgument(
         "policy static-plus: of the available CPUs ({}) none is left for shared containers without "
         "the isolated ones ({})",
         context.available.ToString(), cpus.isolated.ToString());
   }
-  return std::unique_ptr<Policy>(new StaticPlusPolicy(context, options));
+  const auto claim = [options, has_reserved = !context.reserved.empty()](
+                         const Pod& pod, const Container& container) {
+    return StaticPlusClaim(options, has_reserved, pod, container);
+  };
+  const auto unheeded = [options](const Pod& pod, const Container& container) {
+    return WhyNotHeeded(options, pod, container);
+  };
+  return std::make_unique<ExclusivePolicy>(
+      "static-plus", context.machine, options.exclusive, cpus, PinningRule(context.runtimes),
+      ExclusivePolicy::Rules{.claim = claim, .unheeded = unheeded});
 }
 
-StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options)
-    : ExclusivePolicy(
-          context.machine, options.exclusive, PoolCpus(context),
-          [options, has_reserved = !context.reserved.empty()](const Pod& pod,
-                                                              const Container& container) {
-            return StaticPlusClaim(options, has_reserved, pod, container);
-          },
-          PinningRule(context.runtimes)),
-      options_(options),
-      pinning_(context.runtimes) {}
-
-std::vector<std::string> StaticPlusPolicy::Unheeded(const Pod& pod,
-                                                    const Container& container) const {
-  if (!pinning_.WhyUnbound(pod).empty()) return {};
-  std::string why = WhyNotHeeded(options_, pod, container);
-  if (why.empty()) return {};
-  return {std::move(why)};
-}
-
-std::unique_ptr<Policy> StaticPlusPolicy::Clone() const {
-  return std::make_unique<StaticPlusPolicy>(*this);
-}
+}  // namespace
 
 PolicyFactory StaticPlusPolicyFactory() {
   return {
@@ -64,7 +52,7 @@ PolicyFactory StaticPlusPolicyFactory() {
       .description =
           "the whole CPUs of every request are exclusive, the fraction is shared; "
           "system containers on reserved CPUs",
-      .create = StaticPlusPolicy::Create,
+      .create = MakeStaticPlus,
       .read_section =
           [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
             return ReadStaticPlusOptions(&section, keys).status();

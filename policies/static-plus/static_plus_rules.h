@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "policies/exclusive/exclusive_pools.h"
+#include "policies/exclusive/exclusive_policy.h"
 #include "policies/static-plus/static_plus_options.h"
 
 namespace resmgr {

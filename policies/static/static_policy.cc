@@ -2,7 +2,9 @@
 #include "policies/static/static_policy.h"
 
 #include <algorithm>
-#include <utility>
+#include <memory>
+#include <optional>
+#include <string_view>
 
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
@@ -10,11 +12,13 @@
 #include "pkg/kube/crio_annotations.h"
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
+#include "policies/exclusive/exclusive_policy.h"
+#include "policies/static/static_options.h"
 
 namespace resmgr {
 namespace {
 
-ExclusivePools::Cpus PoolCpus(const PolicyContext& context, const StaticOptions& options) {
+ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context, const StaticOptions& options) {
   const CpuSet ordinary = context.available - context.machine.isolated();
   return {
       .shared = options.strict_cpu_reservation ? ordinary - context.reserved
@@ -77,9 +81,7 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
   return claim;
 }
 
-}  // namespace
-
-StatusOr<std::unique_ptr<Policy>> StaticPolicy::Create(const PolicyContext& context) {
+StatusOr<std::unique_ptr<Policy>> MakeStatic(const PolicyContext& context) {
   RESMGR_ASSIGN_OR_RETURN(const StaticOptions options, ReadStaticOptions(context.section));
   const Status fits = CheckExclusiveOptions(context.machine, options.exclusive);
   if (!fits.ok()) return Annotate(fits, "policy static");
@@ -92,27 +94,22 @@ StatusOr<std::unique_ptr<Policy>> StaticPolicy::Create(const PolicyContext& cont
             ? fmt::format(" and the reserved ones ({})", context.reserved.ToString())
             : "");
   }
-  return std::unique_ptr<Policy>(new StaticPolicy(context, options));
+  const auto claim = [options](const Pod& pod, const Container& container) {
+    return StaticClaim(options, pod, container);
+  };
+  return std::make_unique<ExclusivePolicy>(
+      "static", context.machine, options.exclusive, PoolCpus(context, options),
+      PinningRule(context.runtimes), ExclusivePolicy::Rules{.claim = claim});
 }
 
-StaticPolicy::StaticPolicy(const PolicyContext& context, const StaticOptions& options)
-    : ExclusivePolicy(
-          context.machine, options.exclusive, PoolCpus(context, options),
-          [options](const Pod& pod, const Container& container) {
-            return StaticClaim(options, pod, container);
-          },
-          PinningRule(context.runtimes)) {}
-
-std::unique_ptr<Policy> StaticPolicy::Clone() const {
-  return std::make_unique<StaticPolicy>(*this);
-}
+}  // namespace
 
 PolicyFactory StaticPolicyFactory() {
   return {
       .name = "static",
       .description =
           "whole CPUs of Guaranteed pods are exclusive, all other containers share the rest",
-      .create = StaticPolicy::Create,
+      .create = MakeStatic,
       .read_section =
           [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
             return ReadStaticOptions(&section, keys).status();

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <string_view>
-
 #include "pkg/policy/registry.h"
-#include "policies/exclusive/exclusive_policy.h"
-#include "policies/static/static_options.h"
 
 namespace resmgr {
 
@@ -16,18 +11,9 @@ namespace resmgr {
 // kubelet: README.md beside this file.
 //
 // The shared set is never empty: an allocation that would take its last CPU is refused.
-class StaticPolicy : public ExclusivePolicy {
- public:
-  // kInvalidArgument if the section is invalid or the CPUs leave none to share.
-  static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
-
-  std::string_view name() const override { return "static"; }
-  std::unique_ptr<Policy> Clone() const override;
-
- private:
-  StaticPolicy(const PolicyContext& context, const StaticOptions& options);
-};
-
+//
+// Creating it fails with kInvalidArgument if the section is invalid or the CPUs leave none to
+// share.
 PolicyFactory StaticPolicyFactory();
 
 }  // namespace resmgr

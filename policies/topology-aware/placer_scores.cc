@@ -2,13 +2,34 @@
 // The scores by which Placer chooses among pools.
 #include <algorithm>
 
-#include "policies/topology-aware/best_pools.h"
 #include "policies/topology-aware/placer.h"
 
 namespace resmgr {
+namespace {
+
+// Candidates that are remembered for explain.
+constexpr size_t kMostCandidates = 8;
+
+// The score that the next pool must beat; nullptr if there is room for it in any case.
+const PoolScore* WorstOf(const std::vector<PoolScore>& best) {
+  return best.size() == kMostCandidates ? &best.back() : nullptr;
+}
+
+// Keeps a score that beats the worst one. An earlier one of equal scores stays before it.
+void KeepAmong(std::vector<PoolScore>& best, const PoolScore& score) {
+  if (best.size() == kMostCandidates) best.pop_back();
+  const auto better = [](const PoolScore& a, const PoolScore& b) {
+    return Compare(a, b).order > 0;
+  };
+  best.insert(std::ranges::upper_bound(best, score, better), score);
+}
+
+}  // namespace
 
 std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
-  BestPools best;
+  std::vector<PoolScore> best;
+  best.reserve(kMostCandidates);
+  PoolScore score;
   Packer packer(book_, demand.need, ExclusiveCount(demand.need));
   // Children come before their parents, so pools that have the same memory follow each other.
   PoolScore memory;
@@ -20,14 +41,13 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
       memory = ScoreMemory(demand.need, pool.id);
       scored = &pool;
     }
-    PoolScore& score = best.Next() = memory;
+    score = memory;
     ScoreBeside(demand, pool.id, score);
-    if (ScoreRoom(demand.need, packer, best.Worst(), score)) best.KeepNext();
+    if (ScoreRoom(demand.need, packer, WorstOf(best), score)) KeepAmong(best, score);
   }
-  std::vector<PoolScore> candidates = best.Get();
-  for (PoolScore& candidate : candidates)
+  for (PoolScore& candidate : best)
     NoteFree(candidate);
-  return candidates;
+  return best;
 }
 
 // The decision that follows takes some of it.
