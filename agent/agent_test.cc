@@ -2,8 +2,6 @@
 #include "agent/agent.h"
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -51,6 +51,10 @@ class ConfigSourceTest : public testing::Test {
     if (!value.empty()) items.push_back(MapObject(name, value));
     ASSERT_TRUE(transport_.Answer(Target(name), 200, ListOf(items))) << name;
   }
+  void ListMaps(const std::string& of_all, const std::string& of_node) {
+    ListMap("default", of_all);
+    ListMap("node.n1", of_node);
+  }
   void Event(const std::string& type, const std::string& suffix, const std::string& value) {
     const std::string name = "cfg." + suffix;
     ASSERT_TRUE(transport_.Stream(
@@ -86,15 +90,13 @@ TEST_F(ConfigSourceTest, SaysNothingBeforeEverythingIsSeen) {
 }
 
 TEST_F(ConfigSourceTest, SaysWhenThereIsNoMapAtAll) {
-  ListMap("default", "");
-  ListMap("node.n1", "");
+  ListMaps("", "");
   ListNode("");
   EXPECT_THAT(decisions_, ElementsAre("none"));
 }
 
 TEST_F(ConfigSourceTest, WaitsForTheNodeToExist) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   transport_.Answer(Target("n1"), 200, ListOf({}));
   EXPECT_THAT(decisions_, IsEmpty());
   transport_.Stream(Target("n1"), JsonText({{"type", "ADDED"}, {"object", NodeObject("")}}) + "\n");
@@ -102,8 +104,7 @@ TEST_F(ConfigSourceTest, WaitsForTheNodeToExist) {
 }
 
 TEST_F(ConfigSourceTest, FollowsEditsAndDeletions) {
-  ListMap("default", "d1");
-  ListMap("node.n1", "n1");
+  ListMaps("d1", "n1");
   ListNode("");
   Event("MODIFIED", "default", "d2");  // does not apply
   Event("MODIFIED", "node.n1", "n2");
@@ -115,8 +116,7 @@ TEST_F(ConfigSourceTest, FollowsEditsAndDeletions) {
 }
 
 TEST_F(ConfigSourceTest, SaysNothingTwice) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   ListNode("");
   Event("MODIFIED", "default", "d");
   Relabel("");
@@ -124,8 +124,7 @@ TEST_F(ConfigSourceTest, SaysNothingTwice) {
 }
 
 TEST_F(ConfigSourceTest, KeepsTheLastWordUntilTheNewGroupIsKnown) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   ListNode("a");
   ListMap("group.a", "ga");
   Relabel("b");
@@ -155,8 +154,7 @@ TEST_F(ConfigSourceTest, AMapWithBinaryDataOrWithoutDataIsAProblem) {
 }
 
 TEST_F(ConfigSourceTest, TellsOfTheNodeBeforeItDecides) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   ListNode("");
   EXPECT_EQ(nodes_seen_, 1);
   Relabel("");
@@ -165,8 +163,7 @@ TEST_F(ConfigSourceTest, TellsOfTheNodeBeforeItDecides) {
 
 // Each group costs a list and a watch: 6,000 of them came in 8 s.
 TEST_F(ConfigSourceTest, AStormOfLabelsCausesFewListsAndTheLastOneCounts) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   ListNode("");
   const int before = transport_.sent();
   for (int i = 0; i < 600; ++i) {
@@ -180,8 +177,7 @@ TEST_F(ConfigSourceTest, AStormOfLabelsCausesFewListsAndTheLastOneCounts) {
 }
 
 TEST_F(ConfigSourceTest, AStormThatEndsWhereItBeganChangesNothing) {
-  ListMap("default", "d");
-  ListMap("node.n1", "");
+  ListMaps("d", "");
   ListNode("a");
   ListMap("group.a", "ga");
   for (int i = 0; i < 20; ++i)

@@ -139,7 +139,7 @@ class CurlTransport::Impl {
       char* call = nullptr;
       curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call);
       curl_multi_remove_handle(multi_, easy);
-      reinterpret_cast<CurlCall*>(call)->Finish(code);
+      static_cast<CurlCall*>(static_cast<void*>(call))->Finish(code);
     }
     Deliver();
   }

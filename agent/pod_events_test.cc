@@ -45,9 +45,9 @@ class PodEventsTest : public testing::Test {
     timers_.Advance(4 * kSpread);
     return transport_.Has(kEvents);
   }
+  bool Sends(const PodEvent& event) { return events_.Add(event) && Sends(); }
   void Make(const PodEvent& event) {
-    ASSERT_TRUE(events_.Add(event));
-    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Sends(event));
     ASSERT_TRUE(Answer(201));
   }
 
@@ -108,8 +108,7 @@ TEST_F(PodEventsTest, OthersAreEventsOfTheirOwn) {
   another_incarnation.uid = "uid-2";
   for (const PodEvent& event : {Refusal("a", "no room"), Refusal("a", "never"),
                                 Refusal("b", "no room"), normal, another_incarnation}) {
-    ASSERT_TRUE(events_.Add(event));
-    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Sends(event));
     EXPECT_EQ(Method(), "POST");
     names.insert(Body()["metadata"]["name"]);
     ASSERT_TRUE(Answer(201));
@@ -121,21 +120,18 @@ TEST_F(PodEventsTest, MoreThanTenMessagesOfOneKindBecomeOneEvent) {
   for (int i = 0; i < 10; ++i)
     Make(Refusal("a", fmt::format("{} CPUs are free", i)));
   Make(Refusal("a", "10 CPUs are free"));
-  ASSERT_TRUE(events_.Add(Refusal("a", "11 CPUs are free")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "11 CPUs are free")));
   EXPECT_EQ(Method(), "PATCH");
   EXPECT_EQ(Body()["message"], "(combined from similar events): 11 CPUs are free");
   EXPECT_EQ(Body()["count"], 2);
   ASSERT_TRUE(Answer());
   // The ten former messages still have Events of their own, and after ten quiet minutes there is
   // room.
-  ASSERT_TRUE(events_.Add(Refusal("a", "3 CPUs are free")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "3 CPUs are free")));
   EXPECT_EQ(Body()["message"], "3 CPUs are free");
   ASSERT_TRUE(Answer());
   timers_.Advance(minutes(11));
-  ASSERT_TRUE(events_.Add(Refusal("a", "12 CPUs are free")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "12 CPUs are free")));
   EXPECT_EQ(Method(), "POST");
   EXPECT_EQ(Body()["message"], "12 CPUs are free");
 }
@@ -150,12 +146,10 @@ TEST_F(PodEventsTest, APodHasTwentyFiveThenOneInFiveMinutes) {
   }
   const auto refilled = (timers_.Steady() - start) / minutes(5);
   EXPECT_EQ(written, 25 + refilled);
-  EXPECT_TRUE(events_.Add(Refusal("b", "no room"))) << "another one has its own";
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("b", "no room"))) << "another one has its own";
   ASSERT_TRUE(Answer(201));
   timers_.Advance(minutes(5));
-  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
   EXPECT_EQ(Body()["count"], written + 2) << "what was not written is counted";
 }
 
@@ -199,20 +193,17 @@ TEST_F(PodEventsTest, WhatWaitsIsBounded) {
 TEST_F(PodEventsTest, WhatIsKnownIsBounded) {
   for (int i = 0; i < 200; ++i)
     Make(Refusal(fmt::format("p{}", i), "no room"));
-  ASSERT_TRUE(events_.Add(Refusal("p199", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("p199", "no room")));
   EXPECT_EQ(Method(), "PATCH");
   ASSERT_TRUE(Answer());
-  ASSERT_TRUE(events_.Add(Refusal("p0", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("p0", "no room")));
   EXPECT_EQ(Method(), "POST");
   EXPECT_EQ(Body()["count"], 1);
 }
 
 TEST_F(PodEventsTest, OneThatTheServerForgotIsMadeAnew) {
   Make(Refusal("a", "no room"));
-  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
   ASSERT_TRUE(Answer(404));
   ASSERT_TRUE(Sends());
   EXPECT_EQ(Method(), "POST");
@@ -220,22 +211,19 @@ TEST_F(PodEventsTest, OneThatTheServerForgotIsMadeAnew) {
 }
 
 TEST_F(PodEventsTest, ACreationThatHappenedAlreadyIsOne) {
-  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
   ASSERT_TRUE(transport_.Answer(kEvents, Unavailable("the reply is lost")));
   ASSERT_TRUE(Sends());
   ASSERT_TRUE(Answer(409));
   EXPECT_FALSE(Sends());
-  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
   EXPECT_EQ(Method(), "PATCH");
 }
 
 TEST_F(PodEventsTest, WhatIsRefusedIsDroppedAndTheNextOneGoesOn) {
   for (const int status : {403, 400, 413, 422, 404}) {
     ASSERT_TRUE(events_.Add(Refusal("a", fmt::format("answered by {}", status))));
-    ASSERT_TRUE(events_.Add(Refusal("b", fmt::format("after {}", status))));
-    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Sends(Refusal("b", fmt::format("after {}", status))));
     ASSERT_TRUE(Answer(status));
     ASSERT_TRUE(Sends());
     EXPECT_EQ(Body()["message"], fmt::format("after {}", status));
@@ -245,8 +233,7 @@ TEST_F(PodEventsTest, WhatIsRefusedIsDroppedAndTheNextOneGoesOn) {
 }
 
 TEST_F(PodEventsTest, WaitsAsLongAsTheServerAsksFor) {
-  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
   ASSERT_TRUE(
       transport_.Answer(kEvents, HttpReply{.status = 429, .body = "", .retry_after = seconds(30)}));
   timers_.Advance(seconds(29));
@@ -269,8 +256,7 @@ TEST_F(PodEventsTest, AnOutageEndsNothing) {
 
 TEST_F(PodEventsTest, NamesOfEventsFitWhateverThePodsNameIs) {
   const std::string name = std::string(199, 'a') + "." + std::string(53, 'b');
-  ASSERT_TRUE(events_.Add(Refusal(name, "no room")));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(Refusal(name, "no room")));
   const std::string event = Body()["metadata"]["name"];
   EXPECT_LE(event.size(), 253U);
   EXPECT_THAT(event, StartsWith(std::string(199, 'a') + "."));
@@ -281,8 +267,7 @@ TEST_F(PodEventsTest, NamesOfEventsFitWhateverThePodsNameIs) {
 TEST_F(PodEventsTest, WithoutAPodIsAnEventOfTheNode) {
   const PodEvent event{.warning = true, .reason = "ProblemDrift", .message = "a has drifted"};
   EXPECT_EQ(CheckPodEvent(event), OkStatus());
-  ASSERT_TRUE(events_.Add(event));
-  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Sends(event));
   EXPECT_EQ(transport_.Request(kEvents).target, "/api/v1/namespaces/default/events");
   EXPECT_EQ(Body()["involvedObject"],
             Json({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "n1"}}));

@@ -55,11 +55,15 @@ class TopologyWriterTest : public testing::Test {
   bool Answer(int status = 200, const Json& body = Json::object()) {
     return transport_.Answer(kObject, status, body);
   }
-  // The node is seen and the first view is written.
-  void WriteFirst() {
+  // The node is seen and the first view is sent.
+  void SendFirst() {
     SeeNode();
     Show(OneZone(8));
     ASSERT_EQ(Available(), "8");
+  }
+  // The same with the server's answer.
+  void WriteFirst() {
+    SendFirst();
     ASSERT_TRUE(Answer());
     timers_.Advance(seconds(2));
   }
@@ -184,9 +188,7 @@ TEST_F(TopologyWriterTest, ChangesDoNotShortenTheWaitsOfAnOutage) {
 // Row N9: pods come and go all the time.
 TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsAskedOnceInTenMinutesAndToldOnce) {
   testing::internal::CaptureStderr();
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(404));
   for (int second = 0; second < 600; ++second) {
     Show(OneZone(second % 8, {{"default", "pod" + std::to_string(second)}}));
@@ -208,9 +210,7 @@ TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsAskedOnceInTenMinutesAndToldO
 }
 
 TEST_F(TopologyWriterTest, AMissingRightIsTriedEveryTenMinutes) {
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(403));
   timers_.Advance(minutes(9));
   EXPECT_EQ(transport_.sent(), 1);
@@ -218,9 +218,7 @@ TEST_F(TopologyWriterTest, AMissingRightIsTriedEveryTenMinutes) {
 }
 
 TEST_F(TopologyWriterTest, AnotherWriterIsAnEventAndNoFight) {
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(409, {{"kind", "Status"},
                            {"message",
                             "Apply failed with 1 conflict: conflict with \"nfd-master\" using "
@@ -235,9 +233,7 @@ TEST_F(TopologyWriterTest, AnotherWriterIsAnEventAndNoFight) {
 
 // The API server words several fields otherwise than one; whole-object writers have several.
 TEST_F(TopologyWriterTest, AnotherWriterOfSeveralFieldsIsAnEventToo) {
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(409, {{"kind", "Status"},
                            {"message",
                             "Apply failed with 2 conflicts: conflicts with \"nfd-master\" using "
@@ -251,9 +247,7 @@ TEST_F(TopologyWriterTest, AnotherWriterOfSeveralFieldsIsAnEventToo) {
 
 // The definition is often installed together with the other program.
 TEST_F(TopologyWriterTest, AConflictAfterAnotherRefusalIsAnEventToo) {
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(404));
   timers_.Advance(minutes(13));
   ASSERT_TRUE(
@@ -263,9 +257,7 @@ TEST_F(TopologyWriterTest, AConflictAfterAnotherRefusalIsAnEventToo) {
 }
 
 TEST_F(TopologyWriterTest, AWriteThatOnlyCameInBetweenIsNoConflict) {
-  SeeNode();
-  Show(OneZone(8));
-  ASSERT_EQ(Available(), "8");
+  SendFirst();
   ASSERT_TRUE(Answer(409, {{"kind", "Status"}, {"message", "the object has been modified"}}));
   EXPECT_FALSE(transport_.Has(kNodeEvents));
   EXPECT_EQ(Available(), "8");

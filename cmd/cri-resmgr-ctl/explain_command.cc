@@ -245,6 +245,9 @@ std::string ClaimAsks(const Reply& claim) {
       fmt::format("{} CPU{} of {}", CpusText(cpu), cpu == 1000 ? "" : "s", Cell(claim, "device"));
   if (claim.contains("numaNode")) text += fmt::format(", NUMA node {}", Number(claim, "numaNode"));
   if (claim.value("wholeCores", false)) text += "; whole cores";
+  if (claim.contains("coreType")) text += "; of type " + Cell(claim, "coreType");
+  if (claim.value("l3", false)) text += "; in one L3 cache";
+  if (claim.value("avoidSiblings", false)) text += "; containers see one thread of each core";
   text += claim.value("sharedWithinPod", false) ? "; for all containers of a pod"
                                                 : "; for one container";
   return text;
@@ -275,9 +278,10 @@ std::string ClaimExplained(const Reply& claim) {
       {"  state", Cell(claim, "claimState") + (since.empty() ? "" : ", prepared " + since)},
       {"  asks for", ClaimAsks(claim)},
       {"  holds", cpus.empty() ? "no CPUs" : Listed("CPU", cpus)},
-      {"  pool", Cell(claim, "pool")},
-      {"  because", Cell(claim, "reason")},
   };
+  if (claim.contains("seen")) rows.push_back({"  seen", Listed("CPU", Cell(claim, "seen"))});
+  rows.push_back({"  pool", Cell(claim, "pool")});
+  rows.push_back({"  because", Cell(claim, "reason")});
   AddReservedRows(claim, rows);
   const Reply carriers = claim.value("carriers", Reply::array());
   for (const Reply& carrier : carriers)

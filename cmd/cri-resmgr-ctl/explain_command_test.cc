@@ -73,6 +73,16 @@ TEST(ExplainCommandTest, AClaimIsToldByItsCpusAndByWhoCarriesIt) {
             "  because     2 whole CPUs\n"
             "  carried by  shop/dsp/main\n"
             "  CDI file    /var/run/cdi/x.json\n");
+  Reply narrowed = claim;
+  narrowed["coreType"] = "p-core";
+  narrowed["l3"] = true;
+  narrowed["avoidSiblings"] = true;
+  narrowed["seen"] = "4";
+  const std::string parameters = ExplanationText(Reply::array({narrowed}));
+  EXPECT_THAT(parameters,
+              HasSubstr("; whole cores; of type p-core; in one L3 cache; containers see "
+                        "one thread of each core; for all containers"));
+  EXPECT_THAT(parameters, HasSubstr("  seen        CPU 4\n"));
   Reply other = claim;
   other["name"] = "claim[1]";
   other["carriers"] = Reply::array();

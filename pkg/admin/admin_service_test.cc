@@ -47,8 +47,18 @@ class AdminServiceTest : public test::ServedNode {
   std::string ErrorOf(std::string_view method, const Json& request) {
     return std::string(Message(Ask(method, request.dump()).status()));
   }
+  Json Explained(const NodeView& view, const std::string& what) {
+    const Json request = {{"what", what}};
+    const Answer answer = Call(AdminMethods(view), "/cri_resmgr.v1.Admin/Explain", request.dump());
+    EXPECT_EQ(answer.status(), OkStatus());
+    return answer.ok() ? Json::parse(*answer).at(0) : Json();
+  }
   static Json Delivery(const std::string& text) { return {{"name", "test.yaml"}, {"text", text}}; }
 
+  const Claim claim_{.uid = "u-1",
+                     .namespace_name = "shop",
+                     .name = "fast",
+                     .parts = {{.device = "cpu", .cpus = 1}}};
   const UnaryServer::Methods methods_ = AdminMethods(View());
 };
 
@@ -179,9 +189,7 @@ TEST_F(AdminServiceTest, SharedContainersThatAskForMoreThanThereIsAreAProblem) {
 }
 
 TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
-  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
-    return std::make_unique<test::FirstFitPolicy>(machine);
-  });
+  test::TestNode node(test::S1Ht(), test::FirstFit);
   host_.brain = &node.manager();
   runtime_state_ = "connected";
   node.Run("a", QosClass::kGuaranteed, 2000);
@@ -194,9 +202,7 @@ TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
 }
 
 TEST_F(AdminServiceTest, ExplainHasTheMistypedAnnotationsOfAContainersPod) {
-  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
-    return std::make_unique<test::FirstFitPolicy>(machine);
-  });
+  test::TestNode node(test::S1Ht(), test::FirstFit);
   host_.brain = &node.manager();
   Pod pod;
   pod.id = PodSandboxId("sandbox-of-web");
@@ -215,9 +221,7 @@ TEST_F(AdminServiceTest, ExplainHasTheMistypedAnnotationsOfAContainersPod) {
 }
 
 TEST_F(AdminServiceTest, ExplainSaysThatNothingWasReadOfTheRuntime) {
-  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
-    return std::make_unique<test::FirstFitPolicy>(machine);
-  });
+  test::TestNode node(test::S1Ht(), test::FirstFit);
   host_.brain = &node.manager();
   runtime_state_ = "connect: No such file";
   EXPECT_THAT(ErrorOf("Explain", {{"what", "ns/a/a"}}),
@@ -354,12 +358,7 @@ TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
   std::ofstream(file) << "anon=2000 N0=0 N1=2000\n";
   NodeView view = View();
   view.cgroup_mount = mount.path();
-  const UnaryServer::Methods methods = AdminMethods(view);
-  const auto explain = [&] {
-    const Answer answer = Call(methods, "/cri_resmgr.v1.Admin/Explain", R"({"what":"app"})");
-    EXPECT_EQ(answer.status(), OkStatus());
-    return answer.ok() ? Json::parse(*answer).at(0) : Json();
-  };
+  const auto explain = [&] { return Explained(view, "app"); };
   EXPECT_THAT(explain().value("memoryElsewhere", ""), HasSubstr("on memory node 1 stays there"));
   std::filesystem::remove(file);
   EXPECT_FALSE(explain().contains("memoryElsewhere"));
@@ -367,17 +366,8 @@ TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
 }
 
 TEST_F(AdminServiceTest, AClaimIsReleasedByOrder) {
-  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
-  bool held = false;
-  brain.manager().claims().Reserve(
-      {.uid = "u-1",
-       .namespace_name = "shop",
-       .name = "fast",
-       .parts = {{.device = "cpu", .cpus = 1}}},
-      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
-  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  test::TestNode brain{test::S1Ht(), test::FirstFit};
+  ASSERT_TRUE(brain.Reserve(claim_).ok());
   host_.brain = &brain.manager();
   LostClaims lost({.loop = brain.loop(),
                    .manager = [&brain] { return &brain.manager(); },
@@ -400,29 +390,15 @@ TEST_F(AdminServiceTest, AClaimIsReleasedByOrder) {
 }
 
 TEST_F(AdminServiceTest, ExplainTellsOfAClaimsFile) {
-  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
-  bool held = false;
-  brain.manager().claims().Reserve(
-      {.uid = "u-1",
-       .namespace_name = "shop",
-       .name = "fast",
-       .parts = {{.device = "cpu", .cpus = 1}}},
-      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
-  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  test::TestNode brain{test::S1Ht(), test::FirstFit};
+  ASSERT_TRUE(brain.Reserve(claim_).ok());
   host_.brain = &brain.manager();
   const TempDir cdi;
   const std::string file = cdi.File("cri-resmgr.intel.com-cpu_claim-u-1.json");
   std::ofstream(file) << "{}";
   NodeView view = View();
   view.cdi_directory = cdi.path();
-  const UnaryServer::Methods methods = AdminMethods(view);
-  const auto explain = [&] {
-    const Answer answer = Call(methods, "/cri_resmgr.v1.Admin/Explain", R"({"what":"shop/fast"})");
-    EXPECT_EQ(answer.status(), OkStatus());
-    return answer.ok() ? Json::parse(*answer).at(0) : Json();
-  };
+  const auto explain = [&] { return Explained(view, "shop/fast"); };
   const Json found = explain();
   EXPECT_EQ(found["cdiFile"], file);
   EXPECT_THAT(found.value("since", ""), HasSubstr("T"));

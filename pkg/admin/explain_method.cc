@@ -48,17 +48,22 @@ StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
   return NoSuchContainer(what, names);
 }
 
-void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
+// Adds what the node's parts say about a container.
+void AddTexts(const NodeView& node, OrderedJson& containers) {
   for (OrderedJson& container : containers) {
-    const std::string why = node.why_no_cpu_file(ContainerId(container.value("id", "")));
-    if (!why.empty()) container["cpuFile"] = why;
-  }
-}
-
-void AddAudit(const NodeView& node, OrderedJson& containers) {
-  for (OrderedJson& container : containers) {
-    const std::string found = node.auditor.FoundOf(ContainerId(container.value("id", "")));
-    if (!found.empty()) container["audit"] = found;
+    const std::string id = container.value("id", "");
+    const auto add = [&container](const char* member, const std::string& text) {
+      if (!text.empty()) container[member] = text;
+    };
+    add("cpuFile", node.why_no_cpu_file(ContainerId(id)));
+    add("audit", node.auditor.FoundOf(ContainerId(id)));
+    if (node.usage != nullptr) add("advice", node.usage->AdviceOf(id));
+    if (node.classes != nullptr) {
+      const OrderedJson classes = ContainerClassesJson(node.classes->report(), id);
+      if (!classes.empty()) container["classes"] = classes;
+      add("classesIgnored", node.classes->NoteOf(id));
+    }
+    if (node.by_use != nullptr) add("byUse", node.by_use->AboutOf(id));
   }
 }
 
@@ -77,33 +82,6 @@ void AddProblems(const NodeView& node, OrderedJson& containers) {
       });
     });
     if (!hit.empty()) container["problems"] = ProblemsJson(hit);
-  }
-}
-
-void AddAdvice(const NodeView& node, OrderedJson& containers) {
-  if (node.usage == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string advice = node.usage->AdviceOf(container.value("id", ""));
-    if (!advice.empty()) container["advice"] = advice;
-  }
-}
-
-void AddClasses(const NodeView& node, OrderedJson& containers) {
-  if (node.classes == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string id = container.value("id", "");
-    const OrderedJson classes = ContainerClassesJson(node.classes->report(), id);
-    if (!classes.empty()) container["classes"] = classes;
-    const std::string note = node.classes->NoteOf(id);
-    if (!note.empty()) container["classesIgnored"] = note;
-  }
-}
-
-void AddMovesByUse(const NodeView& node, OrderedJson& containers) {
-  if (node.by_use == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string moved = node.by_use->AboutOf(container.value("id", ""));
-    if (!moved.empty()) container["byUse"] = moved;
   }
 }
 
@@ -178,11 +156,7 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
   StatusOr<OrderedJson> explained = ExplainJson(manager, what, choice, match);
   if (explained.ok()) {
     AddOwners(node.pipeline.owners(), *explained);
-    AddCpuFiles(node, *explained);
-    AddAudit(node, *explained);
-    AddAdvice(node, *explained);
-    AddClasses(node, *explained);
-    AddMovesByUse(node, *explained);
+    AddTexts(node, *explained);
     AddOffline(node, *explained);
     AddMistyped(manager, *explained);
   }

@@ -2,7 +2,6 @@
 #include "pkg/admin/history_json.h"
 
 #include <chrono>
-#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -23,12 +22,6 @@ using enum QosClass;
 
 class HistoryJsonTest : public testing::Test {
  protected:
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
-
   StatusOr<OrderedJson> Explain(std::string_view what) {
     return WithRefusals(ExplainJson(node_.manager(), what), history_, node_.manager().snapshot(),
                         what);
@@ -38,10 +31,8 @@ class HistoryJsonTest : public testing::Test {
       16, [] {
         return std::chrono::system_clock::time_point(std::chrono::milliseconds(1'700'000'000'042));
       }};
-  TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Observed(history_)};
+  // CPUs 0-7.
+  TestNode node_{test::S1Ht(), test::FirstFit, TestNode::Observed(history_)};
 };
 
 TEST_F(HistoryJsonTest, HasTheContractsMembers) {

@@ -12,6 +12,7 @@
 #include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/claims/claim_options.h"
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
@@ -106,6 +107,15 @@ OrderedJson ReservedForJson(const Claim& claim, const PodsByUid& pods) {
   return list;
 }
 
+// Parameters that few claims have.
+void AddParameters(const ClaimOptions& options, const Container& part, OrderedJson& object) {
+  if (options.core_type) object["coreType"] = CoreTypeName(*options.core_type);
+  if (options.l3) object["l3"] = true;
+  if (!options.avoid_siblings) return;
+  object["avoidSiblings"] = true;
+  object["seen"] = part.placement.cpus.value_or(CpuSet()).ToString();
+}
+
 // Adds the part's request, its CPUs' state, the pods that may use the claim, and the containers
 // that carry it.
 void AddClaim(const ResourceManager& manager, const PodsByUid& pods, const HeldClaim& claim,
@@ -121,6 +131,7 @@ void AddClaim(const ResourceManager& manager, const PodsByUid& pods, const HeldC
   object["device"] = asked.device;
   if (asked.node) object["numaNode"] = *asked.node;
   object["wholeCores"] = claim.claim.options.whole_cores;
+  AddParameters(claim.claim.options, part, object);
   object["sharedWithinPod"] = claim.claim.options.share_within_pod;
   object["reservedFor"] = ReservedForJson(claim.claim, pods);
   OrderedJson& carriers = object["carriers"] = OrderedJson::array();

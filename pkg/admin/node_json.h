@@ -87,9 +87,10 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 // to do); ExplainMethod adds "mistyped" (sentences about annotations of the pod). A part of a claim
 // that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state "claim", with "claim"
 // (its uid), "claimState" ("held", or what it lost), "device", "numaNode" (of the device),
-// "wholeCores", "sharedWithinPod", "reservedFor" (the pods that may use it, as the claim said when
-// it was prepared: "uid", and "pod", NAMESPACE/NAME, of those that have containers here; none: all
-// pods of its namespace) and "carriers" (containers). NotFound when there is none.
+// "wholeCores", "coreType" ("p-core"), "l3", "avoidSiblings", "seen" (the CPUs that its containers
+// see where it avoids siblings), "sharedWithinPod", "reservedFor" (the pods that may use it, as the
+// claim said when it was prepared: "uid", and "pod", NAMESPACE/NAME, of those that have containers
+// here; none: all pods of its namespace) and "carriers" (containers). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/node_json.h"
 
-#include <memory>
-#include <optional>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,9 +19,7 @@ class NodeJsonTest : public testing::Test {
     return list.ok() ? *std::move(list) : OrderedJson();
   }
 
-  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
+  test::TestNode node_{test::S1Ht(), test::FirstFit};
 };
 
 TEST_F(NodeJsonTest, TellsOfContainersWhatTheContractNames) {
@@ -67,11 +62,8 @@ TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
                     .namespace_name = "shop",
                     .name = "fast",
                     .parts = {{.device = "cpu", .cpus = 2}}};
-  std::optional<ClaimGrant> grant;
-  node_.manager().claims().Reserve(claim, [&grant](StatusOr<ClaimGrant> granted) {
-    if (granted.ok()) grant = *granted;
-  });
-  ASSERT_TRUE(node_.RunUntil([&grant] { return grant.has_value(); }));
+  const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
+  ASSERT_TRUE(grant.ok()) << grant.status();
   OrderedJson explained = Explain("shop/fast");
   ASSERT_EQ(explained.size(), 1U);
   EXPECT_EQ(explained[0]["claim"], "u-1");
@@ -90,11 +82,7 @@ TEST_F(NodeJsonTest, AClaimNamesThePodsThatItIsReservedFor) {
                     .name = "fast",
                     .parts = {{.device = "cpu", .cpus = 2}},
                     .pods = {"uid-elsewhere", "uid-web"}};
-  bool held = false;
-  node_.manager().claims().Reserve(
-      claim, [&held](const StatusOr<ClaimGrant>& granted) { held = granted.ok(); });
-  node_.runtime.AnswerAll();  // the shared container leaves the CPUs
-  ASSERT_TRUE(node_.RunUntil([&held] { return held; }));
+  ASSERT_TRUE(node_.Reserve(claim).ok());
   OrderedJson explained = Explain("shop/fast");
   ASSERT_EQ(explained.size(), 1U);
   EXPECT_EQ(explained[0]["reservedFor"].dump(),
@@ -108,11 +96,8 @@ TEST_F(NodeJsonTest, AClaimIsFoundByItsUidToo) {
                     .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 2},
                               {.device = "cpu-numa-0", .node = 0, .cpus = 1}},
                     .options = {.whole_cores = false, .share_within_pod = true}};
-  std::optional<ClaimGrant> grant;
-  node_.manager().claims().Reserve(claim, [&grant](StatusOr<ClaimGrant> granted) {
-    if (granted.ok()) grant = *granted;
-  });
-  ASSERT_TRUE(node_.RunUntil([&grant] { return grant.has_value(); }));
+  const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
+  ASSERT_TRUE(grant.ok()) << grant.status();
   for (const char* const what : {"8ec6fd12-bb08", "8ec6fd", "shop/fast", "fast"}) {
     const OrderedJson parts = Explain(what);
     ASSERT_EQ(parts.size(), 2U) << what;

@@ -2,7 +2,6 @@
 #include "pkg/admin/usage_json.h"
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -86,18 +85,12 @@ class IsolatedZone final : public test::FirstFitPolicy {
 
 // Whether a container carries it or not.
 TEST(UsageJsonTest, CpusOfClaimsAreExclusiveAndNameTheirClaim) {
-  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
-    return std::make_unique<test::FirstFitPolicy>(machine);
-  });
-  std::optional<ClaimGrant> grant;
-  node.manager().claims().Reserve({.uid = "u-1",
-                                   .namespace_name = "shop",
-                                   .name = "fast",
-                                   .parts = {{.device = "cpu", .cpus = 1}}},
-                                  [&grant](StatusOr<ClaimGrant> granted) {
-                                    if (granted.ok()) grant = *granted;
-                                  });
-  ASSERT_TRUE(node.RunUntil([&grant] { return grant.has_value(); }));
+  test::TestNode node(test::S1Ht(), test::FirstFit);
+  const StatusOr<ClaimGrant> grant = node.Reserve({.uid = "u-1",
+                                                   .namespace_name = "shop",
+                                                   .name = "fast",
+                                                   .parts = {{.device = "cpu", .cpus = 1}}});
+  ASSERT_TRUE(grant.ok()) << grant.status();
   const nlohmann::ordered_json cpus =
       CpusJson({.machine = node.machine(), .manager = &node.manager()}, grant->All());
   ASSERT_EQ(cpus.size(), 1U);

@@ -365,9 +365,7 @@ TEST_F(AuditorTest, AFindingIsNotOfTheContainerWithItsKeyInAnotherManager) {
   const ContainerId id = Run("a", 2000);
   WriteTwice(id, "0-7");
   ASSERT_NE(auditor_->FoundOf(id), "");
-  test::TestNode other(test::S1Ht(), [](const Machine& machine) {
-    return std::make_unique<test::FirstFitPolicy>(machine);
-  });
+  test::TestNode other(test::S1Ht(), test::FirstFit);
   const ContainerId b = other.Run("b", QosClass::kGuaranteed, 2000);
   ASSERT_EQ(other.Known(b)->key, node_.Known(id)->key);
   brain_ = &other;
@@ -654,10 +652,7 @@ TEST(AuditOfWrittenCpusetsTest, ComparesWithTheCgroupAlone) {
   options.cpuset_writer = &writer;
   options.refused_updates = RefusedUpdates::kWrite;
   options.last_retry = std::chrono::seconds(10);
-  test::TestNode node(
-      test::S1Ht(),
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      options);
+  test::TestNode node(test::S1Ht(), test::FirstFit, options);
   loop = &node.loop();
   const ContainerId shared = node.Run("shared", QosClass::kBurstable, 100);
   ASSERT_TRUE(node.Create("app", QosClass::kGuaranteed, 1000).ok());

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -19,7 +18,6 @@ namespace resmgr {
 namespace {
 
 using std::chrono::milliseconds;
-using test::FirstFitPolicy;
 using test::TestNode;
 
 // The watch needs the node's loop, and the node the observer.
@@ -62,9 +60,7 @@ class CreationWatchTest : public testing::Test {
   TempDir cgroups_;
   Relay relay_;
   int drifted_ = 0;
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+  TestNode node_{test::S1Ht(), test::FirstFit, Options()};
   CreationWatch watch_{{.loop = node_.loop(),
                         .manager = [this] { return &node_.manager(); },
                         .drifted = [this] { ++drifted_; },

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/audit/memory_places.h"
 
+#include <cstdint>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "pkg/base/bytes_text.h"
@@ -25,31 +28,17 @@ std::string MemoryDirectory(const CgroupReader& cgroups,
   return fmt::format("{}/memory/{}", cgroups.mount_point(), path);
 }
 
-StatusOr<std::map<int, int64_t>> ReadNodes(const CgroupReader& cgroups,
-                                           const CgroupReader::CpusetDirectory& cpuset) {
-  const std::string file = fmt::format("{}/memory.numa_stat", MemoryDirectory(cgroups, cpuset));
-  const StatusOr<std::string> text = ReadFile(file, CgroupReader::kMostBytes);
-  if (!text.ok()) return NotFound("{}: {}", file, Message(text.status()));
-  return ParseNumaStat(*text, cpuset.unified, false).anonymous;
-}
-
 }  // namespace
-
-StatusOr<std::map<int, int64_t>> ReadMemoryOnNodes(const CgroupReader& cgroups,
-                                                   std::string_view cgroup_parent,
-                                                   std::string_view id) {
-  RESMGR_ASSIGN_OR_RETURN(const CgroupReader::CpusetDirectory cpuset,
-                          cgroups.FindCpuset(cgroup_parent, id));
-  return ReadNodes(cgroups, cpuset);
-}
 
 std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& subject) {
   const auto cpuset = cgroups.FindCpuset(subject.cgroup_parent, subject.id);
   if (!cpuset.ok()) return "";
-  const auto found = ReadNodes(cgroups, *cpuset);
-  if (!found.ok()) return "";
+  const StatusOr<std::string> counted =
+      ReadFile(MemoryDirectory(cgroups, *cpuset) + "/memory.numa_stat", CgroupReader::kMostBytes);
+  if (!counted.ok()) return "";
+  const auto found = ParseNumaStat(*counted, cpuset->unified, false).anonymous;
   std::string text;
-  for (const auto& [node, bytes] : *found) {
+  for (const auto& [node, bytes] : found) {
     if (bytes < kLeast || subject.nodes.Contains(node)) continue;
     text += fmt::format("{}{} on memory node {}", text.empty() ? "" : ", ", BytesText(bytes), node);
   }

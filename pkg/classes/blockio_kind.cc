@@ -38,7 +38,6 @@ class BlockioKind final : public ClassKind {
     std::vector<KnownClass> known;
     for (const auto& [name, items] : config.blockio.classes)
       known.push_back({.name = name});
-    const ClassQuestion question = container.Ask(kBlockio);
     ClassesConfig lenient;
     if (by_runtime) {
       // The runtime's own file has the classes, whose names are not known here.
@@ -47,14 +46,8 @@ class BlockioKind final : public ClassKind {
       lenient = config;
       lenient.unknown = ClassesConfig::Unknown::kIgnore;
     }
-    StatusOr<ClassChoice> choice =
-        ChooseClass(kBlockio, question, known, by_runtime ? lenient : config);
-    if (!choice.ok()) {
-      if (!question.class_of_pool.empty()) Take(PoolChoice(question), chosen);
-      return choice.status();
-    }
-    Take(*std::move(choice), chosen);
-    return OkStatus();
+    return AddClass(kBlockio, container.Ask(kBlockio), known, by_runtime ? lenient : config,
+                    chosen);
   }
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool unified,
                   Adjustment& adjustment) const override {
@@ -77,16 +70,6 @@ class BlockioKind final : public ClassKind {
   void Plan(const ClassWork& work, ClassPlan& plan) override;
 
  private:
-  static ClassChoice PoolChoice(const ClassQuestion& question) {
-    return {.name = std::string(question.class_of_pool),
-            .source = fmt::format("pool {}", question.pool)};
-  }
-  static void Take(ClassChoice choice, ChosenClasses& chosen) {
-    chosen.AddNote(choice.note);
-    if (!choice.name.empty())
-      chosen.by_name.insert_or_assign(std::string(kBlockio), std::move(choice));
-  }
-
   void Resolve(const ClassWork& work);
   void Publish(HostFiles& files) const;
   Status Controller(HostFiles& files) const;

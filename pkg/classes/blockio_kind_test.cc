@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_kinds.h"
+#include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/fake_block_devices.h"
 #include "pkg/classes/testing/kind_bench.h"
 
@@ -208,19 +209,10 @@ TEST_F(BlockioKindTest, WithoutTheControllerClassesAreInactive) {
 TEST_F(BlockioKindTest, TheRuntimeMayHaveTheClasses) {
   bench_.config.blockio = {.assign = BlockioConfig::Assign::kRuntime};
   bench_.config.namespaces["blockio"] = {"*"};
-  Pod pod;
-  pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "theirs"}};
-  const Placement placement;
-  const ClassNames of_pool;
-  const StringMap annotations;
+  test::ClassedPod classed;
+  classed.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "theirs"}};
   ChosenClasses chosen;
-  const Status status = kind_->Choose({.pod = pod,
-                                       .name = "main",
-                                       .annotations = annotations,
-                                       .memory_limit = 0,
-                                       .placement = placement,
-                                       .of_pool = of_pool},
-                                      bench_.config, chosen);
+  const Status status = kind_->Choose(classed.container(), bench_.config, chosen);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(chosen.Find("blockio")->name, "theirs");
   Adjustment adjustment;
@@ -233,19 +225,10 @@ TEST_F(BlockioKindTest, TheRuntimeMayHaveTheClasses) {
 
 TEST_F(BlockioKindTest, AnUnknownClassIsRefusedOnlyWhereThePodAsks) {
   bench_.config.namespaces["blockio"] = {"*"};
-  Pod pod;
-  pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
-  const Placement placement;
-  const ClassNames of_pool = {{"blockio", "slow"}};
-  const StringMap annotations;
-  const ClassedContainer container{.pod = pod,
-                                   .name = "main",
-                                   .annotations = annotations,
-                                   .memory_limit = 0,
-                                   .placement = placement,
-                                   .of_pool = of_pool};
+  test::ClassedPod classed{.of_pool = {{"blockio", "slow"}}};
+  classed.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
   ChosenClasses chosen;
-  const Status status = kind_->Choose(container, bench_.config, chosen);
+  const Status status = kind_->Choose(classed.container(), bench_.config, chosen);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("\"gold\""));
   EXPECT_EQ(chosen.Find("blockio")->name, "slow") << "a container that exists has its pool's";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
@@ -128,17 +129,18 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
     RESMGR_RETURN_IF_ERROR(CheckChosen(kind, **found, known, config, choice));
     if (!choice.name.empty()) return choice;
   }
+  ClassChoice without = DefaultClass(about, known);
+  without.note = std::move(choice.note);
+  return without;
+}
+
+ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known) {
   if (!about.class_of_pool.empty()) {
-    choice.name = about.class_of_pool;
-    choice.source = fmt::format("pool {}", about.pool);
-    return choice;
+    return {.name = std::string(about.class_of_pool), .source = fmt::format("pool {}", about.pool)};
   }
   const std::string_view qos = ToString(about.pod.qos);
-  if (about.by_qos && std::ranges::find(known, qos, &KnownClass::name) != known.end()) {
-    choice.name = qos;
-    choice.source = fmt::format("QoS class {}", qos);
-  }
-  return choice;
+  if (!about.by_qos || std::ranges::find(known, qos, &KnownClass::name) == known.end()) return {};
+  return {.name = std::string(qos), .source = fmt::format("QoS class {}", qos)};
 }
 
 }  // namespace resmgr

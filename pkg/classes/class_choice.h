@@ -54,4 +54,7 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
                                   const std::vector<KnownClass>& known,
                                   const ClassesConfig& config);
 
+// The class without annotations, by 2 and 3.
+ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known);
+
 }  // namespace resmgr

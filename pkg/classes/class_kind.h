@@ -90,6 +90,12 @@ class ClassKind {
   virtual void Apply(const ClassWork& /*work*/, ClassPlan& /*plan*/) {}
 };
 
+// Adds the class of this kind that ChooseClass chooses, and its note. Where that refuses, it adds
+// the class without annotations and returns the error.
+Status AddClass(std::string_view kind, const ClassQuestion& about,
+                const std::vector<KnownClass>& known, const ClassesConfig& config,
+                ChosenClasses& chosen);
+
 // All kinds, in the order in which their values are written.
 std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& context);
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/classes/testing/classed_pod.h"
 #include "pkg/config/config.h"
 #include "test/support/machines/machines.h"
 
@@ -30,14 +31,6 @@ class ClassPreviewTest : public testing::Test {
     placement_.cpus = placement_.exclusive;
     placement_.pool = "fast";
   }
-  ClassedContainer Container() const {
-    return {.pod = pod_,
-            .name = "c",
-            .annotations = pod_.annotations,
-            .memory_limit = 1 << 30,
-            .placement = placement_,
-            .of_pool = of_pool_};
-  }
   // "KIND NAME by SOURCE: VALUE".
   static std::vector<std::string> Lines(const std::vector<PreviewedClass>& classes) {
     std::vector<std::string> lines;
@@ -47,9 +40,9 @@ class ClassPreviewTest : public testing::Test {
   }
 
   const Machine machine_ = test::S1Ht();  // CPUs 0-7, one L3 cache
-  Pod pod_;
-  Placement placement_;
-  ClassNames of_pool_;
+  test::ClassedPod classed_{.memory_limit = 1 << 30};
+  Pod& pod_ = classed_.pod;
+  Placement& placement_ = classed_.placement;
 };
 
 TEST_F(ClassPreviewTest, TellsWhatEachClassComesTo) {
@@ -59,10 +52,11 @@ TEST_F(ClassPreviewTest, TellsWhatEachClassComesTo) {
       " scheduling: [{name: batch, policy: idle, ioClass: be, ioPriority: 6}],"
       " rdt: {partitions: {a: {l3Allocation: 60%, classes: {gold: {}}}}},"
       " cpu: [{name: turbo, maxFreq: turbo}]}");
-  of_pool_ = {{"memory", "bronze"}, {"scheduling", "batch"}, {"rdt", "gold"}, {"cpu", "turbo"}};
+  classed_.of_pool = {
+      {"memory", "bronze"}, {"scheduling", "batch"}, {"rdt", "gold"}, {"cpu", "turbo"}};
   const RdtMachine rdt = ParseRdtMachine("l3:20", machine_).value();
   const ClassPreview preview(machine_, config, rdt);
-  const ChosenClasses chosen = preview.Choose(Container()).value();
+  const ChosenClasses chosen = preview.Choose(classed_.container()).value();
   FreeOf free{.interrupts = CpuSet{3}};
   preview.AddFree(chosen, placement_.exclusive, free);
   EXPECT_THAT(Lines(preview.Describe(chosen, placement_.exclusive, free)),
@@ -80,7 +74,7 @@ TEST_F(ClassPreviewTest, TellsTheInterruptsOfAContainer) {
                              std::nullopt);
   pod_.annotations =
       StringMap({{"irq-affinity.resource-policy.nri.io", "{claim: [eth0], mask: '*'}"}});
-  const ChosenClasses chosen = preview.Choose(Container()).value();
+  const ChosenClasses chosen = preview.Choose(classed_.container()).value();
   EXPECT_THAT(Lines(preview.Describe(chosen, placement_.exclusive, {})),
               ElementsAre("interrupts affinity by annotation irq-affinity.resource-policy.nri.io: "
                           "claim eth0; mask *"));
@@ -91,12 +85,12 @@ TEST_F(ClassPreviewTest, RefusesWhatTheDaemonRefuses) {
       "{cpu: [{name: turbo, maxFreq: turbo}], AllowedNamespaces: {cpu: [ns], isolation: [ns]}}");
   const ClassPreview preview(machine_, config, std::nullopt);
   pod_.annotations = StringMap({{"cpu-class.resource-policy.nri.io/pod", "quick"}});
-  const Status unknown = preview.Choose(Container()).status();
+  const Status unknown = preview.Choose(classed_.container()).status();
   EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(unknown)), HasSubstr("there is no class \"quick\""));
-  EXPECT_THAT(preview.Describe(preview.ChooseLeniently(Container()), {}, {}), IsEmpty());
+  EXPECT_THAT(preview.Describe(preview.ChooseLeniently(classed_.container()), {}, {}), IsEmpty());
   pod_.annotations = StringMap({{"cpu-quota.crio.io", "off"}});
-  EXPECT_EQ(preview.Choose(Container()).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(preview.Choose(classed_.container()).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(ClassPreviewTest, SchemataOfAGivenCache) {

@@ -15,19 +15,7 @@ class CpuKind final : public ClassKind {
     std::vector<KnownClass> known;
     for (const CpuClassConfig& one : config.cpu.classes)
       known.push_back({.name = one.name});
-    StatusOr<ClassChoice> choice = ChooseClass("cpu", container.Ask("cpu"), known, config);
-    if (!choice.ok()) {
-      // Uses the class that the container has without its pod's annotations.
-      const auto of_pool = container.of_pool.find("cpu");
-      if (of_pool != container.of_pool.end()) {
-        chosen.by_name["cpu"] = {.name = of_pool->second,
-                                 .source = fmt::format("pool {}", container.placement.pool)};
-      }
-      return choice.status();
-    }
-    chosen.AddNote(choice->note);
-    if (!choice->name.empty()) chosen.by_name["cpu"] = *std::move(choice);
-    return OkStatus();
+    return AddClass("cpu", container.Ask("cpu"), known, config, chosen);
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override { PlanCpuClasses(work, plan); }
 };

@@ -73,10 +73,6 @@ std::map<LineKey, std::string> ParseLines(const LineFile& file, std::string_view
 
 }  // namespace
 
-bool HasDeviceLines(std::string_view path) {
-  return DeviceFileOf(path) != nullptr;
-}
-
 std::string NormalDeviceLines(std::string_view path, std::string_view text) {
   const LineFile* const file = DeviceFileOf(path);
   if (file == nullptr) return std::string(text);

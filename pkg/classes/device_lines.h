@@ -29,9 +29,6 @@ class DeviceLines final : public HostFiles {
   HostFiles& files_;
 };
 
-// Whether the file has a line for each device.
-bool HasDeviceLines(std::string_view path);
-
 // Whether each device has in the text `now` of such a file what it has in one of the others, as
 // when not all lines were written.
 bool MixesDeviceLines(std::string_view path, std::string_view now,

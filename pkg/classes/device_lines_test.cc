@@ -35,7 +35,7 @@ class DeviceLinesTest : public testing::Test {
   // The kernel takes one device with each write, and shows none without limits.
   std::string Kept(const std::string& path, const std::string& text) {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-    if (!HasDeviceLines(path)) return text + "\n";
+    if (path == "c/cpu.max") return text + "\n";
     std::map<std::string, std::string> lines;
     const auto add = [&lines](const std::string& line) {
       const size_t space = line.find(' ');

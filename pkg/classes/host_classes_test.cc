@@ -167,11 +167,6 @@ class ZonedPolicy final : public test::FirstFitPolicy {
 
 class HostClassesTest : public testing::Test {
  protected:
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
   static ClassesConfig Interrupts() {
     return {.isolation = {.interrupts = IsolationConfig::Interrupts::kIsolate}};
   }
@@ -241,7 +236,7 @@ class HostClassesTest : public testing::Test {
   milliseconds period_{20};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
                  [](const Machine& machine) { return std::make_unique<ZonedPolicy>(machine); },
-                 Observed(observers_)};
+                 TestNode::Observed(observers_)};
   LoopClock clock_{node_.loop()};
   Pipeline pipeline_{clock_};
   std::unique_ptr<HostClasses> classes_;

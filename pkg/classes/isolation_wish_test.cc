@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_kinds.h"
+#include "pkg/classes/testing/classed_pod.h"
 #include "test/support/machines/machines.h"
 #include "test/support/status_matchers.h"
 
@@ -112,19 +113,10 @@ TEST_F(IsolationWishTest, InterruptsOfTheContainerAreForAllowedNamespaces) {
 
 TEST_F(IsolationWishTest, InterruptsOfAContainerWithoutCpusOfItsOwnAreNoted) {
   const std::unique_ptr<ClassKind> kind = MakeIsolationKind({});
-  const Pod pod = MakePod({{"irq-affinity.resource-policy.nri.io/pod", "mask: ['*']"}});
-  const Placement placement;
-  const StringMap none;
-  const ClassNames of_pool;
+  const test::ClassedPod classed{
+      .pod = MakePod({{"irq-affinity.resource-policy.nri.io/pod", "mask: ['*']"}})};
   ChosenClasses chosen;
-  EXPECT_TRUE(kind->Choose({.pod = pod,
-                            .name = "main",
-                            .annotations = none,
-                            .memory_limit = 0,
-                            .placement = placement,
-                            .of_pool = of_pool},
-                           config_, chosen)
-                  .ok());
+  EXPECT_TRUE(kind->Choose(classed.container(), config_, chosen).ok());
   EXPECT_FALSE(chosen.any());
   EXPECT_EQ(chosen.note, "annotation irq-affinity: the container has no CPUs of its own");
 }
@@ -132,21 +124,12 @@ TEST_F(IsolationWishTest, InterruptsOfAContainerWithoutCpusOfItsOwnAreNoted) {
 TEST_F(IsolationWishTest, VariablesTellTheCpusOfTheContainer) {
   const Machine machine = test::S1Ht();  // cores {0,4} {1,5} {2,6} {3,7}
   const std::unique_ptr<ClassKind> kind = MakeIsolationKind({.machine = &machine});
-  const Pod pod = MakePod(
-      {{"cpu-shared.crio.io/main", "enable"}, {"irq-load-balancing.crio.io", "housekeeping"}});
-  Placement placement;
-  const StringMap none;
-  const ClassNames of_pool;
+  test::ClassedPod classed{.pod = MakePod({{"cpu-shared.crio.io/main", "enable"},
+                                           {"irq-load-balancing.crio.io", "housekeeping"}})};
+  Placement& placement = classed.placement;
   const auto chosen = [&] {
     ChosenClasses all;
-    EXPECT_TRUE(kind->Choose({.pod = pod,
-                              .name = "main",
-                              .annotations = none,
-                              .memory_limit = 0,
-                              .placement = placement,
-                              .of_pool = of_pool},
-                             config_, all)
-                    .ok());
+    EXPECT_TRUE(kind->Choose(classed.container(), config_, all).ok());
     return all;
   };
   EXPECT_TRUE(chosen().isolation.environment.empty()) << "it has no CPUs of its own";

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_kinds.h"
+#include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/kind_bench.h"
 
 namespace resmgr {
@@ -130,22 +131,15 @@ TEST_F(MemoryKindTest, TheClassOfThePoolCountsWhereThePodChoosesNone) {
                           {.name = "near", .policy = MemoryPolicyConfig{}}};
   bench_.config.memory_files = {"memory.low"};
   bench_.config.namespaces["memory"] = {"shop"};
-  Pod pod;
+  test::ClassedPod classed;
+  Pod& pod = classed.pod;
   pod.namespace_name = "shop";
-  const StringMap none;
-  Placement placement;
-  placement.pool = "x[0]";
+  classed.placement.pool = "x[0]";
   Status status;
   const auto choose = [&](const char* of_pool) {
-    const ClassNames names = {{"memory", of_pool}};
+    classed.of_pool = {{"memory", of_pool}};
     ChosenClasses chosen;
-    status = kind_->Choose({.pod = pod,
-                            .name = "main",
-                            .annotations = none,
-                            .memory_limit = 0,
-                            .placement = placement,
-                            .of_pool = names},
-                           bench_.config, chosen);
+    status = kind_->Choose(classed.container(), bench_.config, chosen);
     return chosen;
   };
   const std::map<std::string, std::string> files = {{"memory.high", "1000"}, {"memory.low", "10"}};

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_kinds.h"
+#include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/kind_bench.h"
 
 namespace resmgr {
@@ -115,25 +116,16 @@ TEST_F(MemoryPolicyTest, WhatCannotBeIsRefused) {
 }
 
 TEST_F(MemoryPolicyTest, OnlyADoorThatCanSetItTakesIt) {
-  const Pod pod = PodWith({{"class.memory-policy.nri.io", "spread"}});
-  const Placement placement;
-  const ClassNames of_pool;
-  const StringMap annotations;
-  const ClassedContainer container{.pod = pod,
-                                   .name = "main",
-                                   .annotations = annotations,
-                                   .memory_limit = 0,
-                                   .placement = placement,
-                                   .of_pool = of_pool};
+  const test::ClassedPod pod{.pod = PodWith({{"class.memory-policy.nri.io", "spread"}})};
   ClassContext context;
   context.machine = &machine_;
   ChosenClasses chosen;
-  const Status refused = MakeMemoryKind(context)->Choose(container, config_, chosen);
+  const Status refused = MakeMemoryKind(context)->Choose(pod.container(), config_, chosen);
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("NRI 0.12"));
   context.door = [] { return CreationWays{.memory_policy = true}; };
   const auto kind = MakeMemoryKind(context);
-  ASSERT_TRUE(kind->Choose(container, config_, chosen).ok());
+  ASSERT_TRUE(kind->Choose(pod.container(), config_, chosen).ok());
   EXPECT_TRUE(chosen.any());
   Adjustment adjustment;
   kind->AtCreation(chosen, config_, false, adjustment);

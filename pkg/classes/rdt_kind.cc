@@ -106,26 +106,7 @@ class RdtKind final : public ClassKind {
         known.push_back({.name = class_name,
                          .denies_pod_annotation = one.denies_pod_annotation,
                          .denies_container_annotation = one.denies_container_annotation});
-    const ClassQuestion question = container.Ask(kRdt, config.rdt.default_by_qos);
-    StatusOr<ClassChoice> choice = ChooseClass(kRdt, question, known, config);
-    const Status status = choice.status();
-    if (!status.ok()) {
-      Pod bare;
-      bare.qos = container.pod.qos;
-      const StringMap none;
-      choice = ChooseClass(kRdt,
-                           {.pod = bare,
-                            .container = question.container,
-                            .annotations = none,
-                            .pool = question.pool,
-                            .class_of_pool = question.class_of_pool,
-                            .by_qos = question.by_qos},
-                           known, config);
-    }
-    if (!choice.ok()) return status;
-    chosen.AddNote(choice->note);
-    if (!choice->name.empty()) chosen.by_name.insert_or_assign(std::string(kRdt), *choice);
-    return status;
+    return AddClass(kRdt, container.Ask(kRdt, config.rdt.default_by_qos), known, config, chosen);
   }
 
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool,

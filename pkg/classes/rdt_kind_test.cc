@@ -14,6 +14,7 @@
 
 #include "pkg/classes/class_kinds.h"
 #include "pkg/classes/class_report.h"
+#include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"
 #include "pkg/config/config.h"
@@ -471,20 +472,9 @@ TEST_F(RdtKindTest, AContainerThatStartedInItsGroupIsToldApartFromOneWhoseTasksW
     one.id = id;
     if (std::ranges::find(all, id, &ClassSubject::id) == all.end()) all.push_back(one);
     // On the loop.
-    const Pod pod;
-    const StringMap none;
-    const Placement placement;
-    const ClassNames of_pool;
+    const test::ClassedPod classed;
     ChosenClasses chosen;
-    EXPECT_TRUE(kind_
-                    ->Choose({.pod = pod,
-                              .name = "c",
-                              .annotations = none,
-                              .memory_limit = 0,
-                              .placement = placement,
-                              .of_pool = of_pool},
-                             config_, chosen)
-                    .ok());
+    EXPECT_TRUE(kind_->Choose(classed.container(), config_, chosen).ok());
     return Run(all).containers.at(id)[0].way;
   };
   rdt_groups_ = true;
@@ -550,21 +540,12 @@ TEST_F(RdtKindTest, AKillBetweenAnyTwoStepsIsMadeGoodByTheNextProcess) {
 
 TEST_F(RdtKindTest, AnExistingContainerWithAnUnknownClassHasThatOfItsPool) {
   config_.namespaces["rdt"] = {"*"};
-  Pod pod;
-  pod.namespace_name = "ns";
-  pod.annotations = StringMap({{"rdtclass.resource-policy.nri.io", "bronze"}});
-  const StringMap none;
-  Placement placement;
-  placement.pool = "fast";
-  const ClassNames of_pool = {{"rdt", "gold"}};
+  test::ClassedPod classed{.of_pool = {{"rdt", "gold"}}};
+  classed.pod.namespace_name = "ns";
+  classed.pod.annotations = StringMap({{"rdtclass.resource-policy.nri.io", "bronze"}});
+  classed.placement.pool = "fast";
   ChosenClasses chosen;
-  const Status status = kind_->Choose({.pod = pod,
-                                       .name = "c",
-                                       .annotations = none,
-                                       .memory_limit = 0,
-                                       .placement = placement,
-                                       .of_pool = of_pool},
-                                      config_, chosen);
+  const Status status = kind_->Choose(classed.container(), config_, chosen);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   ASSERT_NE(chosen.Find("rdt"), nullptr);
   EXPECT_EQ(chosen.Find("rdt")->name, "gold");

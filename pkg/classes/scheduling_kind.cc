@@ -39,17 +39,7 @@ class SchedulingKind final : public ClassKind {
     std::vector<KnownClass> known;
     for (const SchedulingClassConfig& one : config.scheduling.classes)
       known.push_back({.name = one.name});
-    const ClassQuestion question = container.Ask(kScheduling);
-    StatusOr<ClassChoice> choice = ChooseClass(kScheduling, question, known, config);
-    if (!choice.ok() && question.class_of_pool.empty()) return choice.status();
-    const Status status = choice.status();
-    if (!status.ok()) {
-      choice = ClassChoice{.name = std::string(question.class_of_pool),
-                           .source = fmt::format("pool {}", question.pool)};
-    }
-    chosen.AddNote(choice->note);
-    if (!choice->name.empty()) chosen.by_name.insert_or_assign(std::string(kScheduling), *choice);
-    return status;
+    return AddClass(kScheduling, container.Ask(kScheduling), known, config, chosen);
   }
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool,
                   Adjustment& adjustment) const override {

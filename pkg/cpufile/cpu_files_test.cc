@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-using test::IsOk;
 using test::TestNode;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -43,11 +41,6 @@ constexpr std::string_view kAnnotation = "cpu-file.cri-resource-manager.intel.co
 
 class CpuFilesTest : public testing::Test {
  protected:
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
   static CpuFilesConfig All() { return {.containers = CpuFilesConfig::Containers::kAll}; }
   static CpuFilesConfig Annotated() {
     return {.containers = CpuFilesConfig::Containers::kAnnotated};
@@ -189,10 +182,8 @@ class CpuFilesTest : public testing::Test {
   const RuntimesConfig runtimes_{
       .classes = {{"vm", RuntimeClassConfig{.pinning = Pinning::kSandbox}}}};
   Switch observer_;
-  TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Observed(observer_)};
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 test::FirstFit, TestNode::Observed(observer_)};
   LoopClock clock_{node_.loop()};
   Pipeline pipeline_{clock_};
   std::unique_ptr<CpuFiles> files_;

@@ -184,10 +184,6 @@ std::optional<QosClass> ToldQos(std::string_view cgroup_parent, const StringMap&
 
 }  // namespace
 
-QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations) {
-  return ToldQos(cgroup_parent, annotations).value_or(QosClass::kBestEffort);
-}
-
 void SetQos(std::string_view cgroup_parent, Pod& pod) {
   const std::optional<QosClass> told = ToldQos(cgroup_parent, pod.annotations);
   pod.qos = told.value_or(QosClass::kBestEffort);

@@ -44,11 +44,8 @@ StatusOr<AnnotationSection> FindSection(std::string_view json, std::string_view 
 // nullopt when no container is named.
 StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view json);
 
-// The class of a pod: by its cgroup parent (qos.h), else by the annotation; BestEffort when neither
-// tells.
-QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations);
-// Sets the pod's class from its annotations and this parent. If neither has it, the class will be
-// derived from its containers' requests (DerivedQos).
+// Sets the pod's class: by its cgroup parent (qos.h), else by the annotation. If neither tells, it
+// is BestEffort until it is derived from the containers' requests (DerivedQos).
 void SetQos(std::string_view cgroup_parent, Pod& pod);
 
 }  // namespace resmgr

@@ -137,11 +137,17 @@ TEST(ResourcesAnnotationTest, TellsTheClassAsKubernetesDoes) {
 TEST(ResourcesAnnotationTest, TheCgroupWinsAndTheAnnotationFillsIn) {
   const StringMap guaranteed = {
       {"intel.com/resources", R"({"containers":{"m":{"limits":{"cpu":"1","memory":"1"}}}})"}};
-  EXPECT_EQ(ResolveQos("/kubepods/burstable/pod1", guaranteed), QosClass::kBurstable);
-  EXPECT_EQ(ResolveQos("", guaranteed), QosClass::kGuaranteed);
-  EXPECT_EQ(ResolveQos("/system.slice/x", guaranteed), QosClass::kGuaranteed);
-  EXPECT_EQ(ResolveQos("", {}), QosClass::kBestEffort);
-  EXPECT_EQ(ResolveQos("", {{"intel.com/resources", "nonsense"}}), QosClass::kBestEffort);
+  const auto qos = [](const char* cgroup_parent, const StringMap& annotations) {
+    Pod pod;
+    pod.annotations = annotations;
+    SetQos(cgroup_parent, pod);
+    return pod.qos;
+  };
+  EXPECT_EQ(qos("/kubepods/burstable/pod1", guaranteed), QosClass::kBurstable);
+  EXPECT_EQ(qos("", guaranteed), QosClass::kGuaranteed);
+  EXPECT_EQ(qos("/system.slice/x", guaranteed), QosClass::kGuaranteed);
+  EXPECT_EQ(qos("", {}), QosClass::kBestEffort);
+  EXPECT_EQ(qos("", {{"intel.com/resources", "nonsense"}}), QosClass::kBestEffort);
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
       log_(GetLogger("node")),
       socket_(std::move(socket)),
       options_(std::move(options)),
+      values_({{{.method = "/cri_resmgr.v1.NodeReports/ShowCpus",
+                 .unshown = "the node does not show which CPUs are allocated"},
+                {.method = "/cri_resmgr.v1.NodeReports/ShowTopology",
+                 .unshown = "schedulers are not told by NodeResourceTopology what is available"},
+                {.method = "/cri_resmgr.v1.NodeClaims/ShowDevices",
+                 .unshown = "no ResourceSlice says which CPUs can be claimed"}}}),
       losses_(1, kLossPeriod),
       calls_(loop, flushes,
              {.socket = socket_,
@@ -45,18 +51,14 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
               .lost = [this] { OnLost(); }}) {}
 
 void AgentReports::ShowCpus(std::string cpus) {
-  cpus_.wanted = std::move(cpus);
+  cri_resmgr::v1::ShowCpusRequest request;
+  request.set_cpus(std::move(cpus));
+  Show(values_[kCpus], request.SerializeAsString());
+}
+
+void AgentReports::Show(LastValue& value, std::string request) {
+  value.wanted = std::move(request);
   // Other events of this turn of the loop go along.
-  calls_.BeginSoon();
-}
-
-void AgentReports::ShowTopology(std::string report) {
-  topology_.wanted = std::move(report);
-  calls_.BeginSoon();
-}
-
-void AgentReports::ShowDevices(std::string report) {
-  devices_.wanted = std::move(report);
   calls_.BeginSoon();
 }
 
@@ -76,47 +78,31 @@ void AgentReports::Add(PodEvent event) {
 
 void AgentReports::Send() {
   LoseStale();
-  if (cpus_.Pending()) return SendCpus();
-  if (topology_.Pending()) return SendTopology();
-  if (devices_.Pending()) return SendDevices();
+  for (LastValue& value : values_)
+    if (value.wanted && value.wanted != value.settled) return SendValue(value);
   if (!events_.empty()) SendEvents();
 }
 
-void AgentReports::SendCpus() {
-  cri_resmgr::v1::ShowCpusRequest request;
-  request.set_cpus(*cpus_.wanted);
-  calls_.Call("/cri_resmgr.v1.NodeReports/ShowCpus", request.SerializeAsString(),
-              [this, sent = *cpus_.wanted](const StatusOr<std::string>& reply) {
-                OnShown(cpus_, sent, "the node does not show which CPUs are allocated",
-                        reply.status());
+void AgentReports::SendValue(LastValue& value) {
+  calls_.Call(value.method, *value.wanted,
+              [this, &value, sent = *value.wanted](const StatusOr<std::string>& reply) {
+                OnShown(value, sent, reply);
               });
 }
 
-void AgentReports::SendTopology() {
-  calls_.Call("/cri_resmgr.v1.NodeReports/ShowTopology", *topology_.wanted,
-              [this, sent = *topology_.wanted](const StatusOr<std::string>& reply) {
-                OnShown(topology_, sent,
-                        "schedulers are not told by NodeResourceTopology what is available",
-                        reply.status());
-              });
-}
-
-void AgentReports::SendDevices() {
-  calls_.Call("/cri_resmgr.v1.NodeClaims/ShowDevices", *devices_.wanted,
-              [this, sent = *devices_.wanted](const StatusOr<std::string>& reply) {
-                OnShown(devices_, sent, "no ResourceSlice says which CPUs can be claimed",
-                        reply.status());
-                cri_resmgr::v1::ShowDevicesReply answer;
-                if (reply.ok() && answer.ParseFromString(*reply)) on_pool_(answer.pool());
-              });
-}
-
-void AgentReports::OnShown(LastValue& value, const std::string& sent, std::string_view unshown,
-                           const Status& status) {
-  if (!status.ok() && !IsFinal(status)) return calls_.Failed(status);
-  if (!status.ok() && !std::exchange(value.refusal_told, true)) TellRefusal(unshown, status);
-  value.settled = sent;
-  calls_.Done(status.ok());
+void AgentReports::OnShown(LastValue& value, std::string sent, const StatusOr<std::string>& reply) {
+  const Status& status = reply.status();
+  cri_resmgr::v1::ShowDevicesReply devices;
+  const bool taken = &value == &values_[kDevices] && reply.ok() && devices.ParseFromString(*reply);
+  if (!status.ok() && !IsFinal(status)) {
+    calls_.Failed(status);
+  } else {
+    if (!status.ok() && !std::exchange(value.refusal_told, true))
+      TellRefusal(value.unshown, status);
+    value.settled = std::move(sent);
+    calls_.Done(status.ok());
+  }
+  if (taken) on_pool_(devices.pool());
 }
 
 void AgentReports::SendEvents() {
@@ -188,9 +174,8 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
 }
 
 void AgentReports::OnLost() {
-  cpus_.settled.reset();
-  topology_.settled.reset();
-  devices_.settled.reset();
+  for (LastValue& value : values_)
+    value.settled.reset();
   takes_no_events_ = false;
   events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
                  std::make_move_iterator(sending_.end()));

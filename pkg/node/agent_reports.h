@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -45,9 +46,9 @@ class AgentReports {
   void ShowCpus(std::string cpus);
   // Sets the report for schedulers: a ShowTopologyRequest (scheduler_watch.h), for every agent that
   // comes.
-  void ShowTopology(std::string report);
+  void ShowTopology(std::string report) { Show(values_[kTopology], std::move(report)); }
   // Sets what can be claimed: a ShowDevicesRequest (device_report.h), for every agent that comes.
-  void ShowDevices(std::string report);
+  void ShowDevices(std::string report) { Show(values_[kDevices], std::move(report)); }
   // Calls `told` with the pool of the devices whenever an agent has taken them.
   void OnPool(std::function<void(const std::string& pool)> told) { on_pool_ = std::move(told); }
   // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
@@ -55,21 +56,21 @@ class AgentReports {
   void Add(PodEvent event);
 
  private:
-  // A text of which only the last value counts.
+  // Places in `values_`, in the order of sending.
+  enum : size_t { kCpus, kTopology, kDevices, kValues };
+  // A request of which only the last value counts.
   struct LastValue {
+    std::string_view method{};             // as in UnaryClient::Call
+    std::string_view unshown{};            // for the log, where the agent refuses it
     std::optional<std::string> wanted{};   // nullopt: not known yet
-    std::optional<std::string> settled{};  // the text that this agent has taken or refused
+    std::optional<std::string> settled{};  // the request that this agent has taken or refused
     bool refusal_told = false;
-
-    bool Pending() const { return wanted && wanted != settled; }
   };
 
+  void Show(LastValue& value, std::string request);
   void Send();
-  void SendCpus();
-  void SendTopology();
-  void SendDevices();
-  void OnShown(LastValue& value, const std::string& sent, std::string_view unshown,
-               const Status& status);
+  void SendValue(LastValue& value);
+  void OnShown(LastValue& value, std::string sent, const StatusOr<std::string>& reply);
   void SendEvents();
   void OnTaken(const StatusOr<std::string>& reply);
   void LoseStale();
@@ -83,9 +84,7 @@ class AgentReports {
   Logger& log_;
   const std::string socket_;
   const Options options_;
-  LastValue cpus_;
-  LastValue topology_;
-  LastValue devices_;
+  std::array<LastValue, kValues> values_;
   std::deque<PodEvent> events_;
   std::deque<PodEvent> sending_;
   bool takes_no_events_ = false;  // this agent refuses events

@@ -32,16 +32,12 @@ BrainHost::~BrainHost() {
 
 void BrainHost::Start(std::unique_ptr<Policy> policy) {
   if (policy != nullptr) {
-    MakeBrain(Wrapped(std::move(policy)));
+    MakeBrain(std::move(policy));
   } else if (options_.state != nullptr && options_.state->size() > 0) {
     auto brain = std::make_unique<Brain>(options_, std::make_unique<NullPolicy>());
     Connect(*brain);
     AddRetired(std::move(brain));
   }
-}
-
-std::unique_ptr<Policy> BrainHost::Wrapped(std::unique_ptr<Policy> policy) const {
-  return options_.wrap == nullptr ? std::move(policy) : options_.wrap(std::move(policy));
 }
 
 void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
@@ -103,7 +99,6 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
                               });
     return;
   }
-  policy = Wrapped(std::move(policy));
   if (brain_ != nullptr) {
     brain_->manager.SetPolicy(std::move(policy), std::move(done));
     return;
@@ -130,7 +125,7 @@ void BrainHost::TellOffline(Brain& brain) const {
 Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
                              const ResourceManager::Offline& offline) {
   if (brain_ != nullptr && policy != nullptr) {
-    RESMGR_RETURN_IF_ERROR(brain_->manager.SetOffline(offline, Wrapped(std::move(policy))));
+    RESMGR_RETURN_IF_ERROR(brain_->manager.SetOffline(offline, std::move(policy)));
   }
   offline_ = offline;
   for (const auto* const brains : {&retiring_, &retired_}) {

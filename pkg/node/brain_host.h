@@ -40,8 +40,6 @@ class BrainHost final : public PolicyHost {
     DeviceHints* devices = nullptr;      // likewise; may be null: no kubelet is asked
     StateStore* state = nullptr;         // may be null: nothing is saved then
     ResourceManager::Options manager{};  // its observer sees the acts of all brains
-    // Wraps each active policy; not called for null. May be empty.
-    std::function<std::unique_ptr<Policy>(std::unique_ptr<Policy>)> wrap{};
     // Called when the runtime reports that another client has changed a container. May be empty.
     std::function<void()> updated_outside{};
     // How often a retired brain is checked for destruction.
@@ -83,7 +81,6 @@ class BrainHost final : public PolicyHost {
     PolicyStage stage;
   };
 
-  std::unique_ptr<Policy> Wrapped(std::unique_ptr<Policy> policy) const;
   void MakeBrain(std::unique_ptr<Policy> policy);
   void TellOffline(Brain& brain) const;
   // Sets the brain that decides about requests; nullptr: none.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/counted.h"
 
-#include "pkg/node/measured_policy.h"
-
 namespace resmgr {
 namespace {
 
@@ -38,10 +36,8 @@ BrainHost::Options WithCounts(BrainHost::Options options, Counted* counted) {
   counted->watch = std::make_unique<MetricsWatch>(options.loop, options.machine, counted->node,
                                                   *counted->health);
   options.manager.metrics = &counted->metrics;
+  options.manager.decision_times = &counted->node;
   options.manager.observer = counted->watch.get();
-  options.wrap = [&node = counted->node](std::unique_ptr<Policy> policy) {
-    return Measured(std::move(policy), node);
-  };
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "pkg/api/node_claims.pb.h"
+#include "pkg/claims/claim_options.h"
 
 namespace resmgr {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 constexpr std::string_view kNumaNodeAttribute = "resource.kubernetes.io/numaNode";
 // Names of dra-driver-cpu for the same, from before there was a standard.
 constexpr std::string_view kOlderNumaNodeAttributes[] = {"dra.cpu/numaNodeID", "dra.net/numaNode"};
-
-// As dra-driver-cpu names them.
-std::string_view CoreTypeOf(CoreKind kind) {
-  if (kind == CoreKind::kPerformance) return "p-core";
-  return kind == CoreKind::kEfficient ? "e-core" : "standard";
-}
 
 cri_resmgr::v1::SliceAttribute& AddAttribute(cri_resmgr::v1::SliceDevice& device,
                                              const std::string& name) {
@@ -43,7 +38,7 @@ std::string DeviceReport(const dra::Driver& driver, const std::vector<dra::NodeD
     AddAttribute(message, driver.name + "/smtEnabled").set_truth(device.smt);
     if (device.kind)
       AddAttribute(message, driver.name + "/coreType")
-          .set_text(std::string(CoreTypeOf(*device.kind)));
+          .set_text(std::string(CoreTypeName(*device.kind)));
     if (device.l3_of) AddAttribute(message, driver.name + "/cacheL3ID").set_number(*device.l3_of);
     if (driver.compatible) {
       for (const std::string_view name : kOlderNumaNodeAttributes)

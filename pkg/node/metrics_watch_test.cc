@@ -11,7 +11,6 @@
 #include <prometheus/text_serializer.h>
 
 #include "pkg/node/brain_host.h"
-#include "pkg/node/measured_policy.h"
 #include "pkg/node/testing/fake_door.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/sys/clock.h"
@@ -44,10 +43,7 @@ class MetricsWatchTest : public testing::Test {
             .door = door_,
             .pipeline = pipeline_,
             .hints = hints_,
-            .manager = {.observer = &watch_},
-            .wrap = [this](std::unique_ptr<Policy> policy) {
-              return Measured(std::move(policy), metrics_);
-            }};
+            .manager = {.decision_times = &metrics_, .observer = &watch_}};
   }
   std::unique_ptr<test::FirstFitPolicy> FirstFit() {
     return std::make_unique<test::FirstFitPolicy>(machine_);
@@ -266,34 +262,19 @@ TEST_F(MetricsWatchTest, ShowsBalloonsAndTheReservedOnesAmongThem) {
                                 "balloon_type=\"batch\"} 1.5\n"));
 }
 
-// A policy that answers every optional question.
-class AnswersAll final : public test::FirstFitPolicy {
- public:
-  using FirstFitPolicy::FirstFitPolicy;
-  std::vector<std::string> Explain(ContainerKey) const override { return {"explained"}; }
-  std::vector<std::string> Unheeded(const Pod&, const Container&) const override {
-    return {"unheeded"};
-  }
-  bool WantsHints() const override { return true; }
-  bool WantsPodResources() const override { return true; }
-};
-
-TEST_F(MetricsWatchTest, MeasuredPolicyAnswersAsThePolicyItself) {
-  const std::unique_ptr<Policy> policy = Measured(std::make_unique<AnswersAll>(machine_), metrics_);
-  EXPECT_EQ(policy->Explain({}), std::vector<std::string>({"explained"}));
-  EXPECT_EQ(policy->Unheeded(pod_, container_), std::vector<std::string>({"unheeded"}));
-  EXPECT_TRUE(policy->WantsHints());
-  EXPECT_TRUE(policy->WantsPodResources());
-}
-
-TEST_F(MetricsWatchTest, MeasuresDecisionsOfThePolicyAndOfItsCopies) {
+TEST_F(MetricsWatchTest, MeasuresDecisionsAndPreviewsButNoOtherQuestions) {
   BrainHost host(HostOptions());
   host.Start(FirstFit());
+  const std::string reconciled = "policy_decision_seconds_count{operation=\"reconcile\"} ";
+  EXPECT_THAT(Text(), HasSubstr(reconciled + "0"));
+  door_.links().front()->Synchronize();
+  EXPECT_THAT(Text(), HasSubstr(reconciled + "1"));
   const Policy& policy = host.manager()->policy();
   EXPECT_EQ(policy.name(), "first-fit");
   EXPECT_TRUE(policy.Clone()->Reconcile(host.manager()->snapshot()).ok());
-  EXPECT_THAT(Text(), HasSubstr("policy_decision_seconds_count{operation=\"reconcile\"} 1"));
-  EXPECT_EQ(Measured(nullptr, metrics_), nullptr);
+  EXPECT_THAT(Text(), HasSubstr(reconciled + "1"));
+  EXPECT_TRUE(host.PreviewPolicy(FirstFit().get()).ok());
+  EXPECT_THAT(Text(), HasSubstr(reconciled + "2"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/sys/manual_clock.h"
+#include "test/support/captured_log.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
@@ -159,17 +160,15 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
       });
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
     EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
   }
-  SetLogWriter(nullptr);
   EXPECT_EQ(pipeline_.dropped_placements(), 2u);
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="hook"} 2)"));
-  EXPECT_THAT(log, HasSubstr("stage hook sets or clears CPUs"));
-  EXPECT_EQ(log.find("stage hook"), log.rfind("stage hook"));
+  EXPECT_THAT(log.Text(), HasSubstr("stage hook sets or clears CPUs"));
+  EXPECT_EQ(log.Times("stage hook"), 1);
 }
 
 TEST_F(PipelineTest, ClearingCpusIsThePolicysToDecideToo) {
@@ -258,8 +257,7 @@ TEST_F(PipelineFilesTest, FilesOfALaterStageAreTheLastWordAndItOwnsThem) {
 }
 
 TEST_F(PipelineFilesTest, TheClientsOwnFilesGoWhereThePolicyDecides) {
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   for (int i = 0; i < 2; ++i) {
     TestFront front(
         pipeline_, Operation::kCreateContainer,
@@ -270,11 +268,10 @@ TEST_F(PipelineFilesTest, TheClientsOwnFilesGoWhereThePolicyDecides) {
                             std::pair("cpuset.cpus", "removed"),
                             std::pair("cpuset.cpus.partition", "removed")));
   }
-  SetLogWriter(nullptr);
   EXPECT_EQ(pipeline_.dropped_placements(), 2U);
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="client"} 2)"));
-  EXPECT_THAT(log, HasSubstr("a client names cpuset files"));
-  EXPECT_EQ(log.find("a client names"), log.rfind("a client names"));
+  EXPECT_THAT(log.Text(), HasSubstr("a client names cpuset files"));
+  EXPECT_EQ(log.Times("a client names"), 1);
 }
 
 TEST_F(PipelineFilesTest, TheClientsOwnFilesStayWhereNothingIsDecided) {
@@ -294,16 +291,14 @@ TEST_F(PipelineTest, KeysOfTheKubeletAreDroppedCountedAndReportedOnce) {
                        call.Adjust(std::move(adjustment));
                      });
   pipeline_.Add(hook);
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
     EXPECT_THAT(front.changes, ElementsAre(FieldChange{Field::kAnnotations, "mine"}));
   }
-  SetLogWriter(nullptr);
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_keys_total{stage="hook"} 2)"));
-  EXPECT_THAT(log, HasSubstr("stage hook changes labels or annotations"));
-  EXPECT_EQ(log.find("stage hook"), log.rfind("stage hook"));
+  EXPECT_THAT(log.Text(), HasSubstr("stage hook changes labels or annotations"));
+  EXPECT_EQ(log.Times("stage hook"), 1);
 }
 
 TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
@@ -412,11 +407,9 @@ TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
   PluginStage stage;
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(stage);
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   TestFront front(pipeline_);
-  SetLogWriter(nullptr);
-  EXPECT_THAT(log, HasSubstr("stage nri (plugin 20-cpus) sets or clears CPUs"));
+  EXPECT_THAT(log.Text(), HasSubstr("stage nri (plugin 20-cpus) sets or clears CPUs"));
 }
 
 // The resource manager reports its own refusals.
@@ -430,13 +423,11 @@ TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
   policy.refused = [&told](const Status& why) { told = Message(why); };
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   TestFront front(pipeline_);
-  SetLogWriter(nullptr);
   EXPECT_EQ(told, "plugin \"10-a\" wants to set OciHooks");
-  EXPECT_THAT(log, HasSubstr("stage hook refuses"));
-  EXPECT_THAT(log, HasSubstr("wants to set OciHooks"));
+  EXPECT_THAT(log.Text(), HasSubstr("stage hook refuses"));
+  EXPECT_THAT(log.Text(), HasSubstr("wants to set OciHooks"));
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_stage_refusals_total{stage="hook"} 1)"));
 }
 

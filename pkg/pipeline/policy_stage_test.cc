@@ -139,18 +139,13 @@ class PolicyStageTest : public testing::Test {
 
   // By default for all pods of its namespace.
   CpuSet Reserved(const std::string& uid, std::vector<std::string> pods = {}) {
-    CpuSet cpus;
-    const Claim claim{.uid = uid,
-                      .namespace_name = "ns",
-                      .name = uid,
-                      .parts = {{.device = "cpu", .cpus = 1}},
-                      .pods = std::move(pods)};
-    node_.manager().claims().Reserve(claim, [&cpus](const StatusOr<ClaimGrant>& grant) {
-      EXPECT_TRUE(grant.ok()) << grant.status();
-      if (grant.ok()) cpus = grant->All();
-    });
-    EXPECT_TRUE(node_.RunUntil([&cpus] { return !cpus.empty(); }));
-    return cpus;
+    const StatusOr<ClaimGrant> grant = node_.Reserve({.uid = uid,
+                                                      .namespace_name = "ns",
+                                                      .name = uid,
+                                                      .parts = {{.device = "cpu", .cpus = 1}},
+                                                      .pods = std::move(pods)});
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return grant.ok() ? grant->All() : CpuSet();
   }
   // A container of a pod of its own. The outcome of its creation is seen at once.
   std::unique_ptr<Creation> Created(const std::string& name, ContainerDetails details) {

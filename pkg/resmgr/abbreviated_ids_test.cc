@@ -20,12 +20,8 @@ class AbbreviatedIdsTest : public test::ManagerFixture {
  protected:
   // The test begins after the list that follows each connect.
   AbbreviatedIdsTest() {
-    EXPECT_TRUE(AList());
-    runtime().AnswerList();
+    EXPECT_TRUE(node_.AnswerNextList());
     EXPECT_TRUE(node_.RunUntil([] { return true; }));
-  }
-  bool AList() {
-    return node_.RunUntil([this] { return !runtime().lists.empty(); });
   }
   // The beginning that only this id has.
   template <typename Id>
@@ -125,13 +121,11 @@ TEST_F(AbbreviatedIdsTest, AWholeIdMeansItsContainerThoughOthersBeginWithIt) {
 
 TEST_F(AbbreviatedIdsTest, ASuccessForAnUnknownIdListsAgain) {
   manager().ContainerStopped(ContainerId("x"));
-  EXPECT_TRUE(AList());
-  runtime().AnswerList();
+  EXPECT_TRUE(node_.AnswerNextList());
   manager().PodRemoved(PodSandboxId("x"));
-  EXPECT_TRUE(AList());
-  runtime().AnswerList();
+  EXPECT_TRUE(node_.AnswerNextList());
   manager().StartSucceeded(ContainerId("x"));
-  EXPECT_TRUE(AList());
+  EXPECT_TRUE(node_.AwaitList());
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -37,14 +37,6 @@ class Deaf final : public FirstFitPolicy {
 
 class AnnotationWarningsTest : public testing::Test {
  protected:
-  AnnotationWarningsTest() {
-    SetLogWriter([this](std::string_view line) {
-      if (line.find("annotation ask") != std::string_view::npos) warnings_.emplace_back(line);
-      if (line.find("annotation aligment") != std::string_view::npos) typos_.emplace_back(line);
-    });
-  }
-  ~AnnotationWarningsTest() override { SetLogWriter(nullptr); }
-
   void Create(const std::string& name, StringMap annotations) {
     Pod pod;
     pod.id = PodSandboxId("sandbox-of-" + name);
@@ -58,41 +50,42 @@ class AnnotationWarningsTest : public testing::Test {
     EXPECT_TRUE(created.ok()) << created.status();
   }
 
-  std::vector<std::string> warnings_;
-  std::vector<std::string> typos_;
+  test::CapturedLog log_;
   TestNode node_{test::S1Ht(),
                  [](const Machine& machine) { return std::make_unique<Deaf>(machine); }};
 };
 
 TEST_F(AnnotationWarningsTest, NamesPodAnnotationAndKeyWhenItIsPlaced) {
   Create("plain", {});
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(log_.With("annotation ask"), IsEmpty());
   Create("asks", {{"ask", "true"}});
-  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("warning"), HasSubstr("ns/asks/asks"),
-                                           HasSubstr("annotation ask ignored"),
-                                           HasSubstr("policy.deaf.PrivilegedNamespaces"))));
+  EXPECT_THAT(log_.With("annotation ask"),
+              ElementsAre(AllOf(HasSubstr("warning"), HasSubstr("ns/asks/asks"),
+                                HasSubstr("annotation ask ignored"),
+                                HasSubstr("policy.deaf.PrivilegedNamespaces"))));
 }
 
 TEST_F(AnnotationWarningsTest, AMistypedKeyIsToldOnce) {
   const std::string key = "aligment.resource-policy.nri.io/container.typo";
   Create("typo", {{key, "l3"}});
-  EXPECT_THAT(typos_, ElementsAre(AllOf(HasSubstr("pod ns/typo"), HasSubstr(key),
-                                        HasSubstr("did you mean alignment?"))));
+  EXPECT_THAT(log_.With("annotation aligment"),
+              ElementsAre(AllOf(HasSubstr("pod ns/typo"), HasSubstr(key),
+                                HasSubstr("did you mean alignment?"))));
   const auto second = node_.Create(TestNode::Request(PodSandboxId("sandbox-of-typo"), "b", 500));
   EXPECT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(typos_.size(), 1U);
+  EXPECT_EQ(log_.Times("annotation aligment"), 1);
 }
 
 TEST_F(AnnotationWarningsTest, AlsoOfWhatIsFoundRunningAndUnderAnotherPolicy) {
   Create("asks", {{"ask", "true"}});
-  warnings_.clear();
+  log_.lines.clear();
   node_.Restart();
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ns/asks/asks")));
-  warnings_.clear();
+  EXPECT_THAT(log_.With("annotation ask"), ElementsAre(HasSubstr("ns/asks/asks")));
+  log_.lines.clear();
   std::optional<Status> done;
   node_.manager().SetPolicy(std::make_unique<Deaf>(node_.machine()),
                             [&done](const Status& status) { done = status; });
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ns/asks/asks")));
+  EXPECT_THAT(log_.With("annotation ask"), ElementsAre(HasSubstr("ns/asks/asks")));
   EXPECT_EQ(done, OkStatus());
 }
 

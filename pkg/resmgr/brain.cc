@@ -63,7 +63,7 @@ Brain::Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy>
       limit_warnings(options.runtimes),
       store(options.runtimes),
       state_writer(loop, state, store, the_runtime.Renames()),
-      decider(on_machine, std::move(policy), store),
+      decider(on_machine, std::move(policy), store, options.decision_times),
       pusher(loop, timers, the_runtime, store, state_writer, listener, on_machine.online(),
              {.first_retry = options.first_retry,
               .last_retry = options.last_retry,

@@ -15,6 +15,8 @@
 
 namespace resmgr {
 
+class NodeMetrics;
+
 // ResourceManager::Options.
 struct BrainOptions {
   // How long a start waits for others to leave its CPUs.
@@ -39,7 +41,8 @@ struct BrainOptions {
   // The time after a client's call until the values in force are listed, where something is
   // remembered over restarts: the runtime's own plugins may have changed the values.
   std::chrono::milliseconds report_pause{5'000};
-  Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
+  Metrics* metrics = nullptr;             // counts decisions, updates and held starts; may be null
+  NodeMetrics* decision_times = nullptr;  // gets the time of each decision; may be null
   // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
   Observer* observer = nullptr;
   Clock* clock = nullptr;   // for Policy::LookAgain; nullptr: the machine's

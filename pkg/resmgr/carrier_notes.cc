@@ -81,7 +81,7 @@ std::vector<const HeldClaim*> ClaimsByCpus(ContainerKey key,
   CpuSet left = *record->container.placement.cpus;
   std::vector<const HeldClaim*> found;
   for (const HeldClaim* const held : claims) {
-    const CpuSet cpus = held->Cpus();
+    const CpuSet cpus = held->Seen();
     const bool own = held->claim.namespace_name == record->pod->pod.namespace_name;
     if (!own || cpus.empty() || !cpus.IsSubsetOf(left)) continue;
     left -= cpus;

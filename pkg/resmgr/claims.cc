@@ -147,9 +147,8 @@ void Claims::ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved don
                                    TitleOfClaim(claim),
                                    held.Cpus().empty() ? "none" : held.Cpus().ToString()));
   }
-  if (held.claim.pods != claim.pods) {
-    HeldClaims now = *brain_.decider.claims();
-    now.SetPods(claim.uid, claim.pods);
+  HeldClaims now = *brain_.decider.claims();
+  if (now.Renew(claim)) {
     brain_.decider.HoldClaims(std::move(now));
     Save();
   }

@@ -42,16 +42,6 @@ class ClaimsTest : public testing::Test {
   void Reserve(const Claim& claim, Reply& reply) {
     manager().claims().Reserve(claim, [&reply](StatusOr<ClaimGrant> grant) { reply = grant; });
   }
-  // All containers leave at once.
-  StatusOr<ClaimGrant> Reserved(const Claim& claim) {
-    Reply reply;
-    Reserve(claim, reply);
-    EXPECT_TRUE(node_.RunUntil([&] {
-      runtime().AnswerAll();
-      return reply.has_value();
-    }));
-    return reply.value_or(Internal("no reply"));
-  }
   Status Released(const std::string& uid) {
     std::optional<Status> reply;
     manager().claims().Release(uid, [&reply](const Status& status) { reply = status; });
@@ -93,9 +83,9 @@ TEST_F(ClaimsTest, TheReplyWaitsUntilSharedContainersHaveLeft) {
 }
 
 TEST_F(ClaimsTest, TheSameClaimHasTheSameCpus) {
-  const auto grant = Reserved(ClaimFor("u1", 2));
-  EXPECT_EQ(Reserved(ClaimFor("u1", 2)), grant);
-  EXPECT_EQ(Reserved(ClaimFor("u1", 3)).status().code(), StatusCode::kFailedPrecondition);
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
+  EXPECT_EQ(node_.Reserve(ClaimFor("u1", 2)), grant);
+  EXPECT_EQ(node_.Reserve(ClaimFor("u1", 3)).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ClaimsTest, AReservationThatAContainerDoesNotLeaveIsTakenBack) {
@@ -123,7 +113,7 @@ TEST_F(ClaimsTest, ReservationsEndWithTheConnection) {
 TEST_F(ClaimsTest, ReleasedCpusServeOthersInTheSameEvent) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const std::string before = node_.Placed(shared);
-  ASSERT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
   EXPECT_NE(node_.Placed(shared), before);
   EXPECT_TRUE(Released("u1").ok());
   EXPECT_EQ(node_.Placed(shared), before);
@@ -133,7 +123,7 @@ TEST_F(ClaimsTest, ReleasedCpusServeOthersInTheSameEvent) {
 }
 
 TEST_F(ClaimsTest, AContainerRunsOnItsClaim) {
-  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
   const auto id = CreateCarrier("carrier", {"u1"});
   ASSERT_TRUE(id.ok()) << id.status();
@@ -154,8 +144,8 @@ TEST_F(ClaimsTest, AContainerWithAnUnknownClaimIsRefused) {
 
 TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
   node_.KeepState(files_);
-  const auto grant = Reserved(ClaimFor("u1", 2));
-  const auto other = Reserved(ClaimFor("u2", 1));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
+  const auto other = node_.Reserve(ClaimFor("u2", 1));
   ASSERT_TRUE(grant.ok() && other.ok());
   const auto carrier = CreateCarrier("carrier", {"u1"});
   ASSERT_TRUE(carrier.ok());
@@ -166,7 +156,7 @@ TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
   EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant, *other));
   EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
   EXPECT_EQ(runtime().history.size(), updates) << "no container moves";
-  EXPECT_EQ(Reserved(ClaimFor("u2", 1)), other) << "with no container yet";
+  EXPECT_EQ(node_.Reserve(ClaimFor("u2", 1)), other) << "with no container yet";
   const auto second = CreateCarrier("second", {"u2"});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(node_.Exclusive(*second), other->All().ToString());
@@ -203,7 +193,7 @@ TEST_F(ClaimsTest, ARestartBeforeTheReplyKeepsTheReservation) {
 // The container runs on its claim, and stays there.
 TEST_F(ClaimsTest, ACarrierWhoseCreationHadNoReplyIsFound) {
   node_.KeepState(files_);
-  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
   const CreateRequest request =
       test::TestNode::Request(node_.AddPod("carrier", kGuaranteed), "carrier", 1000);
@@ -221,7 +211,7 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
   node_.KeepState(files_);
   for (const int shared : {1, 2}) {
     const std::string uid = fmt::format("u{}", shared);
-    const auto grant = Reserved(ClaimFor(uid, 2));
+    const auto grant = node_.Reserve(ClaimFor(uid, 2));
     ASSERT_TRUE(grant.ok()) << grant.status();
     std::vector<ContainerId> ids;
     for (int i = 0; i < shared; ++i)
@@ -249,7 +239,7 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
 // The policy was null meanwhile, or others have moved it.
 TEST_F(ClaimsTest, ACarrierThatIsElsewhereComesBack) {
   node_.KeepState(files_);
-  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
   const auto carrier = CreateCarrier("carrier", {"u1"});
   ASSERT_TRUE(carrier.ok());
@@ -265,10 +255,10 @@ TEST_F(ClaimsTest, ACarrierThatIsElsewhereComesBack) {
 // Nothing is kept of these, so only their CPUs tell.
 TEST_F(ClaimsTest, ACarrierIsFoundByItsCpusOnlyWhereNothingElseCanBeMeant) {
   node_.KeepState(files_);
-  const auto single = Reserved(ClaimFor("single", 2));
+  const auto single = node_.Reserve(ClaimFor("single", 2));
   Claim elsewhere = ClaimFor("elsewhere", 2);
   elsewhere.namespace_name = "other";
-  const auto foreign = Reserved(elsewhere);
+  const auto foreign = node_.Reserve(elsewhere);
   ASSERT_TRUE(single.ok() && foreign.ok());
   const auto hold = [this](const std::string& name, const CpuSet& cpus) {
     return node_.Hold(test::TestNode::Request(node_.AddPod(name, kBurstable), name, 100),
@@ -291,7 +281,7 @@ TEST_F(ClaimsTest, ACarrierIsFoundByItsCpusOnlyWhereNothingElseCanBeMeant) {
 
 TEST_F(ClaimsTest, ContainersOfOnePodCarryASharedClaimAfterARestart) {
   node_.KeepState(files_);
-  const auto grant = Reserved(ClaimFor("u1", 2, {.share_within_pod = true}));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2, {.share_within_pod = true}));
   ASSERT_TRUE(grant.ok());
   const PodSandboxId pod = node_.AddPod("pod", kGuaranteed);
   std::vector<ContainerId> ids;
@@ -340,9 +330,9 @@ TEST_F(ClaimsTest, ThePodsOfAClaimAreKeptAndMayBeOthersLater) {
   node_.KeepState(files_);
   Claim claim = ClaimFor("u1", 2);
   claim.pods = {"pod-1"};
-  const auto grant = Reserved(claim);
+  const auto grant = node_.Reserve(claim);
   claim.pods = {"pod-1", "pod-2"};
-  EXPECT_EQ(Reserved(claim), grant);
+  EXPECT_EQ(node_.Reserve(claim), grant);
   node_.FlushState();
   node_.Restart();
   EXPECT_EQ(manager().held_claims().Find("u1")->claim.pods, claim.pods);
@@ -351,7 +341,7 @@ TEST_F(ClaimsTest, ThePodsOfAClaimAreKeptAndMayBeOthersLater) {
 // Its pod may run on it.
 TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   node_.KeepState(files_);
-  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
   Reply reply;
   Reserve(ClaimFor("u1", 2), reply);
@@ -363,7 +353,7 @@ TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
 }
 
 TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {
-  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto grant = node_.Reserve(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
   const auto carrier = CreateCarrier("carrier", {"u1"});
   ASSERT_TRUE(carrier.ok());
@@ -381,7 +371,7 @@ TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {
 }
 
 TEST_F(ClaimsTest, WholeCoresOfHalfACoreAreNever) {
-  const auto refused = Reserved(ClaimFor("u1", 3, {.whole_cores = true}));
+  const auto refused = node_.Reserve(ClaimFor("u1", 3, {.whole_cores = true}));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("whole cores"));
 }
@@ -391,9 +381,9 @@ TEST_F(ClaimsTest, CallsDoNotWaitForADiskThatRefuses) {
   std::atomic<bool> refuses = false;
   files_.fail = [&refuses] { return refuses ? Unavailable("no disk") : OkStatus(); };
   node_.KeepState(files_);
-  ASSERT_TRUE(Reserved(ClaimFor("u1", 1)).ok());
+  ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 1)).ok());
   refuses = true;
-  EXPECT_EQ(Reserved(ClaimFor("u2", 2)).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(node_.Reserve(ClaimFor("u2", 2)).status().code(), StatusCode::kUnavailable);
   Reply reply;
   Reserve(ClaimFor("u2", 2), reply);
   ASSERT_TRUE(reply.has_value()) << "at once";
@@ -410,7 +400,7 @@ TEST_F(ClaimsTest, CallsDoNotWaitForADiskThatRefuses) {
 // A start with another configuration: the file for the runtime follows what is held and kept.
 TEST_F(ClaimsTest, OtherCpusOfAClaimAreKeptAndFewerAreNotPrepared) {
   node_.KeepState(files_);
-  ASSERT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
   node_.FlushState();
   const auto restart_with = [this](const CpuSet& cpus) {
     node_.Restart([this, &cpus] {
@@ -429,9 +419,9 @@ TEST_F(ClaimsTest, OtherCpusOfAClaimAreKeptAndFewerAreNotPrepared) {
   EXPECT_EQ(all(), CpuSet({5, 6}));
   node_.Restart([this] { spoil_ = nullptr; });
   EXPECT_EQ(all(), CpuSet({5, 6}));
-  EXPECT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  EXPECT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
   restart_with({});
-  EXPECT_EQ(Reserved(ClaimFor("u1", 2)).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(node_.Reserve(ClaimFor("u1", 2)).status().code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

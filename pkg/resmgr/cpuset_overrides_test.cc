@@ -2,7 +2,6 @@
 // Updates that ask for other CPUs than the policy's.
 #include "pkg/resmgr/cpuset_overrides.h"
 
-#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -10,17 +9,16 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
 namespace {
 
 using test::CpuList;
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -30,15 +28,6 @@ using enum QosClass;
 
 class CpusetOverridesTest : public testing::Test {
  protected:
-  CpusetOverridesTest() {
-    SetLogWriter([this](std::string_view line) {
-      if (line.find("another program places containers") != std::string_view::npos) {
-        warnings_.emplace_back(line);
-      }
-    });
-  }
-  ~CpusetOverridesTest() override { SetLogWriter(nullptr); }
-
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.metrics = &metrics_;
@@ -66,11 +55,10 @@ class CpusetOverridesTest : public testing::Test {
   }
 
   bool warned_ = false;
-  std::vector<std::string> warnings_;
+  test::CapturedLog warnings_{"another program places containers"};
   Metrics metrics_{"1", {}};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(CpusetOverridesTest, AreCountedEachAndReportedOnce) {
@@ -78,8 +66,8 @@ TEST_F(CpusetOverridesTest, AreCountedEachAndReportedOnce) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   EXPECT_EQ(Update(app, "4-5"), "1-2");
   EXPECT_EQ(Update(shared, "0-3,6-7"), "0,3-7");
-  ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_THAT(warnings_[0],
+  ASSERT_EQ(warnings_.lines.size(), 1u);
+  EXPECT_THAT(warnings_.lines[0],
               AllOf(HasSubstr("asks for CPUs 4-5 for container ns/app/app, which gets 1-2"),
                     HasSubstr("set cpuManagerPolicy to none")));
   EXPECT_THAT(Counts(), Overridden(2));
@@ -91,7 +79,7 @@ TEST_F(CpusetOverridesTest, RepeatingOurCpusIsNoOverride) {
   EXPECT_EQ(Update(app, "3,2,1"), "1-3");
   EXPECT_EQ(Update(app, "1-3", TestNode::Resources(2000)), "1-2") << "what it had before";
   EXPECT_EQ(Update(app, "1-3", TestNode::Resources(3000)), "1-3") << "what it gets now";
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_THAT(Counts(), Overridden(0));
 }
 
@@ -99,7 +87,7 @@ TEST_F(CpusetOverridesTest, AnUpdateWithoutCpusIsNoOverride) {
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   EXPECT_EQ(Update(app, ""), "1-3");
   ASSERT_TRUE(node_.manager().AdmitUpdate(app, TestNode::Resources(3000)).ok());
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_THAT(Counts(), Overridden(0));
 }
 
@@ -108,15 +96,15 @@ TEST_F(CpusetOverridesTest, ARefusedUpdateIsNoOverride) {
   LinuxResources large = TestNode::Resources(64'000);
   large.cpuset_cpus = "0-7";
   EXPECT_FALSE(node_.manager().AdmitUpdate(app, large).ok());
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_THAT(Counts(), Overridden(0));
 }
 
 TEST_F(CpusetOverridesTest, AListThatCannotBeReadIsOverriddenToo) {
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   EXPECT_EQ(Update(app, "many\n"), "1-3");
-  ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_THAT(warnings_[0], HasSubstr("asks for CPUs many\\x0a for container"));
+  ASSERT_EQ(warnings_.lines.size(), 1u);
+  EXPECT_THAT(warnings_.lines[0], HasSubstr("asks for CPUs many\\x0a for container"));
   EXPECT_THAT(Counts(), Overridden(1));
 }
 
@@ -125,17 +113,17 @@ TEST_F(CpusetOverridesTest, AnotherBrainOfTheSameDaemonDoesNotReportAgain) {
   Update(app, "0-7");
   node_.Restart();
   Update(app, "0-7");
-  EXPECT_EQ(warnings_.size(), 1u);
+  EXPECT_EQ(warnings_.lines.size(), 1u);
   EXPECT_THAT(Counts(), Overridden(2));
 }
 
 TEST_F(CpusetOverridesTest, UnpinnedContainersHaveNoOverride) {
   CpusetOverrides overrides(&metrics_, nullptr);
   overrides.Note("ns/a/b", "0-7", {});
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_THAT(Counts(), Overridden(0));
   overrides.Note("ns/a/b", "0-7", {.before = {}, .decided = CpuSet{1}, .carried = CpuSet{1}});
-  EXPECT_EQ(warnings_.size(), 1u);
+  EXPECT_EQ(warnings_.lines.size(), 1u);
 }
 
 }  // namespace

@@ -2,16 +2,34 @@
 #include "pkg/resmgr/decider.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "pkg/metrics/node_metrics.h"
 #include "pkg/policy/letting_go.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/resmgr/online_view.h"
 
 namespace resmgr {
+namespace {
 
-Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store)
-    : machine_(machine), usable_(machine.online()), store_(store) {
+using DecisionKind = NodeMetrics::Operation;
+
+// Asks the policy for a plan.
+template <typename Ask>
+StatusOr<Plan> TimedDecision(NodeMetrics* metrics, DecisionKind kind, Ask ask) {
+  if (metrics == nullptr) return ask();
+  const auto start = std::chrono::steady_clock::now();
+  StatusOr<Plan> plan = ask();
+  metrics->Decided(kind, std::chrono::steady_clock::now() - start);
+  return plan;
+}
+
+}  // namespace
+
+Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store,
+                 NodeMetrics* metrics)
+    : machine_(machine), metrics_(metrics), usable_(machine.online()), store_(store) {
   policy_ = WithClaims(std::move(policy));
 }
 
@@ -32,7 +50,8 @@ StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
   if (policy.name() == "null") return policy.Reconcile(all);
   static_cast<ClaimedPolicy&>(policy).SetUsable(usable_ - withheld);
   const OnlineView view(all, usable_, withheld);
-  RESMGR_ASSIGN_OR_RETURN(Plan plan, policy.Reconcile(view));
+  RESMGR_ASSIGN_OR_RETURN(Plan plan, TimedDecision(metrics_, DecisionKind::kReconcile,
+                                                   [&] { return policy.Reconcile(view); }));
   view.Complete(plan);
   return plan;
 }
@@ -79,11 +98,15 @@ StatusOr<Plan> Decider::PreviewTakeOver(const Policy& policy) const {
 }
 
 StatusOr<Plan> Decider::PreviewRebalance() const {
-  return Checked(policy_->Clone()->Rebalance(store_.placeable()));
+  const std::unique_ptr<Policy> copy = policy_->Clone();
+  return Checked(TimedDecision(metrics_, DecisionKind::kRebalance,
+                               [&] { return copy->Rebalance(store_.placeable()); }));
 }
 
 StatusOr<Plan> Decider::PreviewMoveShared(std::span<const policy::PoolMove> moves) const {
-  return Checked(policy_->Clone()->MoveShared(store_.placeable(), moves));
+  const std::unique_ptr<Policy> copy = policy_->Clone();
+  return Checked(TimedDecision(metrics_, DecisionKind::kRebalance,
+                               [&] { return copy->MoveShared(store_.placeable(), moves); }));
 }
 
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
@@ -103,11 +126,13 @@ void Decider::PutBack(Container& container, Placement former) const {
 }
 
 StatusOr<ContainerKeys> Decider::Rebalance() {
-  return Apply(policy_->Rebalance(store_.placeable()));
+  return Apply(TimedDecision(metrics_, DecisionKind::kRebalance,
+                             [&] { return policy_->Rebalance(store_.placeable()); }));
 }
 
 StatusOr<ContainerKeys> Decider::MoveShared(std::span<const policy::PoolMove> moves) {
-  return Apply(policy_->MoveShared(store_.placeable(), moves));
+  return Apply(TimedDecision(metrics_, DecisionKind::kRebalance,
+                             [&] { return policy_->MoveShared(store_.placeable(), moves); }));
 }
 
 StatusOr<ContainerKeys> Decider::Reconcile() {
@@ -116,32 +141,40 @@ StatusOr<ContainerKeys> Decider::Reconcile() {
 
 StatusOr<ContainerKeys> Decider::Allocate(const ContainerRecord& record,
                                           const Container* predecessor) {
-  return Apply(
-      policy_->Allocate(store_.placeable(), record.pod->pod, record.container, predecessor));
+  return Apply(TimedDecision(metrics_, DecisionKind::kAllocate, [&] {
+    return policy_->Allocate(store_.placeable(), record.pod->pod, record.container, predecessor);
+  }));
 }
 
 StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
-  return Apply(policy_->Update(store_.placeable(), record.pod->pod, record.container));
+  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate, [&] {
+    return policy_->Update(store_.placeable(), record.pod->pod, record.container);
+  }));
 }
 
 StatusOr<ContainerKeys> Decider::LookAgain(ContainerKey key) {
-  return Apply(policy_->LookAgain(store_.placeable(), key));
+  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate,
+                             [&] { return policy_->LookAgain(store_.placeable(), key); }));
 }
 
 StatusOr<ContainerKeys> Decider::FollowUse(const policy::MeasuredUse& use) {
-  return Apply(policy_->FollowUse(store_.placeable(), use));
+  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate,
+                             [&] { return policy_->FollowUse(store_.placeable(), use); }));
 }
 
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
-  return Apply(policy_->Release(store_.placeable(), key));
+  return Apply(TimedDecision(metrics_, DecisionKind::kRelease,
+                             [&] { return policy_->Release(store_.placeable(), key); }));
 }
 
 StatusOr<ContainerKeys> Decider::Reserve(const Claim& claim) {
-  return Apply(claimed().Reserve(store_.placeable(), claim));
+  return Apply(TimedDecision(metrics_, DecisionKind::kAllocate,
+                             [&] { return claimed().Reserve(store_.placeable(), claim); }));
 }
 
 StatusOr<ContainerKeys> Decider::GiveBack(const std::string& uid) {
-  return Apply(claimed().GiveBack(store_.placeable(), uid));
+  return Apply(TimedDecision(metrics_, DecisionKind::kRelease,
+                             [&] { return claimed().GiveBack(store_.placeable(), uid); }));
 }
 
 void Decider::SetClaims(ContainerKey key, std::vector<std::string> uids) {

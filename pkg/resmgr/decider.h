@@ -16,6 +16,7 @@
 
 namespace resmgr {
 
+class NodeMetrics;
 class Transaction;
 
 // Mostly one or two.
@@ -27,8 +28,10 @@ using ContainerKeys = std::vector<ContainerKey>;
 // only.
 class Decider {
  public:
-  // All references must outlive it.
-  Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store);
+  // All references must outlive it. `metrics` get the time that the policy takes for each decision
+  // and preview; may be null.
+  Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store,
+          NodeMetrics* metrics);
 
   const Policy& policy() const { return *policy_; }
   // A pod was created: Policy::Prepare.
@@ -104,6 +107,7 @@ class Decider {
   void GiveShared(const SharedChange& change, Container& container);
 
   const Machine& machine_;
+  NodeMetrics* const metrics_;
   CpuSet offline_;
   CpuSet usable_;                   // CPUs that containers can run on
   ClaimCarriers carriers_;          // of containers in the store

@@ -2,21 +2,18 @@
 // Updates of our own that the runtime refuses: that the container has ended, which is not known
 // yet, is the most common reason, and no reason for a warning.
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/history.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr {
 namespace {
 
-using test::FirstFitPolicy;
 using test::TestNode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -44,13 +41,6 @@ class MootCounter final : public Observer {
 
 class FailedUpdatesTest : public ::testing::Test {
  protected:
-  FailedUpdatesTest() {
-    SetLogWriter([this](std::string_view line) {
-      if (line.find("warning") != std::string_view::npos) warnings_.emplace_back(line);
-    });
-  }
-  ~FailedUpdatesTest() override { SetLogWriter(nullptr); }
-
   test::FakeRuntimeClient& runtime() { return node_.runtime; }
   // Containers that have to make room for another one: their updates wait for an answer.
   std::vector<ContainerId> Push(size_t count) {
@@ -61,10 +51,7 @@ class FailedUpdatesTest : public ::testing::Test {
     EXPECT_THAT(runtime().updates, SizeIs(count));
     return ids;
   }
-  void AnswerNextList() {
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-    runtime().AnswerList();
-  }
+  void AnswerNextList() { ASSERT_TRUE(node_.AnswerNextList()); }
   size_t FailuresInHistory() const {
     const auto last = history_.Last(history_.capacity());
     return static_cast<size_t>(std::ranges::count_if(
@@ -76,19 +63,18 @@ class FailedUpdatesTest : public ::testing::Test {
     return options;
   }
 
-  std::vector<std::string> warnings_;
+  test::CapturedLog warnings_{"warning"};
   History history_;
   MootCounter counter_{history_};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(FailedUpdatesTest, ARaceWithAnExitIsNoWarning) {
   node_.Crash(Push(1)[0]);
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_EQ(FailuresInHistory(), 0u);
   EXPECT_EQ(counter_.moot, 1u);
 }
@@ -98,7 +84,7 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
   runtime().Answer(0, Internal("its shim is gone"));
   runtime().Remove(id);
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_EQ(FailuresInHistory(), 0u);
   EXPECT_EQ(counter_.moot, 1u);
 }
@@ -106,7 +92,7 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
 TEST_F(FailedUpdatesTest, AListThatStillShowsARemovedContainerDoesNotBringItBack) {
   const ContainerId id = Push(1)[0];
   node_.manager().Resync();
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  ASSERT_TRUE(node_.AwaitList());
   const RuntimeInventory before = runtime().held;
   runtime().Answer(0, NotFound("no such container"));
   runtime().held = before;
@@ -125,7 +111,7 @@ TEST_F(FailedUpdatesTest, AnAnswerThatComesAfterTheEndIsMoot) {
   runtime().Answer(0, OkStatus());
   EXPECT_EQ(counter_.pushed, 1u);
   EXPECT_EQ(counter_.moot, 2u);
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
 }
 
 TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
@@ -133,7 +119,7 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   node_.Stop(id);
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
 }
 
 // An NRI runtime has no lists, and reports the end by an event.
@@ -142,10 +128,10 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldLaterIsNoWarning) {
   const ContainerId id = Push(1)[0];
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   node_.Stop(id);
   ASSERT_TRUE(node_.RunUntil([this] { return counter_.moot > 0; }));
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_EQ(FailuresInHistory(), 0u);
 }
 
@@ -154,37 +140,39 @@ TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarningAlsoWithoutLists)
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
-  ASSERT_TRUE(node_.RunUntil([this] { return !warnings_.empty(); }));
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
+  EXPECT_THAT(warnings_.lines, IsEmpty());
+  ASSERT_TRUE(node_.RunUntil([this] { return !warnings_.lines.empty(); }));
+  EXPECT_THAT(warnings_.lines,
+              ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
 }
 
 TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarning) {
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));
   AnswerNextList();
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
+  EXPECT_THAT(warnings_.lines,
+              ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
   EXPECT_EQ(FailuresInHistory(), 1u);
 }
 
 TEST_F(FailedUpdatesTest, AListThatIsOlderThanTheFailureDoesNotDecide) {
   const ContainerId id = Push(1)[0];
   node_.manager().Resync();
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  ASSERT_TRUE(node_.AwaitList());
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   runtime().AnswerList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   node_.Crash(id);
   AnswerNextList();
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
 }
 
 TEST_F(FailedUpdatesTest, AFailureIsAWarningWhereTheListFails) {
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  ASSERT_TRUE(node_.AwaitList());
   runtime().FailList(Internal("no list either"));
-  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("the disk is on fire")));
+  EXPECT_THAT(warnings_.lines, ::testing::Contains(HasSubstr("the disk is on fire")));
 }
 
 TEST_F(FailedUpdatesTest, ManyFailuresCauseTwoLists) {
@@ -195,7 +183,7 @@ TEST_F(FailedUpdatesTest, ManyFailuresCauseTwoLists) {
   }
   AnswerNextList();  // of the first one
   AnswerNextList();  // of those that failed meanwhile
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
   EXPECT_THAT(runtime().lists, IsEmpty());
 }
 
@@ -203,7 +191,7 @@ TEST_F(FailedUpdatesTest, ManyFailuresCauseTwoLists) {
 TEST_F(FailedUpdatesTest, NoAnswerIsAWarningAtOnce) {
   Push(1);
   runtime().Answer(0, DeadlineExceeded("no answer within 10 s"));
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no answer within 10 s")));
+  EXPECT_THAT(warnings_.lines, ElementsAre(HasSubstr("no answer within 10 s")));
 }
 
 }  // namespace

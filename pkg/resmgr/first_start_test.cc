@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first start of a daemon on a node whose containers run on all CPUs.
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +15,6 @@
 namespace resmgr {
 namespace {
 
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::ElementsAre;
 
@@ -62,8 +60,7 @@ class FirstStartTest : public testing::Test {
   }
   test::FakeRuntimeClient& runtime() { return node_.runtime; }
 
-  TestNode node_{test::Q288(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  TestNode node_{test::Q288(), test::FirstFit};
   std::vector<ContainerId> ids_;
 };
 

@@ -19,7 +19,6 @@ namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
-using test::FirstFitPolicy;
 using test::TestNode;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -95,8 +94,7 @@ class GatheredCallsTest : public ::testing::Test {
 
   test::CrashingFileSystem memory_{1};
   CountingFiles files_{memory_};
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  TestNode node_{test::S1Ht(), test::FirstFit};
   std::vector<ContainerId> shared_;
 };
 

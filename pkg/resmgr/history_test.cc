@@ -2,7 +2,6 @@
 #include "pkg/resmgr/history.h"
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,12 +27,6 @@ class HistoryTest : public testing::Test {
  protected:
   static constexpr size_t kCapacity = 8;
 
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
-
   // "placed ns/web/web 0-7", ...
   std::vector<std::string> Told() const {
     std::vector<std::string> told;
@@ -48,10 +41,8 @@ class HistoryTest : public testing::Test {
 
   std::chrono::system_clock::time_point now_;
   History history_{kCapacity, [this] { return now_ += std::chrono::seconds(1); }};
-  TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Observed(history_)};
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 test::FirstFit, TestNode::Observed(history_)};
 };
 
 TEST_F(HistoryTest, HasWhatAListFound) {
@@ -147,8 +138,7 @@ TEST_F(HistoryTest, WhatTheRuntimeFailedToDoIsInIt) {
   ASSERT_TRUE(node_.Create("dsp", kGuaranteed, 1000).ok());
   ASSERT_EQ(node_.runtime.updates.size(), 1U);
   node_.runtime.Answer(0, Internal("the disk is on fire"));
-  ASSERT_TRUE(node_.RunUntil([&] { return !node_.runtime.lists.empty(); }));
-  node_.runtime.AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   const History::Entry& last = *history_.Last(1).front();
   EXPECT_EQ(last.event, History::Event::kFailed);
   EXPECT_EQ(last.container, "ns/web/web");

@@ -49,18 +49,10 @@ class Recorder final : public Observer {
 
 class InForceTest : public testing::Test {
  protected:
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
-
   Recorder recorder_;
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
-  TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Observed(recorder_)};
+  TestNode node_{test::S1Ht(),         // CPUs 0-7
+                 test::FirstFit, TestNode::Observed(recorder_)};
 };
 
 TEST_F(InForceTest, ACreationIsToldWhenItSucceeded) {

@@ -2,7 +2,6 @@
 // One of several runtimes is away when the daemon starts.
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -19,7 +18,6 @@ namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::Each;
 using testing::Not;
@@ -115,9 +113,7 @@ class KeptContainersTest : public testing::Test {
 
   test::CrashingFileSystem files_{1};
   RuntimeInventory away_;
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+  TestNode node_{test::S1Ht(), test::FirstFit, Options()};
 };
 
 TEST_F(KeptContainersTest, WhatAnAbsentRuntimeHadKeepsItsCpus) {
@@ -223,8 +219,7 @@ TEST_F(KeptContainersTest, ItHoldsOverAnotherRestartAndFurtherLists) {
   RestartWithout();
   for (int i = 0; i < 3; ++i) {
     manager().Resync();
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-    runtime().AnswerList();
+    ASSERT_TRUE(node_.AnswerNextList());
   }
   EXPECT_EQ(node_.Exclusive(there), "1-2");
   node_.FlushState();

@@ -2,18 +2,17 @@
 // The brain notices calls of other clients at the runtime, and changes that happen there by
 // themselves.
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/event_filter.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 #include "test/support/wait.h"
 
@@ -22,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeRuntimeClient;
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::HasSubstr;
 using testing::Not;
@@ -34,13 +32,9 @@ using Refusal = ResourceManager::Refusal;
 class LearningTest : public testing::Test {
  protected:
   LearningTest() {
-    SetLogWriter([this](std::string_view line) { log_ += line; });
     // The list that follows each connect.
-    EXPECT_TRUE(AList());
-    runtime().AnswerList();
+    EXPECT_TRUE(node_.AnswerNextList());
   }
-  ~LearningTest() override { SetLogWriter(nullptr); }
-
   static ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.list_period = milliseconds(20);
@@ -48,9 +42,6 @@ class LearningTest : public testing::Test {
   }
   FakeRuntimeClient& runtime() { return node_.runtime; }
   ResourceManager& manager() { return node_.manager(); }
-  bool AList() {
-    return node_.RunUntil([this] { return !runtime().lists.empty(); });
-  }
   // Time passes; true where no list was asked for meanwhile.
   bool NoListFor(milliseconds time) {
     bool over = false;
@@ -62,10 +53,9 @@ class LearningTest : public testing::Test {
     return over && runtime().lists.empty();
   }
 
-  std::string log_;
+  test::CapturedLog log_;
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(LearningTest, AListReleasesContainersThatOthersRemoved) {
@@ -73,13 +63,12 @@ TEST_F(LearningTest, AListReleasesContainersThatOthersRemoved) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   runtime().Remove(app);
   std::erase_if(runtime().held.pods, [](const Pod& pod) { return pod.name == "app"; });
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(node_.Known(app), nullptr);
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
   // The next list is the same.
-  EXPECT_TRUE(AList());
+  EXPECT_TRUE(node_.AwaitList());
 }
 
 TEST_F(LearningTest, AListPlacesContainersThatOthersCreated) {
@@ -96,8 +85,7 @@ TEST_F(LearningTest, AListPlacesContainersThatOthersCreated) {
   stranger.state = ContainerState::kRunning;
   runtime().held.pods.push_back(pod);
   runtime().held.containers.push_back(stranger);
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(stranger.id), "0,3-7");
 }
@@ -106,12 +94,10 @@ TEST_F(LearningTest, OnlyNewContainersAreAskedForTheirStatus) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   node_.Run("app", kGuaranteed, 2000);
   const size_t before = runtime().statuses;
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(runtime().statuses, before);
   node_.Crash(shared);
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(runtime().statuses, before + 1);
   EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
   node_.Reconnect();
@@ -120,12 +106,10 @@ TEST_F(LearningTest, OnlyNewContainersAreAskedForTheirStatus) {
 
 TEST_F(LearningTest, ListsWithoutChangesAreNotLogged) {
   node_.Run("app", kGuaranteed, 2000);
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
-  log_.clear();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
-  EXPECT_THAT(log_, Not(HasSubstr("the runtime holds")));
+  ASSERT_TRUE(node_.AnswerNextList());
+  log_.lines.clear();
+  ASSERT_TRUE(node_.AnswerNextList());
+  EXPECT_THAT(log_.Text(), Not(HasSubstr("the runtime holds")));
 }
 
 TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
@@ -136,7 +120,7 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
   const CreateRequest before = request;
   const auto refused = manager().AdmitCreate(std::move(request), Refusal::kTentative);
   ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(log_, Not(HasSubstr("refused")));
+  EXPECT_THAT(log_.Text(), Not(HasSubstr("refused")));
   // NOLINTNEXTLINE(bugprone-use-after-move): that is what is promised.
   EXPECT_EQ(request.pod_id, before.pod_id);
   EXPECT_EQ(request.name, before.name);
@@ -145,8 +129,7 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
 
   std::optional<Status> listed;
   manager().Refresh([&listed](const Status& status) { listed = status; });
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   ASSERT_TRUE(listed && listed->ok());
   const auto admitted = manager().AdmitCreate(std::move(request), Refusal::kFinal);
   ASSERT_TRUE(admitted.ok()) << admitted.status();
@@ -158,7 +141,7 @@ TEST_F(LearningTest, AnUpdateIsRefusedTentativelyToo) {
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);
   const auto refused = manager().AdmitUpdate(app, TestNode::Resources(2000), Refusal::kTentative);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(log_, Not(HasSubstr("refused")));
+  EXPECT_THAT(log_.Text(), Not(HasSubstr("refused")));
   EXPECT_EQ(node_.Placed(app), "7");
 }
 
@@ -167,8 +150,7 @@ TEST_F(LearningTest, ACrashThatAnEventReportsIsNoticedSoon) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   node_.Crash(app);
   manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
@@ -235,12 +217,8 @@ class QuietTest : public LearningTest {
     options.refresh_pause = milliseconds(50);
     return options;
   }
-  TestNode quiet_{test::S1Ht(),
-                  [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                  Slow()};
-  bool QuietList() {
-    return quiet_.RunUntil([this] { return !quiet_.runtime.lists.empty(); });
-  }
+  TestNode quiet_{test::S1Ht(), test::FirstFit, Slow()};
+  bool QuietList() { return quiet_.AwaitList(); }
   bool QuietFor(milliseconds time) {
     const auto deadline = std::chrono::steady_clock::now() + time;
     quiet_.RunUntil([&] {
@@ -321,9 +299,7 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
 TEST(ResyncTest, WaitsForAListThatIsUnderWayAndFollowsIt) {
   ResourceManager::Options options = TestNode::FastOptions();
   options.refresh_pause = milliseconds(0);
-  TestNode node(
-      test::S1Ht(),
-      [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }, options);
+  TestNode node(test::S1Ht(), test::FirstFit, options);
   auto& lists = node.runtime.lists;
   ASSERT_TRUE(node.RunUntil([&] { return !lists.empty(); }));
   node.runtime.AnswerList();

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/limit_warnings.h"
 
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
 namespace {
 
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -27,13 +24,6 @@ using testing::IsEmpty;
 
 class LimitWarningsTest : public testing::Test {
  protected:
-  LimitWarningsTest() {
-    SetLogWriter([this](std::string_view line) {
-      if (line.find("has a CPU limit") != std::string_view::npos) warnings_.emplace_back(line);
-    });
-  }
-  ~LimitWarningsTest() override { SetLogWriter(nullptr); }
-
   static ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.runtimes.classes["runc"] = {};
@@ -57,22 +47,20 @@ class LimitWarningsTest : public testing::Test {
     EXPECT_TRUE(created.ok()) << created.status();
   }
 
-  std::vector<std::string> warnings_;
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+  test::CapturedLog warnings_{"has a CPU limit"};
+  TestNode node_{test::S1Ht(), test::FirstFit, Options()};
 };
 
 // R08: declared, where it cannot be enforced.
 TEST_F(LimitWarningsTest, R08OneForEachHandlerWhoseLimitsMayHaveNoEffect) {
   Create("first", "gvisor", 50'000);
-  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("ns/first/first"), HasSubstr("gvisor"),
-                                           HasSubstr("Pinning none"))));
+  EXPECT_THAT(warnings_.lines, ElementsAre(AllOf(HasSubstr("ns/first/first"), HasSubstr("gvisor"),
+                                                 HasSubstr("Pinning none"))));
   Create("second", "gvisor", 50'000);
-  EXPECT_EQ(warnings_.size(), 1U);
+  EXPECT_EQ(warnings_.lines.size(), 1U);
   Create("vm", "kata", 50'000);
-  ASSERT_EQ(warnings_.size(), 2U);
-  EXPECT_THAT(warnings_[1], AllOf(HasSubstr("ns/vm/vm"), HasSubstr("Pinning sandbox")));
+  ASSERT_EQ(warnings_.lines.size(), 2U);
+  EXPECT_THAT(warnings_.lines[1], AllOf(HasSubstr("ns/vm/vm"), HasSubstr("Pinning sandbox")));
 }
 
 TEST_F(LimitWarningsTest, NoneWithoutALimitOrWhereContainersAreBound) {
@@ -80,14 +68,14 @@ TEST_F(LimitWarningsTest, NoneWithoutALimitOrWhereContainersAreBound) {
   Create("unset", "gvisor", 0);
   Create("bound", "runc", 50'000);
   Create("other", "not-configured", 50'000);
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_.lines, IsEmpty());
 }
 
 TEST_F(LimitWarningsTest, WhatIsFoundRunningIsReportedToo) {
   Create("first", "gvisor", 50'000);
-  warnings_.clear();
+  warnings_.lines.clear();
   node_.Restart();
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ns/first/first")));
+  EXPECT_THAT(warnings_.lines, ElementsAre(HasSubstr("ns/first/first")));
 }
 
 }  // namespace

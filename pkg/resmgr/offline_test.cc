@@ -94,9 +94,7 @@ class OfflineTest : public testing::Test {
   }
 
   std::vector<std::unique_ptr<Machine>> machines_;
-  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<FirstFitPolicy>(machine);
-                       }};
+  test::TestNode node_{test::S1Ht(), test::FirstFit};
 };
 
 TEST_F(OfflineTest, SharedContainersLeaveTheCpuAndComeBack) {

@@ -6,7 +6,7 @@
 namespace resmgr {
 
 OnlineView::OnlineView(const Snapshot& all, const CpuSet& usable, const CpuSet& withheld)
-    : all_(all) {
+    : ChangedView(all) {
   all.ForEachContainer([&](const Pod&, const Container& container) {
     const Placement& before = container.placement;
     const CpuSet own = (before.exclusive & usable) - withheld;
@@ -18,20 +18,6 @@ OnlineView::OnlineView(const Snapshot& all, const CpuSet& usable, const CpuSet& 
     if (!lost_all && placement.cpus && !placement.cpus->empty()) return;
     placement.cpus.reset();
     placement.pool.clear();
-  });
-}
-
-const Container* OnlineView::FindContainer(ContainerKey key) const {
-  const auto changed = changed_.find(key);
-  return changed == changed_.end() ? all_.FindContainer(key) : &changed->second;
-}
-
-void OnlineView::ForEachContainer(
-    const std::function<void(const Pod&, const Container&)>& visit) const {
-  if (changed_.empty()) return all_.ForEachContainer(visit);
-  all_.ForEachContainer([&](const Pod& pod, const Container& container) {
-    const auto changed = changed_.find(container.key);
-    visit(pod, changed == changed_.end() ? container : changed->second);
   });
 }
 

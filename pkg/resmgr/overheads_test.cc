@@ -2,7 +2,6 @@
 // Overheads of pods count from their creation to their removal.
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -40,9 +39,7 @@ ResourceManager::Options WithConfiguredOverhead() {
 
 class OverheadsTest : public testing::Test {
  protected:
-  TestNode node_{S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 WithConfiguredOverhead()};
+  TestNode node_{S1Ht(), FirstFit, WithConfiguredOverhead()};
 
   PodSandboxId RunPod(std::string_view name, const LinuxResources& overhead) {
     Pod pod;

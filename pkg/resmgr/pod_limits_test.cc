@@ -8,13 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/log/log.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr {
 namespace {
 
-using test::CpuList;
 using test::TestNode;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -193,17 +192,16 @@ TEST_F(FailedCreationTest, ARefusalMovesNoContainer) {
 }
 
 TEST_F(FailedCreationTest, ARefusalTellsOfNoMoves) {
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   EXPECT_FALSE(manager().AdmitCreate(Second(6000)).ok());
   EXPECT_TRUE(manager().AdmitCreate(Second(4000)).ok());
-  SetLogWriter(nullptr);
-  const size_t refused = log.find("refused ns/batch/second");
-  const size_t moved = log.find("moved ");
-  const size_t placed = log.find("placed ns/batch/second");
-  EXPECT_LT(refused, moved) << log;
-  EXPECT_LT(moved, placed) << log;
-  EXPECT_NE(placed, std::string::npos) << log;
+  const std::string text = log.Text();
+  const size_t refused = text.find("refused ns/batch/second");
+  const size_t moved = text.find("moved ");
+  const size_t placed = text.find("placed ns/batch/second");
+  EXPECT_LT(refused, moved) << text;
+  EXPECT_LT(moved, placed) << text;
+  EXPECT_NE(placed, std::string::npos) << text;
 }
 
 TEST_F(FailedCreationTest, AfterARefusalThePolicyDecidesAsBefore) {
@@ -308,8 +306,7 @@ TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   ExpectAsBefore();
   const ContainerId id = node_.Hold(request, second);
   manager().Resync();
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(node_.Exclusive(first_), "");
   EXPECT_EQ(node_.Exclusive(id), "");

@@ -22,7 +22,6 @@ namespace {
 using test::CpuList;
 using test::FirstFitPolicy;
 using test::TestNode;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -57,14 +56,11 @@ class PolicyChangeTest : public testing::Test {
   }
 
   // The list that shows whether a container whose move failed still exists.
-  void AnswerNextList() {
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-    runtime().AnswerList();
-  }
+  void AnswerNextList() { ASSERT_TRUE(node_.AnswerNextList()); }
 
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   TestNode node_{test::S1Ht(),         // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+                 test::FirstFit};
   std::optional<Status> outcome_;
 };
 
@@ -272,7 +268,7 @@ TEST_F(PolicyChangeTest, AFailedMoveThatNoListCanConfirmEndsTheChange) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));
   runtime().Answer(0, Internal("the disk is on fire"));
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  ASSERT_TRUE(node_.AwaitList());
   runtime().FailList(Internal("no list either"));
   ASSERT_TRUE(outcome_.has_value());
   EXPECT_EQ(outcome_->code(), StatusCode::kAborted);

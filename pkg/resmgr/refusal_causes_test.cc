@@ -13,15 +13,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/refusal_log.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
 #include "pkg/resmgr/update_remedies.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr {
 namespace {
 
-using test::FirstFitPolicy;
 using test::TestNode;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -54,14 +53,11 @@ class FakeCauses final : public RefusalCauses {
 class RefusalCausesTest : public ::testing::Test {
  protected:
   RefusalCausesTest() {
-    SetLogWriter([this](std::string_view line) { log_ += line; });
     shared_ = node_.Run("shared", kBurstable, 100);
     const StatusOr<ContainerId> app = node_.Create("app", kGuaranteed, 1000);
     EXPECT_TRUE(app.ok()) << app.status();
     app_ = app.value_or(ContainerId());
   }
-  ~RefusalCausesTest() override { SetLogWriter(nullptr); }
-
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.causes = &causes_;
@@ -73,13 +69,12 @@ class RefusalCausesTest : public ::testing::Test {
     node_.runtime.Answer(0, why);
   }
 
-  std::string log_;
+  test::CapturedLog log_;
   FakeCauses causes_;
   ContainerId shared_;
   ContainerId app_;
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(RefusalCausesTest, ARefusedUpdateNamesTheCause) {
@@ -94,7 +89,7 @@ TEST_F(RefusalCausesTest, ARefusedUpdateNamesTheCause) {
   ASSERT_TRUE(node_.RunUntil([this] {
     while (!node_.runtime.lists.empty())
       node_.runtime.AnswerList();
-    return log_.find("likely cause") != std::string::npos;
+    return log_.Times("likely cause") > 0;
   }));
   // The next try may work.
   ASSERT_TRUE(node_.RunUntil([this] { return !node_.runtime.updates.empty(); }));
@@ -162,8 +157,9 @@ TEST_F(RefusalCausesTest, ARefusedStartHasItsCauseInTheLog) {
   EXPECT_EQ(causes_.subjects[0].cpus->ToString(), "1");
   node_.manager().StartFailed(app_);
   causes_.Answer(kCause);
-  EXPECT_THAT(log_, AllOf(HasSubstr("the runtime refused container ns/app/app: failed to write"),
-                          HasSubstr(fmt::format("likely cause: {}", kCause))));
+  EXPECT_THAT(log_.Text(),
+              AllOf(HasSubstr("the runtime refused container ns/app/app: failed to write"),
+                    HasSubstr(fmt::format("likely cause: {}", kCause))));
   node_.manager().RefusedByRuntime(app_, "no such image");
   EXPECT_THAT(causes_.waiting, IsEmpty());
   node_.manager().RefusedByRuntime(ContainerId("unknown"), kRefusal);
@@ -172,22 +168,17 @@ TEST_F(RefusalCausesTest, ARefusedStartHasItsCauseInTheLog) {
 
 // A kubelet tries again and again.
 TEST_F(RefusalCausesTest, ACauseIsLoggedOnceForEachContainer) {
-  const auto told = [this] {
-    size_t count = 0;
-    for (size_t at = 0; (at = log_.find("the runtime refused container", at)) != log_.npos; ++at)
-      ++count;
-    return count;
-  };
+  const auto told = [this] { return log_.Times("the runtime refused container"); };
   const auto refuse = [this](const ContainerId& id, std::string_view cause) {
     node_.manager().RefusedByRuntime(id, kRefusal);
     causes_.Answer(cause);
   };
   for (int i = 0; i < 3; ++i)
     refuse(app_, kCause);
-  EXPECT_EQ(told(), 1U);
+  EXPECT_EQ(told(), 1);
   refuse(app_, "another cause");
   refuse(shared_, kCause);
-  EXPECT_EQ(told(), 3U);
+  EXPECT_EQ(told(), 3);
 }
 
 TEST(RefusalLogTest, ManyRefusalsAreCounted) {

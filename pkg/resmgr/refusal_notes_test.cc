@@ -2,7 +2,6 @@
 #include "pkg/resmgr/refusal_notes.h"
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,20 +44,11 @@ class RefusalNotesTest : public testing::Test {
     Observers observers;
   };
 
-  static ResourceManager::Options Observed(Observer& observer) {
-    ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &observer;
-    return options;
-  }
-
   void StartDaemon() {
     node_.reset();
     daemon_.reset();
     daemon_.emplace(dir_.path(), [this] { return now_ += std::chrono::seconds(1); });
-    node_.emplace(
-        test::S1Ht(),
-        [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-        Observed(daemon_->observers));
+    node_.emplace(test::S1Ht(), test::FirstFit, TestNode::Observed(daemon_->observers));
   }
 
   std::vector<std::string> Refused() const {

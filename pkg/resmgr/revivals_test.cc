@@ -16,10 +16,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -55,8 +55,7 @@ class RevivalsTest : protected Files, public testing::Test {
   RevivalsTest() {
     runtime().starts_exited = true;
     node_.Restart();
-    EXPECT_TRUE(AList());  // the one that follows each connect
-    runtime().AnswerList();
+    EXPECT_TRUE(node_.AnswerNextList());  // the one that follows each connect
   }
   // No start goes on because other containers are late, and none ends before a slow machine has
   // checked it.
@@ -68,9 +67,6 @@ class RevivalsTest : protected Files, public testing::Test {
   }
   test::FakeRuntimeClient& runtime() { return node_.runtime; }
   ResourceManager& manager() { return node_.manager(); }
-  bool AList() {
-    return node_.RunUntil([this] { return !runtime().lists.empty(); });
-  }
   void Pass(std::chrono::milliseconds time) {
     const auto until = std::chrono::steady_clock::now() + time;
     node_.RunUntil([until] { return std::chrono::steady_clock::now() >= until; });
@@ -92,10 +88,8 @@ class RevivalsTest : protected Files, public testing::Test {
     return id;
   }
 
-  test::TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Options()};
+  test::TestNode node_{test::S1Ht(),  // CPUs 0-7
+                       test::FirstFit, Options()};
   std::optional<Status> answer_;
   std::unique_ptr<ResourceManager::StartWait> wait_;
 };
@@ -123,8 +117,7 @@ TEST_F(RevivalsTest, AStartOfOneThatExitedIsNews) {
   runtime().Apply(again, ResourceValues{.cpus = *CpuSet::Parse("2")});
   const ContainerId other = node_.Run("other", kGuaranteed, 2000);
   manager().OnContainerEvent({Kind::kStarted, std::string(again.value())});
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(other), "1-2");
   EXPECT_EQ(runtime().CpusOf(again), "3");
@@ -152,7 +145,7 @@ TEST_F(RevivalsTest, ItIsRefusedWhereThereIsNoRoom) {
   const ContainerId again = Exited("again", 2000);
   const ContainerId other = node_.Run("other", kGuaranteed, 6000);
   Ask(again);
-  ASSERT_TRUE(AList()) << "others may have left";
+  ASSERT_TRUE(node_.AwaitList()) << "others may have left";
   runtime().AnswerList();
   ASSERT_TRUE(answer_.has_value());
   EXPECT_EQ(answer_->code(), StatusCode::kResourceExhausted);
@@ -161,7 +154,7 @@ TEST_F(RevivalsTest, ItIsRefusedWhereThereIsNoRoom) {
 
   runtime().Remove(other);
   Ask(again);
-  if (!answer_) ASSERT_TRUE(AList());
+  if (!answer_) ASSERT_TRUE(node_.AwaitList());
   AnswerAllLists();
   runtime().AnswerAll();
   ASSERT_TRUE(answer_ && answer_->ok());
@@ -174,20 +167,17 @@ TEST_F(RevivalsTest, ListsDoNotEndItBeforeItsStartIsOver) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   Ask(again);
   manager().Resync();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   runtime().AnswerAll();
   ASSERT_TRUE(answer_ && answer_->ok());
   manager().Resync();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
   // The container ended at once, which the list after its start shows.
   manager().StartSucceeded(again);
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(node_.Known(again)->state, ContainerState::kExited);
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
@@ -250,8 +240,7 @@ TEST_F(RevivalsTest, AStartWithoutAnAnswerKeepsItsCpusForAWhile) {
   ASSERT_TRUE(answer_ && answer_->ok());
   manager().StartUnclear(again);
   EXPECT_EQ(node_.Exclusive(again), "1");
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_TRUE(node_.RunUntil([&] {
     AnswerAllLists();
@@ -268,19 +257,16 @@ TEST_F(RevivalsTest, OneThatIsRestartedKeepsItsCpus) {
   Ask(app);
   ASSERT_TRUE(answer_ && answer_->ok());
   manager().Resync();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();  // it runs still
+  ASSERT_TRUE(node_.AnswerNextList());  // it runs still
   node_.Crash(app);
   manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
   EXPECT_EQ(node_.Exclusive(app), "1");
   // The start failed.
   manager().StartFailed(app);
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
@@ -292,8 +278,7 @@ TEST_F(RevivalsTest, ARestartWithoutAnAnswerKeepsItsCpusForAWhile) {
   manager().StartUnclear(app);
   node_.Crash(app);
   manager().Resync();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
   EXPECT_TRUE(node_.RunUntil([&] {
@@ -338,8 +323,7 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   const ContainerId exited = Exited("exited", 1000);
   runtime().Find(exited)->dead = true;
   manager().Resync();
-  ASSERT_TRUE(AList());
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   const NullLike null(node_.machine());
   const auto planned = manager().PreviewPolicy(null);
   ASSERT_TRUE(planned.ok());
@@ -355,8 +339,7 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
 
 // The update fails for ever, as with a dockerd that cannot write its record of the container.
 TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
-  std::string log;
-  SetLogWriter([&log](std::string_view line) { log += line; });
+  const test::CapturedLog log;
   const ContainerId exited = Exited("exited", 1000);
   manager().SetPolicy(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
   const auto refuse = [this](const Status& status) {
@@ -373,10 +356,9 @@ TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
     refuse(Internal("open config.v2.json: read-only file system"));
     return manager().AllReleased();
   }));
-  SetLogWriter(nullptr);
-  EXPECT_THAT(log, HasSubstr("ns/exited/exited"));
-  EXPECT_THAT(log, HasSubstr("read-only file system"));
-  EXPECT_THAT(log, HasSubstr("remove the container"));
+  EXPECT_THAT(log.Text(), HasSubstr("ns/exited/exited"));
+  EXPECT_THAT(log.Text(), HasSubstr("read-only file system"));
+  EXPECT_THAT(log.Text(), HasSubstr("remove the container"));
 }
 
 // Containers that end, are started again and restarted in any order, while updates, lists and

@@ -65,7 +65,7 @@ class RollbackTest : public testing::Test {
 
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   TestNode node_{test::M80(),          // memory nodes 0-3
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+                 test::FirstFit};
   ContainerId web_;
   ContainerId other_;
 };
@@ -83,8 +83,7 @@ TEST_F(RollbackTest, AnAbortedChangeOfThePolicyLeavesNoMemoryBound) {
   runtime().Answer(0);
   ASSERT_EQ(MemsInForce(web_), "0");
   runtime().Answer(0, Internal("the disk is on fire"));
-  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   ASSERT_TRUE(outcome.has_value());
   ASSERT_EQ(outcome->code(), StatusCode::kAborted);
   EXPECT_EQ(MemsOf(web_), node_.machine().allowed_nodes());

@@ -37,7 +37,7 @@ class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
   void ListStarted(const ContainerId& id) {
     StartOutside(id);
     manager().OnContainerEvent({Kind::kStarted, std::string(id.value())});
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    ASSERT_TRUE(node_.AwaitList());
     while (!runtime().lists.empty())
       runtime().AnswerList();
     // A list that was under way is followed by another one.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts whose CPUs do not become free in time, under each start failure policy.
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,10 +9,10 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -30,11 +29,6 @@ using enum QosClass;
 
 class StartFailureTest : public testing::Test {
  protected:
-  StartFailureTest() {
-    SetLogWriter([this](std::string_view line) { log_ += line; });
-  }
-  ~StartFailureTest() override { SetLogWriter(nullptr); }
-
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.start_failure = FailurePolicy::kIgnore;
@@ -58,12 +52,11 @@ class StartFailureTest : public testing::Test {
     return node_.RunUntil([this] { return decided_.has_value(); });
   }
 
-  std::string log_;
+  test::CapturedLog log_;
   Metrics metrics_{"1", {}};
   std::optional<Status> decided_;
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(StartFailureTest, LetsAStartGoOntoCpusThatAnotherDoesNotLeave) {
@@ -73,11 +66,12 @@ TEST_F(StartFailureTest, LetsAStartGoOntoCpusThatAnotherDoesNotLeave) {
   runtime().Answer(0, Internal("the disk is on fire"));
   ASSERT_TRUE(Decided());
   EXPECT_TRUE(decided_->ok()) << *decided_;
-  EXPECT_THAT(log_, AllOf(HasSubstr("container ns/app/app is started anyway"),
-                          HasSubstr("StartFailurePolicy"),
-                          HasSubstr("container ns/shared/shared may still run on its exclusive "
-                                    "CPUs 1-2"),
-                          HasSubstr("the disk is on fire")));
+  EXPECT_THAT(
+      log_.Text(),
+      AllOf(HasSubstr("container ns/app/app is started anyway"), HasSubstr("StartFailurePolicy"),
+            HasSubstr("container ns/shared/shared may still run on its exclusive "
+                      "CPUs 1-2"),
+            HasSubstr("the disk is on fire")));
   EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"waited\"} 1"),
                               HasSubstr("held_starts_total{result=\"refused\"} 0"),
                               HasSubstr("held_starts_total{result=\"let_through\"} 1")));
@@ -107,8 +101,8 @@ TEST_F(StartFailureTest, LetsAStartGoWhoseOwnPlacementIsNotInForce) {
   const auto wait = Ask(shared);
   ASSERT_TRUE(Decided());
   EXPECT_TRUE(decided_->ok()) << *decided_;
-  EXPECT_THAT(log_, HasSubstr("container ns/shared/shared is started anyway"));
-  EXPECT_THAT(log_, HasSubstr("its own placement on CPUs 0,4-7 is not in force"));
+  EXPECT_THAT(log_.Text(), HasSubstr("container ns/shared/shared is started anyway"));
+  EXPECT_THAT(log_.Text(), HasSubstr("its own placement on CPUs 0,4-7 is not in force"));
   runtime().BeginStart(shared);
   runtime().Answer(0);
   node_.Started(shared);
@@ -123,7 +117,7 @@ TEST_F(StartFailureTest, DoesNotLetThroughWhatComesInTime) {
   const auto wait = Ask(app);
   runtime().Answer(0);
   ASSERT_TRUE(decided_ && decided_->ok());
-  EXPECT_THAT(log_, Not(HasSubstr("is started anyway")));
+  EXPECT_THAT(log_.Text(), Not(HasSubstr("is started anyway")));
   EXPECT_THAT(Counts(), HasSubstr("held_starts_total{result=\"let_through\"} 0"));
 }
 
@@ -164,27 +158,22 @@ class UnpinnedTest : public StartFailureTest {
   }
 
   static constexpr std::string_view kTold = "container ns/loose/loose is not pinned";
-  int TimesTold() const {
-    int times = 0;
-    for (size_t at = log_.find(kTold); at != std::string::npos; at = log_.find(kTold, at + 1))
-      ++times;
-    return times;
-  }
+  int TimesTold() const { return log_.Times(kTold); }
 };
 
 TEST_F(UnpinnedTest, NoStartWaitsForAnUnpinnedContainer) {
   node_.Run("loose", kBurstable, 100);
-  EXPECT_EQ(TimesTold(), 0) << log_;
+  EXPECT_EQ(TimesTold(), 0) << log_.Text();
   node_.Run("app", kGuaranteed, 2000);
   node_.Run("other", kGuaranteed, 1000);
-  EXPECT_EQ(TimesTold(), 1) << log_;
+  EXPECT_EQ(TimesTold(), 1) << log_.Text();
 }
 
 TEST_F(UnpinnedTest, AnUnpinnedContainerThatComesLaterIsLogged) {
   node_.Run("app", kGuaranteed, 2000);
   node_.Run("loose", kBurstable, 100);
   node_.Run("other", kGuaranteed, 1000);
-  EXPECT_EQ(TimesTold(), 1) << log_;
+  EXPECT_EQ(TimesTold(), 1) << log_.Text();
 }
 
 TEST_F(UnpinnedTest, NoGrowthWaitsForAnUnpinnedContainer) {

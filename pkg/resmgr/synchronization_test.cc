@@ -52,7 +52,7 @@ TEST_F(SynchronizationTest, AFailedListIsTriedAgain) {
   ASSERT_TRUE(ready.has_value());
   EXPECT_EQ(ready->code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(*ready)), HasSubstr("too slow"));
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  ASSERT_TRUE(node_.AwaitList());
   manager().WhenReady([&](const Status& status) { ready = status; });
   runtime().AnswerList();
   EXPECT_TRUE(ready->ok());
@@ -174,8 +174,7 @@ TEST_F(SynchronizationTest, ARuntimeThatRefusesAnUpdateIsAskedWhatItHolds) {
   const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
   node_.Crash(shared);
   runtime().Answer(0, Internal("container is not running"));
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
-  runtime().AnswerList();
+  ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
   EXPECT_TRUE(decided.has_value() && decided->ok()) << "no container is in the way any more";
 }

@@ -5,7 +5,6 @@
 // taken back in the notes, while runc may carry it out all the same.
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +18,6 @@ namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
-using test::FirstFitPolicy;
 using test::TestNode;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -58,14 +56,10 @@ class UnclearCallsTest : public ::testing::Test {
     return manager().AdmitStart(id, [this](const Status& status) { started_ = status.ok(); });
   }
   // Expects that the daemon lists the runtime by itself.
-  void ExpectLook() {
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-    runtime().AnswerList();
-  }
+  void ExpectLook() { ASSERT_TRUE(node_.AnswerNextList()); }
 
   test::CrashingFileSystem files_{1};
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  TestNode node_{test::S1Ht(), test::FirstFit};
   bool started_ = false;
 };
 

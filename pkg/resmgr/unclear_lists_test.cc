@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime fails to report all of its objects, or its report differs from the brain's knowledge.
 #include <chrono>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -18,7 +17,6 @@ namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::Each;
 using testing::IsEmpty;
@@ -33,14 +31,10 @@ class UnclearListsTest : public testing::Test {
   FakeRuntimeClient& runtime() { return node_.runtime; }
 
   // Expects that the daemon lists the runtime by itself.
-  void ExpectLook() {
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
-    runtime().AnswerList();
-  }
+  void ExpectLook() { ASSERT_TRUE(node_.AnswerNextList()); }
 
   test::CrashingFileSystem files_{1};
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  TestNode node_{test::S1Ht(), test::FirstFit};
 };
 
 TEST_F(UnclearListsTest, ARestartTakesOverWhatItKnowsFromItsNotes) {
@@ -183,7 +177,7 @@ TEST_F(UnclearListsTest, AListThatFailsIsAskedForAgain) {
   node_.Crash(app);
   manager().Resync();
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    ASSERT_TRUE(node_.AwaitList());
     runtime().FailList(Internal("busy"));
   }
   ExpectLook();

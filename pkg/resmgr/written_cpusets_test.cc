@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
 #include "pkg/resmgr/history.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
 #include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr {
 namespace {
@@ -63,12 +63,7 @@ class FakeWriter final : public CpusetWriter {
 
 class WrittenCpusetsTest : public ::testing::Test {
  protected:
-  WrittenCpusetsTest() {
-    SetLogWriter([this](std::string_view line) { log_ += line; });
-    shared_ = node_.Run("shared", kBurstable, 100);
-  }
-  ~WrittenCpusetsTest() override { SetLogWriter(nullptr); }
-
+  WrittenCpusetsTest() { shared_ = node_.Run("shared", kBurstable, 100); }
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     options.observer = &history_;
@@ -104,12 +99,6 @@ class WrittenCpusetsTest : public ::testing::Test {
     return app;
   }
   ContainerKey Key() const { return node_.Known(shared_)->key; }
-  int Times(std::string_view text) const {
-    int times = 0;
-    for (size_t at = log_.find(text); at != std::string::npos; at = log_.find(text, at + 1))
-      ++times;
-    return times;
-  }
   void RunFor(milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
     ASSERT_TRUE(node_.RunUntil([&] {
@@ -119,15 +108,14 @@ class WrittenCpusetsTest : public ::testing::Test {
     }));
   }
 
-  std::string log_;
+  test::CapturedLog log_;
   History history_;
   FakeWriter writer_;
   bool refuses_ = true;
   ContainerId shared_;
   test::CrashingFileSystem files_{1};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
-                 Options()};
+                 test::FirstFit, Options()};
 };
 
 TEST_F(WrittenCpusetsTest, AStartGoesOnWhenTheCpusetIsWritten) {
@@ -143,7 +131,8 @@ TEST_F(WrittenCpusetsTest, AStartGoesOnWhenTheCpusetIsWritten) {
   EXPECT_TRUE(decided->ok()) << *decided;
   EXPECT_TRUE(node_.manager().WrittenPastRuntime(Key()));
   EXPECT_FALSE(node_.manager().Settled(Key())) << "the runtime does not know";
-  EXPECT_EQ(Times("its cpuset was written into its cgroup past the runtime"), 1) << log_;
+  EXPECT_EQ(log_.Times("its cpuset was written into its cgroup past the runtime"), 1)
+      << log_.Text();
   EXPECT_EQ(ToString(history_.Last(1).front()->event), "written");
   EXPECT_THAT(std::string(Message(node_.manager().LastUpdateError(Key()))),
               AllOf(HasSubstr("cpu.weight: invalid argument"), HasSubstr("past the runtime")));
@@ -197,7 +186,7 @@ TEST_F(WrittenCpusetsTest, AFailedWriteIsAsARefusal) {
   }));
   EXPECT_EQ(decided->code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(*decided)), HasSubstr("Read-only file system"));
-  EXPECT_EQ(Times("cannot update container ns/shared/shared"), 1) << log_;
+  EXPECT_EQ(log_.Times("cannot update container ns/shared/shared"), 1) << log_.Text();
 }
 
 // The result of the write is unknown: the cgroup may have either value.
@@ -244,7 +233,7 @@ TEST_F(WrittenCpusetsTest, TheRuntimeIsAskedRarelyAndItIsWrittenAgainAfterEachRe
   }));
   const size_t more = writer_.history.size() - writes;
   EXPECT_LE(more, 3U) << "each 48 ms at most, where a refusal is retried each 4 ms";
-  EXPECT_EQ(Times("past the runtime"), 1) << log_;
+  EXPECT_EQ(log_.Times("past the runtime"), 1) << log_.Text();
 }
 
 TEST_F(WrittenCpusetsTest, AStartWaitsWhileTheRuntimeIsAskedAgain) {
@@ -274,7 +263,7 @@ TEST_F(WrittenCpusetsTest, ASuccessfulUpdateEndsIt) {
   EXPECT_FALSE(node_.manager().WrittenPastRuntime(Key()));
   EXPECT_TRUE(node_.manager().LastUpdateError(Key()).ok());
   EXPECT_EQ(runtime().CpusOf(shared_), "0,2-7");
-  EXPECT_EQ(Times("the runtime updates container ns/shared/shared again"), 1) << log_;
+  EXPECT_EQ(log_.Times("the runtime updates container ns/shared/shared again"), 1) << log_.Text();
 }
 
 TEST_F(WrittenCpusetsTest, ARestartedDaemonWritesItAgainAndMovesNobodyElse) {

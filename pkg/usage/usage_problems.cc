@@ -171,55 +171,27 @@ void UsageProblems::Forget() {
     known.lasts = false;
 }
 
-double UsageProblems::PercentNow(const UsageFigures& figures, const ContainerFigures& container,
-                                 Kind kind) {
+UsageProblems::AboutNow UsageProblems::Now(const UsageFigures& figures,
+                                           const ContainerFigures& container, Kind kind) {
+  const std::string name = container.subject.FullName();
   switch (kind) {
     case Kind::kRemote:
-      return container.remote_percent.value_or(0);
+      return {container.remote_percent.value_or(0), name + " has off its nodes", "% of its memory"};
     case Kind::kInterrupts:
-      return MostInterrupted(figures, container.subject.exclusive).second.irq_percent;
+      return {MostInterrupted(figures, container.subject.exclusive).second.irq_percent,
+              fmt::format("interrupts take of one of the CPUs of {}", name), "% of the time"};
     case Kind::kOthers:
-      return 100 * container.others_used.value_or(0);
+      return {100 * container.others_used.value_or(0),
+              fmt::format("others use of the CPUs of {}", name), "% of one CPU"};
     case Kind::kSmallPool:
-      return container.cpu_pressure.value_or(Pressure()).some60;
+      return {container.cpu_pressure.value_or(Pressure()).some60, name + " waits for a CPU in",
+              "% of the time"};
     case Kind::kMemoryHigh:
-      return TimesAMinute(figures, container.high_events);
+      return {TimesAMinute(figures, container.high_events), name + " reaches memory.high",
+              "times a minute"};
     default:
-      return container.AnyThrottledPercent().value_or(0);
-  }
-}
-
-std::string UsageProblems::BeginOfEffect(Kind kind, const std::string& name) {
-  switch (kind) {
-    case Kind::kRemote:
-      return fmt::format("{} has off its nodes", name);
-    case Kind::kInterrupts:
-      return fmt::format("interrupts take of one of the CPUs of {}", name);
-    case Kind::kOthers:
-      return fmt::format("others use of the CPUs of {}", name);
-    case Kind::kSmallPool:
-      return fmt::format("{} waits for a CPU in", name);
-    case Kind::kMemoryHigh:
-      return fmt::format("{} reaches memory.high", name);
-    default:
-      return fmt::format("{} is throttled in", name);
-  }
-}
-
-std::string_view UsageProblems::UnitOf(Kind kind) {
-  switch (kind) {
-    case Kind::kRemote:
-      return "% of its memory";
-    case Kind::kOthers:
-      return "% of one CPU";
-    case Kind::kMemoryHigh:
-      return "times a minute";
-    case Kind::kInterrupts:
-    case Kind::kSmallPool:
-    case Kind::kPressure:
-      return "% of the time";
-    default:
-      return "% of the periods";
+      return {container.AnyThrottledPercent().value_or(0), name + " is throttled in",
+              "% of the periods"};
   }
 }
 
@@ -232,28 +204,24 @@ bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known
                 .since = known.since,
                 .ended = figures.until,
                 .before = known.percent};
-  std::string what;
+  AboutNow now;
   if (kind == Kind::kPressure) {
     const auto pool = figures.pools.find(id);
     if (pool == figures.pools.end()) return false;
-    effect.after = pool->second.waiting.value_or(Pressure()).some60;
-    what = fmt::format("tasks in pool {} wait in", id);
-  } else if (kind == Kind::kKilled) {
-    what = KillsText(id, 0);
-  } else {
+    now = {pool->second.waiting.value_or(Pressure()).some60,
+           fmt::format("tasks in pool {} wait in", id), "% of the time"};
+  } else if (kind != Kind::kKilled) {
     const auto found = std::ranges::find(
         figures.containers, id, [](const ContainerFigures& each) { return each.subject.id; });
     if (found == figures.containers.end()) return false;
-    effect.after = PercentNow(figures, *found, kind);
-    what = BeginOfEffect(kind, found->subject.FullName());
+    now = Now(figures, *found, kind);
   }
-  if (kind == Kind::kKilled) {
-    effect.message = fmt::format("{}, {:.0f} before", what, effect.before);
-  } else {
-    const std::string_view unit = UnitOf(kind);
-    effect.message = fmt::format("{} {:.0f} {}, {:.0f}{} before", what, effect.after, unit,
-                                 effect.before, unit.starts_with('%') ? " %" : "");
-  }
+  effect.after = now.percent;
+  effect.message =
+      kind == Kind::kKilled
+          ? fmt::format("{}, {:.0f} before", KillsText(id, 0), effect.before)
+          : fmt::format("{} {:.0f} {}, {:.0f}{} before", now.begin, now.percent, now.unit,
+                        effect.before, now.unit.starts_with('%') ? " %" : "");
   if (effects_.size() == kMostEffects) effects_.pop_front();
   effects_.push_back(std::move(effect));
   return true;

@@ -114,12 +114,13 @@ class UsageProblems {
   Known& Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, double percent,
               Problem problem);
   bool End(const UsageFigures& figures, const Key& key, const Known& known);
-  // The figure of the container that a problem of this kind is about.
-  static double PercentNow(const UsageFigures& figures, const ContainerFigures& container,
-                           Kind kind);
-  // The two parts of an effect's message around the figure.
-  static std::string BeginOfEffect(Kind kind, const std::string& name);
-  static std::string_view UnitOf(Kind kind);
+  // The figure that a problem is about, with the two parts of an effect's message around it.
+  struct AboutNow {
+    double percent = 0;
+    std::string begin{};
+    std::string_view unit{};
+  };
+  static AboutNow Now(const UsageFigures& figures, const ContainerFigures& container, Kind kind);
 
   const Limits limits_;
   std::map<Key, Known> known_;

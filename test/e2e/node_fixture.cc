@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/topology/machine_source.h"
+#include "test/support/must.h"
 
 namespace resmgr::test {
 
@@ -27,9 +28,7 @@ const Machine& NodeTest::TheMachine() {
 void NodeTest::Open(const Node::Options& options) {
   ASSERT_GE(All().size(), 2) << "these tests need two CPUs";
   ASSERT_TRUE(All().Contains(0)) << "these tests reserve CPU 0";
-  auto node = Node::OnContainerd(options);
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  node_ = *std::move(node);
+  node_ = Must(Node::OnContainerd(options));
 }
 
 void NodeTest::TearDown() {

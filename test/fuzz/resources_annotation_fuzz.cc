@@ -17,10 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   const auto qos = resmgr::QosFromResourcesAnnotation(json);
-  const resmgr::StringMap annotations = {
-      {std::string(resmgr::kResourcesAnnotation), std::string(json)}};
-  const resmgr::QosClass resolved = resmgr::ResolveQos("", annotations);
-  if (qos.ok() && qos->has_value() && resolved != **qos) std::abort();
+  resmgr::Pod pod;
+  pod.annotations = {{std::string(resmgr::kResourcesAnnotation), std::string(json)}};
+  resmgr::SetQos("", pod);
+  if (qos.ok() && qos->has_value() && pod.qos != **qos) std::abort();
   const auto parsed = resmgr::ParseResourcesAnnotation(json, "web");
   const auto section = resmgr::FindSection(json, "web");
   const bool named = section.ok() && *section != resmgr::AnnotationSection::kNone;

@@ -72,9 +72,9 @@ TEST_F(ClassesTest, AreGivenBackByTheConfigurationAndByUninstall) {
   Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
   const std::string policy = "policy: {Active: static, ReservedResources: {CPU: 1}}\n";
-  EXPECT_EQ(Ctl({"config", "set", WriteFile("off.yaml", policy)}).exit_code, 0);
+  EXPECT_EQ(Set(policy), 0);
   EXPECT_TRUE(GivenBack());
-  EXPECT_EQ(Ctl({"config", "set", WriteFile("on.yaml", policy + kAll)}).exit_code, 0);
+  EXPECT_EQ(Set(policy + kAll), 0);
   ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
   Json plan;
   ASSERT_TRUE(Eventually([&] {

@@ -24,7 +24,6 @@ namespace resmgr::test {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::MatchesRegex;
 
 // "name:type ..." of an object. Types: s text, i whole number, n number, b bool, o object, a list,

@@ -51,6 +51,10 @@ class ControlTest : public DaemonTest {
                        const std::function<bool(const std::function<bool()>& in_time)>& test);
 
   std::string WriteFile(const std::string& name, const std::string& text) const;
+  // The exit code of `config set` with a file of this text.
+  int Set(const std::string& text) const {
+    return Ctl({"config", "set", WriteFile("set.yaml", text)}).exit_code;
+  }
 };
 
 }  // namespace resmgr::test

@@ -23,7 +23,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -197,22 +196,18 @@ TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "history", "-f"},
       Path("followed"));
   ASSERT_THAT(follow, IsOk());
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("followed")).find("shop/web-1") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("followed", "shop/web-1"));
   RunIn(client, "shop", "db-1", "db", 1);
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("followed")).find("shop/db-1") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("followed", "shop/db-1"));
   const std::string text = TextOf(Path("followed"));
   EXPECT_EQ(text.find("TIME"), text.rfind("TIME")) << "one header\n" << text;
   EXPECT_EQ(text.find("shop/web-1"), text.rfind("shop/web-1")) << "each once\n" << text;
   ASSERT_THAT(daemon_->Terminate(), IsOk());
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("followed")).find("waiting: ") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("followed", "waiting: "));
   StartDaemon(StaticFlags());
   CriClient again = Relayed();
   RunIn(again, "shop", "cache-1", "cache", 1);
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("followed")).find("shop/cache-1") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("followed", "shop/cache-1"));
   ::kill((*follow)->pid(), SIGINT);
   EXPECT_TRUE((*follow)->Wait(kPatience).ok());
 }
@@ -236,8 +231,7 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   EXPECT_THAT(Ctl({"dump", "-pod", "a/b", "-for", "1s"}).err, HasSubstr("is under way"));
   RunIn(client, "shop", "db-1", "db", 1);
   RunIn(client, "shop", "web-1", "web", 2);
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("dumped")).find("REPLY StartContainer") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("dumped", "REPLY StartContainer"));
   const std::string text = TextOf(Path("dumped"));
   EXPECT_THAT(text, AllOf(HasSubstr("REQUEST RunPodSandbox"), HasSubstr("CHANGED CreateContainer"),
                           HasSubstr("name: web-1"), Not(HasSubstr("db-1"))));
@@ -320,13 +314,10 @@ TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
   ASSERT_THAT(watch, IsOk());
   EXPECT_TRUE(Eventually([this] { return TextOf(Path("watched")) == "No containers.\n"; }));
   RunIn(client, "shop", "web-1", "web", 2);
-  EXPECT_TRUE(Eventually([this] {
-    return TextOf(Path("watched")).find("running") != std::string::npos;
-  })) << TextOf(Path("watched"));
+  EXPECT_TRUE(FileHas("watched", "running")) << TextOf(Path("watched"));
   EXPECT_THAT(TextOf(Path("watched")), StartsWith("No containers.\n\nNAMESPACE  POD"));
   ASSERT_THAT(daemon_->Terminate(), IsOk());
-  EXPECT_TRUE(Eventually(
-      [this] { return TextOf(Path("watched")).find("waiting: ") != std::string::npos; }));
+  EXPECT_TRUE(FileHas("watched", "waiting: "));
   StartDaemon(StaticFlags());
   EXPECT_TRUE(Eventually([this] {
     const std::string text = TextOf(Path("watched"));

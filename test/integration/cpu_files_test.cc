@@ -19,9 +19,7 @@ namespace resmgr::test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 class CpuFilesTest : public ControlTest {

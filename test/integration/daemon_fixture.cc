@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "test/support/must.h"
+
 namespace resmgr::test {
 
 namespace {
@@ -49,9 +51,7 @@ void DaemonTest::StartRuntime() {
 
 void DaemonTest::StartDaemon(const std::vector<std::string>& flags) {
   log_begin_ = TextOf(Path("daemon.log")).size();
-  auto daemon = DaemonProcess::Start(flags, Path("daemon.log"));
-  ASSERT_THAT(daemon, IsOk());
-  daemon_ = *std::move(daemon);
+  daemon_ = Must(DaemonProcess::Start(flags, Path("daemon.log")));
   started_ = daemon_.get();
 }
 

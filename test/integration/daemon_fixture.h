@@ -75,6 +75,10 @@ class DaemonTest : public testing::Test {
   // Waits until the daemon that was started last has logged it: lines are collected for some
   // milliseconds before they are written.
   bool Logged(std::string_view text) const;
+  // Waits until the file of the directory has the text.
+  bool FileHas(std::string_view name, std::string_view text) const {
+    return Eventually([&] { return TextOf(Path(name)).find(text) != std::string::npos; });
+  }
 
   pid_t pid() { return daemon_->process().pid(); }
   // From /proc/PID/status, "VmHWM:" for example; 0 where there is none.

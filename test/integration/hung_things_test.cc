@@ -2,7 +2,6 @@
 // A hanging pod's volume, reader of the log or disk delays only its users.
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // Plugins that ask for changes as fast as they can: other clients and one honest plugin do not
 // notice.
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>

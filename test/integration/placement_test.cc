@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The static policy at work between a client and a runtime: which container runs where, and when.
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

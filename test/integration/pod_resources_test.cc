@@ -159,12 +159,7 @@ TEST_F(PodResourcesDaemonTest, AbsentSocketIsToldBeforeAContainerNeedsIt) {
   ASSERT_TRUE(ProblemsBecome(1));
   EXPECT_THAT(Problems()[0]["message"], HasSubstr("kubelet.sock: there is no such socket"));
   EXPECT_THAT(RunNow("a"), SizeIs(1));
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("static.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: "
-                           "1}}\n")})
-                .exit_code,
-            0);
+  EXPECT_EQ(Set("policy: {Active: static, ReservedResources: {CPU: 1}}\n"), 0);
   EXPECT_TRUE(ProblemsBecome(0)) << "no policy needs the kubelet now";
 }
 

@@ -9,7 +9,6 @@
 #include <random>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/seed.h"

@@ -3,7 +3,6 @@
 // leave nothing behind.
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

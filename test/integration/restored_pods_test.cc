@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods that a runtime makes by a method that this build does not know, as RestorePod of CRI 1.37.
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "test/integration/control_fixture.h"
 

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "test/integration/daemon_fixture.h"
 

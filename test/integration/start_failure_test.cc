@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container that may start only when another one has left its CPUs, and that one does not.
 #include <chrono>
+#include <stdexcept>
 #include <string>
 
 #include "test/integration/control_fixture.h"
@@ -28,6 +29,18 @@ class StartFailureTest : public ControlTest {
     return Counts().find(line) != std::string::npos;
   }
 };
+
+// Each caller of a fixture would else go on without a daemon, and crash.
+TEST_F(StartFailureTest, ADaemonThatDoesNotStartEndsTheTestWithItsLog) {
+  std::string told;
+  try {
+    StartDaemon(Flags({"-policy", "no-such-policy"}));
+  } catch (const std::runtime_error& error) {
+    told = error.what();
+  }
+  EXPECT_THAT(told, AllOf(HasSubstr("cri-resmgr ended"), HasSubstr("no-such-policy")));
+  EXPECT_EQ(daemon_, nullptr);
+}
 
 TEST_F(StartFailureTest, IsRefusedUntilTheConfigurationLetsItThrough) {
   StartWithMetrics({});

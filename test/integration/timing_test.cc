@@ -5,7 +5,6 @@
 #include <string>
 #include <thread>
 
-#include "pkg/base/sanitizers.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
 #include "test/support/programs/programs.h"

@@ -2,11 +2,9 @@
 // The daemon is started anew, or another one takes over from it, under load: no call fails. Also
 // tests that one of the two dies at any step.
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>

@@ -46,6 +46,16 @@ class UsageTest : public ControlTest {
       text += fmt::format("cpu{} {} 0 0 {} 0 0 0 0 0 0\n", cpu, user, user);
     Put("proc/stat", text);
   }
+  // Samples each second from now on, with more keys of the section.
+  void SampleOften(const std::string& more = "") const {
+    EXPECT_EQ(Set("policy: {Active: static, ReservedResources: {CPU: 1}}\nusage: {Interval: 1s" +
+                  more + "}\n"),
+              0);
+  }
+  // Waits until the metrics have the line.
+  bool Count(const std::string& line, milliseconds patience = kWaitPatience) const {
+    return Eventually([&] { return Counts().find(line) != std::string::npos; }, patience);
+  }
   void PutContainer(const cri::PodSandboxConfig& pod, const std::string& id) const {
     const std::string directory = "sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + id;
     Put(directory + "/cpu.stat", "usage_usec 1000\nnr_periods 0\nnr_throttled 0\n");
@@ -107,12 +117,7 @@ TEST_F(UsageTest, MetricsHavePoolsAlwaysAndContainersWhereTheConfigurationSaysSo
   CriClient client = Relayed();
   const cri::PodSandboxConfig pod = MakeBestEffortPod("s");
   PutContainer(pod, Run(client, pod, MakeBestEffortContainer("main")).container);
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("often.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                           "usage: {Interval: 1s}\n")})
-                .exit_code,
-            0);
+  SampleOften();
   // A scrape may come between two metrics of one sample.
   std::string counts;
   ASSERT_TRUE(Eventually([&] {
@@ -123,17 +128,10 @@ TEST_F(UsageTest, MetricsHavePoolsAlwaysAndContainersWhereTheConfigurationSaysSo
                std::string::npos;
   })) << counts;
   EXPECT_THAT(counts, Not(HasSubstr("cri_resmgr_container_cpu_used{")));
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("all.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                           "usage: {Interval: 1s, PerContainerMetrics: true}\n")})
-                .exit_code,
-            0);
-  EXPECT_TRUE(Eventually([this] {
-    return Counts().find(
-               "cri_resmgr_container_cpu_used{container=\"main\",namespace=\"default\","
-               "pod=\"s\"} 0") != std::string::npos;
-  })) << Counts();
+  SampleOften(", PerContainerMetrics: true");
+  EXPECT_TRUE(
+      Count("cri_resmgr_container_cpu_used{container=\"main\",namespace=\"default\",pod=\"s\"} 0"))
+      << Counts();
 }
 
 // Processes are killed, first in a container, then with one that is started anew.
@@ -148,22 +146,14 @@ TEST_F(UsageTest, KilledProcessesAreToldInEveryPlace) {
   Put(pods + "/memory.events", "high 0\noom 0\noom_kill 0\n");
   Put(directory + "/memory.events", "high 3\noom 0\noom_kill 0\n");
   Put(directory + "/memory.max", "16384\n");
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("often.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                           "usage: {Interval: 1s, PerContainerMetrics: true}\n")})
-                .exit_code,
-            0);
+  SampleOften(", PerContainerMetrics: true");
   const std::string labels = "{container=\"main\",namespace=\"default\",pod=\"s\"} ";
-  const auto counted = [this](const std::string& line) {
-    return Eventually([&] { return Counts().find(line) != std::string::npos; });
-  };
-  ASSERT_TRUE(counted("cri_resmgr_container_memory_high_total" + labels + "3")) << Counts();
+  ASSERT_TRUE(Count("cri_resmgr_container_memory_high_total" + labels + "3")) << Counts();
   EXPECT_THAT(Counts(), HasSubstr("cri_resmgr_oom_kills_total 0"));
 
   Put(pods + "/memory.events", "high 0\noom 2\noom_kill 2\n");
   Put(directory + "/memory.events", "high 3\noom 2\noom_kill 2\n");
-  ASSERT_TRUE(counted("cri_resmgr_container_oom_kills_total" + labels + "2")) << Counts();
+  ASSERT_TRUE(Count("cri_resmgr_container_oom_kills_total" + labels + "2")) << Counts();
   const std::string killed = "2 processes of default/s/main were killed for want of memory";
   ASSERT_TRUE(Eventually([&] {
     return Ctl({"status"}).out.find(killed + " in the last hour, by its limit of 16 KiB") !=
@@ -172,12 +162,12 @@ TEST_F(UsageTest, KilledProcessesAreToldInEveryPlace) {
   EXPECT_EQ(Ctl({"status", "-check"}).exit_code, 1);
   EXPECT_THAT(Ctl({"status"}).out, HasSubstr("docs/troubleshooting.md#out-of-memory"));
   EXPECT_THAT(Ctl({"explain", "s"}).out, HasSubstr(killed));
-  EXPECT_TRUE(counted("cri_resmgr_problems{kind=\"out-of-memory\"} 1")) << Counts();
+  EXPECT_TRUE(Count("cri_resmgr_problems{kind=\"out-of-memory\"} 1")) << Counts();
   EXPECT_THAT(Ctl({"top", "-o", "wide"}).out, HasSubstr("OOM KILLS"));
 
   // The container ended with one, and its pod has another one of the same name.
   Put(pods + "/memory.events", "high 0\noom 3\noom_kill 3\n");
-  ASSERT_TRUE(counted("cri_resmgr_problems{kind=\"out-of-memory\"} 2")) << Counts();
+  ASSERT_TRUE(Count("cri_resmgr_problems{kind=\"out-of-memory\"} 2")) << Counts();
   EXPECT_THAT(Counts(), HasSubstr("cri_resmgr_oom_kills_total 3"));
   EXPECT_THAT(Ctl({"explain", "s"}).out,
               HasSubstr("1 process of default/s was killed for want of memory"));
@@ -190,12 +180,7 @@ TEST_F(UsageTest, AThrottledContainerIsAProblemAndItsEndTellsWhatItCameTo) {
   const cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
   const Running running = Run(client, pod, MakeGuaranteedContainer("main", 2));
   PutContainer(pod, running.container);
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("often.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                           "usage: {Interval: 1s}\n")})
-                .exit_code,
-            0);
+  SampleOften();
   // Counters that grow all the time, as the kernel's do.
   std::atomic<int> of_ten = 5;
   const std::jthread kernel([&](const std::stop_token& stop) {
@@ -207,18 +192,14 @@ TEST_F(UsageTest, AThrottledContainerIsAProblemAndItsEndTellsWhatItCameTo) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   });
-  const auto counts = [&](const std::string& line) {
-    return Eventually([&] { return Counts().find(line) != std::string::npos; },
-                      std::chrono::minutes(3));
-  };
   const std::string counted = "cri_resmgr_problems{kind=\"throttled\"} ";
-  ASSERT_TRUE(counts(counted + "1")) << Counts();
+  ASSERT_TRUE(Count(counted + "1", std::chrono::minutes(3))) << Counts();
   const std::string said = "its own quota throttles it in 50 % of the periods";
   EXPECT_THAT(Ctl({"status"}).out, HasSubstr(said));
   EXPECT_THAT(Ctl({"explain", "g"}).out, HasSubstr(said));
   EXPECT_EQ(Ctl({"status", "-o", "json"}).json().count("ended"), 0U);
   of_ten = 0;
-  ASSERT_TRUE(counts(counted + "0")) << Counts();
+  ASSERT_TRUE(Count(counted + "0", std::chrono::minutes(3))) << Counts();
   const Json ended = Ctl({"status", "-o", "json"}).json()["ended"];
   ASSERT_EQ(ended.size(), 1U) << ended;
   EXPECT_EQ(ended[0]["kind"], "throttled");
@@ -242,21 +223,13 @@ TEST_F(UsageTest, TopWatchesTheFigures) {
   const auto watch = ChildProcess::Start(
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "top", "-w"}, Path("watched"));
   ASSERT_THAT(watch, IsOk());
-  const auto shows = [this](const std::string& text) {
-    return Eventually([&] { return TextOf(Path("watched")).find(text) != std::string::npos; });
-  };
-  EXPECT_TRUE(shows("8 KiB")) << TextOf(Path("watched"));
-  EXPECT_EQ(Ctl({"config", "set",
-                 WriteFile("often.yaml",
-                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                           "usage: {Interval: 1s}\n")})
-                .exit_code,
-            0);
+  EXPECT_TRUE(FileHas("watched", "8 KiB")) << TextOf(Path("watched"));
+  SampleOften();
   const Json list = Ctl({"top", "-o", "json"}).json();
   Put("sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + list[0]["id"].get<std::string>() +
           "/memory.current",
       "16384\n");
-  EXPECT_TRUE(shows("16 KiB")) << TextOf(Path("watched"));
+  EXPECT_TRUE(FileHas("watched", "16 KiB")) << TextOf(Path("watched"));
   ::kill((*watch)->pid(), SIGINT);
   EXPECT_TRUE((*watch)->Wait(kPatience).ok());
 }

@@ -11,22 +11,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policies/balloons/testing/row_configs.h"
+
 namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
 
 constexpr const char* kRefused = "no suitable balloon instance available";
-
-constexpr const char* kTest01 = R"(
-availableResources: {cpu: "cpuset:1-15"}
-reservedResources: {cpu: "1"}
-balloonTypes:
-- {name: two-cpu, minCPUs: 2, maxCPUs: 2, preferNewBalloons: true}
-- {name: three-cpu, minCPUs: 3, allocatorPriority: normal, namespaces: [three], preferSpreadingPods: true}
-- {name: four-cpu, minCPUs: 4, maxCPUs: 8, minBalloons: 1, allocatorPriority: low}
-- {name: five-cpu, maxCPUs: 5, allocatorPriority: none, preferNewBalloons: true, preferSpreadingPods: true}
-)";
 
 TEST_P(BalloonsRowsTest, Test01FixedAndGrowingTypes) {
   ASSERT_NO_FATAL_FAILURE(OpenWith(kTest01));
@@ -114,16 +106,6 @@ TEST_P(BalloonsRowsTest, Tests02And07SizesFollowRequestsWithinLimits) {
               HasSubstr("is 2, more than maxBalloons 1"));
   EXPECT_EQ(PlacesOf(fast1, a, d), places);
 }
-
-constexpr const char* kTest03 = R"(
-reservedResources: {cpu: "cpuset:0-2"}
-reservedPoolNamespaces: ["monitor-*", "*-log*"]
-PrivilegedNamespaces: ["*"]
-balloonTypes:
-- {name: reserved, minCPUs: 1, namespaces: [my-exact-name]}
-- {name: default, minCPUs: 1}
-- {name: full-core, minCPUs: 2, maxCPUs: 2, minBalloons: 2}
-)";
 
 TEST_P(BalloonsRowsTest, Test03ReservedCpusAndNamespaces) {
   ASSERT_NO_FATAL_FAILURE(OpenWith(kTest03));
@@ -231,25 +213,7 @@ TEST_P(BalloonsRowsTest, Tests08And09FullAndPreCreatedBalloons) {
   }
 }
 
-constexpr const char* kTest23 = R"(
-availableResources: {cpu: "exclude-cpuset:0-1,4-5,8-9,12-13"}
-reservedResources: {cpu: "exclude-cpuset:4-15"}
-reservedPoolNamespaces: [mine]
-)";
-
 // The device is node 2 itself.
-constexpr const char* kTest10 = R"(
-reservedResources: {cpu: "1"}
-allocatorTopologyBalancing: true
-preferSpreadOnPhysicalCores: true
-balloonTypes:
-- {name: policydefaults, minCPUs: 2, minBalloons: 1}
-- {name: topo1cores0, minCPUs: 2, minBalloons: 1, preferSpreadOnPhysicalCores: false}
-- {name: topo0cores1, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false}
-- {name: topo0cores0, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false, preferSpreadOnPhysicalCores: false}
-- {name: device-node2, preferNewBalloons: true, preferCloseToDevices: [/sys/devices/system/node/node2]}
-)";
-
 TEST_P(BalloonsRowsTest, Tests10And23ChoiceOfCpus) {
   ASSERT_NO_FATAL_FAILURE(OpenWith(kTest23));
   const RunningPod system = RunAs(In("kube-system", BestEffort("system")));

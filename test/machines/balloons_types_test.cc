@@ -7,21 +7,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "policies/balloons/testing/row_configs.h"
 #include "test/machines/balloons_rows.h"
 
 namespace resmgr::test {
 namespace {
-
-constexpr const char* kTest04 = R"(
-reservedResources: {cpu: "1"}
-balloonTypes:
-- name: grouped
-  minCPUs: 2
-  preferNewBalloons: true
-  groupBy: "${pod/namespace}-${pod/labels/balloon-instance}"
-  matchExpressions: [{key: pod/labels/balloon-instance, operator: Exists}]
-- {name: default, groupBy: "ns=$pod/namespace", preferNewBalloons: true}
-)";
 
 TEST_P(BalloonsRowsTest, Test04GroupsOfPods) {
   ASSERT_NO_FATAL_FAILURE(OpenWith(kTest04));
@@ -76,16 +66,6 @@ TEST_P(BalloonsRowsTest, Test06TypesThatGoAndComeBack) {
   ASSERT_TRUE(changed.ok()) << Describe(changed);
   EXPECT_EQ(PlacesOf(a, b), places);
 }
-
-constexpr const char* kTest11 = R"(
-reservedResources: {cpu: "1"}
-preserve: {matchExpressions: [{key: name, operator: In, values: [keep0, keep1]}]}
-balloonTypes:
-- name: precious
-  minCPUs: 2
-  matchExpressions:
-  - {key: pod/labels/app.kubernetes.io/component, operator: Equals, values: [precious]}
-)";
 
 TEST_P(BalloonsRowsTest, Test11ExpressionsAndPreservedContainers) {
   ASSERT_NO_FATAL_FAILURE(OpenWith(kTest11));

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -55,9 +54,7 @@ TEST_F(FirstScreenTest, NamesTheNodeAndTellsTheAgeOfItsData) {
 }
 
 TEST_F(FirstScreenTest, TellsProblemsFirst) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   runtime_.Stop();
   ASSERT_TRUE(Becomes("!document.querySelector('#problems').hidden"));
   EXPECT_THAT(Text("#verdict-text"), HasSubstr("1 problem: runtime"));
@@ -66,9 +63,7 @@ TEST_F(FirstScreenTest, TellsProblemsFirst) {
 }
 
 TEST_F(FirstScreenTest, NeighboursHaveOtherColoursWhichTheyKeep) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   // By row, each pair of cores beside each other, and threads of one core, with different owners.
   const Json alike = Value(R"((() => {
     const ownerOf = (cell) => /exclusive to ([^,]*)/.exec(cell.title)?.[1];
@@ -101,18 +96,14 @@ TEST_F(FirstScreenTest, NeighboursHaveOtherColoursWhichTheyKeep) {
 }
 
 TEST_F(FirstScreenTest, NamesContainersAboveTheirCpus) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   const Json names = Names();
   for (const char* const pod : {"database-1", "database-5", "database-12"})
     EXPECT_THAT(names, testing::Contains(pod));
 }
 
 TEST_F(FirstScreenTest, ShowsWhatIsUsed) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   // This machine's own figures, as far as the synthetic machine has such CPUs.
   ASSERT_TRUE(Becomes("document.querySelectorAll('.cpu.measured').length > 0"));
   EXPECT_THAT(Text("#figures"), AllOf(HasSubstr("CPU used"), HasSubstr(" of 128")));
@@ -132,9 +123,7 @@ TEST_F(FirstScreenTest, ShowsWhatIsUsed) {
 }
 
 TEST_F(FirstScreenTest, FindsContainersAndCpus) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   Press({"/", "d", "a", "t", "a", "b", "a", "s", "e", "-", "5"});
   ASSERT_TRUE(Becomes("document.querySelectorAll('#containers tbody tr').length === 1"));
   EXPECT_EQ(CpusOf(".cpu.found"), CpusAtRuntime(running_["database-5"].container));
@@ -153,9 +142,7 @@ TEST_F(FirstScreenTest, FindsContainersAndCpus) {
 }
 
 TEST_F(FirstScreenTest, ChoosingAContainerMovesNothing) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   ASSERT_TRUE(Becomes("document.querySelectorAll('.cpu.measured').length > 0"));
   const std::string where =
       "[scrollX, scrollY, ...[...document.querySelectorAll('.cpu, main > section')].map((element) "
@@ -178,9 +165,7 @@ TEST_F(FirstScreenTest, ChoosingAContainerMovesNothing) {
 }
 
 TEST_F(FirstScreenTest, MakesAPicture) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   const auto picture = browser_->Run(
       "return import('/page/picture.js').then((module) => module.pictureOf("
       "[document.querySelector('#machine-section')])).then((blob) => [blob.type, blob.size])");

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,9 +30,7 @@ class BrowserTest : public PageTest {
 };
 
 TEST_F(BrowserTest, ShowsTheMachineAndWhatRunsWhere) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   EXPECT_EQ(Count("#machine .package"), 2);
   EXPECT_EQ(Count("#machine .die"), 4);
   EXPECT_EQ(Count("#machine .node"), 4);
@@ -64,9 +61,7 @@ TEST_F(BrowserTest, ShowsTheMachineAndWhatRunsWhere) {
 }
 
 TEST_F(BrowserTest, ShowsAResizeWithoutBeingLoadedAgain) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   const CpuSet before = CpusAtRuntime(running_["database-2"].container);
   ASSERT_EQ(before.size(), 4);
   ResizeGuaranteed("database-2", MilliCpu{10'000}, Bytes{10 * kGiB.value});
@@ -84,9 +79,7 @@ TEST_F(BrowserTest, ShowsAResizeWithoutBeingLoadedAgain) {
 }
 
 TEST_F(BrowserTest, ExplainsAContainerThatIsClicked) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   const Running& chosen = running_["database-1"];
   EXPECT_EQ(Value("document.querySelector('#details').hidden"), true);
   ASSERT_THAT(browser_->Click("button[data-key='" + chosen.container + "']"), IsOk());
@@ -153,9 +146,7 @@ TEST_F(BrowserTest, TellsEventsOfMemoryWhereTheContainerIs) {
 }
 
 TEST_F(BrowserTest, CanBeUsedByKeyboardAlone) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   Press({Browser::kTab});
   EXPECT_EQ(Focused(), "Skip to the containers");
   // Search, four buttons, and then the first CPU.
@@ -196,9 +187,7 @@ TEST_F(BrowserTest, CanBeUsedByKeyboardAlone) {
 
 // Contrast by the Web Content Accessibility Guidelines 2.1, 1.4.3: 4.5 at least.
 TEST_F(BrowserTest, FollowsTheColoursOfTheReadersSystemAndIsReadableInBoth) {
-  StartWithPage();
-  RunMany();
-  OpenPage(kContainers);
+  OpenPageOfMany();
   std::set<std::string> grounds;
   for (const std::string scheme : {"light", "dark"}) {
     ASSERT_THAT(browser_->PreferColours(scheme), IsOk());

@@ -48,6 +48,12 @@ class PageTest : public DaemonTest {
   void ResizeGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
   // Opens the page, and waits until it shows `containers` containers.
   void OpenPage(int containers);
+  // The page of a daemon with the pods of RunMany.
+  void OpenPageOfMany() {
+    StartWithPage();
+    RunMany();
+    OpenPage(kContainers);
+  }
 
   std::string Origin() const { return "http://127.0.0.1:" + std::to_string(port_); }
   // The value of an expression in the page; null after a failure, which fails the test.

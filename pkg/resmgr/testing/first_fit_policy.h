@@ -52,4 +52,8 @@ class FirstFitPolicy : public Policy {
   std::map<ContainerKey, CpuSet> grants_;
 };
 
+inline std::unique_ptr<Policy> FirstFit(const Machine& machine) {
+  return std::make_unique<FirstFitPolicy>(machine);
+}
+
 }  // namespace resmgr::test

@@ -19,8 +19,7 @@ class ManagerFixture : public testing::Test {
   ResourceManager& manager() { return node_.manager(); }
 
   // CPUs 0-7.
-  TestNode node_{S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  TestNode node_{S1Ht(), FirstFit};
 };
 
 }  // namespace resmgr::test

@@ -28,6 +28,12 @@ ResourceManager::Options TestNode::FastOptions() {
           .event_pause = milliseconds(1)};
 }
 
+ResourceManager::Options TestNode::Observed(Observer& observer) {
+  ResourceManager::Options options = FastOptions();
+  options.observer = &observer;
+  return options;
+}
+
 void TestNode::MakeManager() {
   std::unique_ptr<Policy> policy = make_policy_(machine_);
   policy_ = policy.get();
@@ -185,6 +191,16 @@ std::string TestNode::Placed(const ContainerId& id) const {
 std::string TestNode::Exclusive(const ContainerId& id) const {
   const Container* const container = Known(id);
   return container == nullptr ? "" : container->placement.exclusive.ToString();
+}
+
+StatusOr<ClaimGrant> TestNode::Reserve(const Claim& claim) {
+  std::optional<StatusOr<ClaimGrant>> reply;
+  manager_->claims().Reserve(claim, [&reply](StatusOr<ClaimGrant> grant) { reply = grant; });
+  EXPECT_TRUE(RunUntil([&] {
+    runtime.AnswerAll();
+    return reply.has_value();
+  }));
+  return reply.value_or(Internal("no reply"));
 }
 
 size_t TestNode::KnownContainers() const {

@@ -28,6 +28,8 @@ class TestNode {
 
   // Short waits, so that tests with a loop are quick.
   static ResourceManager::Options FastOptions();
+  // The same with an observer, which must outlive the node.
+  static ResourceManager::Options Observed(Observer& observer);
 
   // A new sandbox "pod-NAME" in namespace "ns".
   PodSandboxId AddPod(std::string_view name, QosClass qos);
@@ -54,6 +56,9 @@ class TestNode {
   // The container ends without any event or reply.
   void Crash(const ContainerId& id);
 
+  // Waits for the CPUs of a claim, which all containers in its way leave.
+  StatusOr<ClaimGrant> Reserve(const Claim& claim);
+
   // The connection is lost and comes back; the runtime keeps its containers.
   void Reconnect();
   // The daemon is started anew on the same runtime. `ended` runs between its end and its start.
@@ -79,6 +84,15 @@ class TestNode {
 
   // Runs the loop until the condition holds; false after a deadline of some seconds.
   bool RunUntil(const std::function<bool()>& condition);
+  // Waits until a list is asked for, as after each connect.
+  bool AwaitList() {
+    return RunUntil([this] { return !runtime.lists.empty(); });
+  }
+  bool AnswerNextList() {
+    if (!AwaitList()) return false;
+    runtime.AnswerList();
+    return true;
+  }
 
   ResourceManager& manager() { return *manager_; }
   Policy& policy() { return *policy_; }

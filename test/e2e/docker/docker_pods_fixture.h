@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/e2e/docker/docker_node.h"
 #include "test/e2e/docker/docker_pods.h"
+#include "test/support/must.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -17,9 +17,7 @@ namespace resmgr::test {
 class DockerPodsTest : public ::testing::Test {
  protected:
   void Open(const DockerNode::Options& options) {
-    auto node = DockerNode::Start(options);
-    ASSERT_THAT(node, IsOk());
-    node_ = *std::move(node);
+    node_ = Must(DockerNode::Start(options));
     pods_ = std::make_unique<DockerPods>(node_->socket(), node_->dockerd().CgroupParent());
   }
   void TearDown() override {

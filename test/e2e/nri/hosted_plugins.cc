@@ -2,6 +2,7 @@
 #include "test/e2e/nri/hosted_plugins.h"
 
 #include "test/e2e/nri/reference_host.h"
+#include "test/support/must.h"
 
 namespace resmgr::test {
 
@@ -27,9 +28,7 @@ void PluginNodeTest::StartPlugin(std::vector<std::string> flags) {
   const Status listening = WaitUntil("the host of plugins listens", kPatience,
                                      [&] { return std::filesystem::exists(Socket()); });
   ASSERT_TRUE(listening.ok()) << node().RelayLog();
-  auto plugin = ChildProcess::Start(flags, PluginLog());
-  ASSERT_TRUE(plugin.ok()) << Describe(plugin.status());
-  plugin_ = *std::move(plugin);
+  plugin_ = Must(ChildProcess::Start(flags, PluginLog()));
   ExpectEvent("Synchronize");
 }
 

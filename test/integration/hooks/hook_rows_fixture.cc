@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "test/support/must.h"
 #include "test/support/programs/programs.h"
 
 namespace resmgr::test {
@@ -33,11 +34,10 @@ std::unique_ptr<ChildProcess> HookRowsTest::Serve(const std::string& name,
   argv.insert(argv.end(), behaviour.begin(), behaviour.end());
   const std::string log = Path(name + ".log");
   std::filesystem::remove(log);
-  auto process = ChildProcess::Start(argv, log);
-  EXPECT_THAT(process, IsOk());
+  std::unique_ptr<ChildProcess> process = Must(ChildProcess::Start(argv, log));
   EXPECT_TRUE(Eventually([&] { return TextOf(log).find("serving") != std::string::npos; }))
       << TextOf(log);
-  return process.ok() ? *std::move(process) : nullptr;
+  return process;
 }
 
 void HookRowsTest::Stop(ChildProcess& server) {

@@ -2,6 +2,8 @@
 #include "test/support/hanging_disk/hanging_disk.h"
 
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,6 +39,17 @@ TEST_F(HangingDiskTest, KeepsFiles) {
   EXPECT_EQ(disk_.Content("a/b/file.tmp"), std::nullopt);
   std::filesystem::remove(Path("disk/a/b/file"));
   EXPECT_FALSE(std::filesystem::exists(Path("disk/a/b/file")));
+}
+
+TEST_F(HangingDiskTest, ListsDirectoriesAndRemovesThemWhole) {
+  std::filesystem::create_directories(Path("disk/a/b"));
+  ASSERT_THAT(AtomicWriteFile(Path("disk/a/one"), "1", 0600), IsOk());
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(Path("disk/a")))
+    names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, (std::set<std::string>{"b", "one"}));
+  EXPECT_EQ(std::filesystem::remove_all(Path("disk/a")), 3U);
+  EXPECT_FALSE(std::filesystem::exists(Path("disk/a")));
 }
 
 TEST_F(HangingDiskTest, HangsUntilItAnswersAndLetsThoseGoThatAreKilled) {

@@ -98,6 +98,8 @@ MemoryFiles::Result MemoryFiles::Handle(const fuse_in_header& header, std::strin
       return {.body = OpenFile()};
     case FUSE_OPENDIR:
       return {.body = Bytes(fuse_open_out{})};
+    case FUSE_READDIR:
+      return List(id, body);
     case FUSE_READ:
       return Read(id, body);
     case FUSE_WRITE:
@@ -187,6 +189,27 @@ MemoryFiles::Result MemoryFiles::Read(uint64_t id, std::string_view body) const 
   const std::string& content = At(id).content;
   if (in.offset >= content.size()) return {};
   return {.body = content.substr(in.offset, in.size)};
+}
+
+// An entry's offset is the number of those before it and of itself.
+MemoryFiles::Result MemoryFiles::List(uint64_t id, std::string_view body) const {
+  const auto in = Take<fuse_read_in>(body);
+  Result result;
+  uint64_t at = 0;
+  for (const auto& [name, node] : At(id).entries) {
+    if (++at <= in.offset) continue;
+    fuse_dirent entry{};
+    entry.ino = node;
+    entry.off = at;
+    entry.namelen = static_cast<uint32_t>(name.size());
+    entry.type = (At(node).mode & kTypeBits) >> 12;
+    std::string bytes(reinterpret_cast<const char*>(&entry), FUSE_NAME_OFFSET);
+    bytes += name;
+    bytes.resize(FUSE_DIRENT_ALIGN(bytes.size()));
+    if (result.body.size() + bytes.size() > in.size) break;
+    result.body += bytes;
+  }
+  return result;
 }
 
 MemoryFiles::Result MemoryFiles::Write(uint64_t id, std::string_view body) {

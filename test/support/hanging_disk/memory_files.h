@@ -46,6 +46,7 @@ class MemoryFiles {
   Result Remove(uint64_t parent, std::string_view name);
   Result SetAttributes(uint64_t id, std::string_view body);
   Result Read(uint64_t id, std::string_view body) const;
+  Result List(uint64_t id, std::string_view body) const;
   Result Write(uint64_t id, std::string_view body);
 
   fuse_attr AttributesOf(uint64_t id) const;
