@@ -4,6 +4,16 @@
 #include <algorithm>
 
 namespace resmgr {
+namespace {
+
+CpuSet Together(const std::vector<CpuSet>& parts) {
+  CpuSet all;
+  for (const CpuSet& part : parts)
+    all |= part;
+  return all;
+}
+
+}  // namespace
 
 bool Claim::IsFor(std::string_view pod_uid) const {
   return pods.empty() || std::ranges::find(pods, pod_uid) != pods.end();
@@ -15,10 +25,11 @@ bool Claim::AsksAs(const Claim& other) const {
 }
 
 CpuSet ClaimGrant::All() const {
-  CpuSet all;
-  for (const CpuSet& part : cpus)
-    all |= part;
-  return all;
+  return Together(cpus);
+}
+
+CpuSet ClaimGrant::Seen() const {
+  return Together(seen.empty() ? cpus : seen);
 }
 
 }  // namespace resmgr

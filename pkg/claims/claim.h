@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/topology/cpu_set.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 
@@ -27,8 +28,14 @@ struct ClaimPart {
 
 // The opaque parameters of a claim.
 struct ClaimOptions {
-  bool whole_cores = false;       // all threads of each of its cores
-  bool share_within_pod = false;  // all containers of one pod may carry it; else a single one
+  bool whole_cores = false;             // all threads of each of its cores
+  bool share_within_pod = false;        // all containers of one pod may carry it; else a single one
+  std::optional<CoreKind> core_type{};  // all CPUs are of cores of this kind
+  bool l3 = false;                      // those of each part lie in one L3 cache
+  // Whole cores, of which containers see one thread each.
+  bool avoid_siblings = false;
+
+  bool WholeCores() const { return whole_cores || avoid_siblings; }
 
   friend bool operator==(const ClaimOptions&, const ClaimOptions&) = default;
 };
@@ -45,10 +52,14 @@ struct Claim {
   std::vector<std::string> pods{};
   // The driver that it was allocated from; "": not known, since a former version saved it.
   std::string driver{};
+  // Pools of the devices, one for each part; empty: not known.
+  std::vector<std::string> pools{};
+  // Its name in the pod whose template it was made from; "": it was not made from one.
+  std::string pod_claim{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Says whether `other` is the same claim and asks for the same; the pods may differ, and the
-  // driver.
+  // Says whether `other` is the same claim and asks for the same; the pods may differ, and where it
+  // comes from.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;
@@ -58,8 +69,11 @@ struct Claim {
 struct ClaimGrant {
   std::string uid;
   std::vector<CpuSet> cpus;  // one for each part, in order; disjoint
+  // Those of them that containers see, for each part; empty: all.
+  std::vector<CpuSet> seen{};
 
   CpuSet All() const;
+  CpuSet Seen() const;
 
   friend bool operator==(const ClaimGrant&, const ClaimGrant&) = default;
 };
@@ -76,7 +90,7 @@ class ClaimHolder {
   // held gets the same grant again. Errors, by which nothing is reserved:
   //   ResourceExhausted: names the need, what is free and who holds the rest;
   //   InvalidArgument: no node of this kind can ever grant it;
-  //   FailedPrecondition: no policy is active that gives exclusive CPUs;
+  //   FailedPrecondition: no policy is active that gives exclusive CPUs, or all parameters;
   //   Unavailable: the disk or the runtime does not do its part now; later it may.
   virtual void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) = 0;
   // Gives them back, and tells shared containers at once. OK for an unknown uid.

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/claims/claim_options.h"
+
 namespace resmgr {
 namespace {
 
@@ -69,6 +71,19 @@ StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine) {
     return ClaimPlace{.cpus = node->cpus, .name = fmt::format("NUMA node {}", *part.node)};
   }
   return ClaimPlace{.cpus = machine.allowed(), .name = ""};
+}
+
+StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,
+                             const Machine& machine) {
+  StatusOr<ClaimPlace> place = PlaceOf(part, machine);
+  if (!place.ok() || !options.core_type) return place;
+  CpuSet alike;
+  for (const int cpu : place->cpus)
+    if (machine.FindCpu(cpu)->kind == *options.core_type) alike.Add(cpu);
+  place->name = fmt::format("{} CPUs{}{}", CoreTypeName(*options.core_type),
+                            place->name.empty() ? "" : " of ", place->name);
+  place->cpus = alike;
+  return place;
 }
 
 }  // namespace resmgr

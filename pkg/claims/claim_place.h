@@ -12,7 +12,7 @@ namespace resmgr {
 // Where the CPUs of a part of a claim have to lie.
 struct ClaimPlace {
   CpuSet cpus{};       // online ones
-  std::string name{};  // "NUMA node 1", "the L3 cache of CPU 8"; "": any place
+  std::string name{};  // "NUMA node 1", "p-core CPUs of NUMA node 1"; "": any place
 };
 
 // The number of an L3 cache of the machine (of Machine::l3_groups, not empty) in the name of its
@@ -24,5 +24,8 @@ int NumberOfCache(const CpuSet& cache, const Machine& machine);
 // The place of the part's device on this machine. InvalidArgument: there is no such place, or none
 // of its CPUs is online. Pure.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
+// The same, where the claim's parameters leave some cores of it only. There may be none.
+StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,
+                             const Machine& machine);
 
 }  // namespace resmgr

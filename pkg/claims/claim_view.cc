@@ -43,12 +43,12 @@ void ClaimView::ForEachContainer(
   }
 }
 
-const Container* PlannedView::FindContainer(ContainerKey key) const {
+const Container* ChangedView::FindContainer(ContainerKey key) const {
   const auto changed = changed_.find(key);
   return changed == changed_.end() ? all_.FindContainer(key) : &changed->second;
 }
 
-void PlannedView::ForEachContainer(
+void ChangedView::ForEachContainer(
     const std::function<void(const Pod&, const Container&)>& visit) const {
   if (changed_.empty()) return all_.ForEachContainer(visit);
   all_.ForEachContainer([this, &visit](const Pod& pod, const Container& container) {

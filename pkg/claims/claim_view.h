@@ -12,7 +12,7 @@ namespace resmgr {
 
 // Pods and containers as the policy behind claims sees them: with the parts of claims, and without
 // the containers that run on CPUs of claims. All references must outlive it.
-class ClaimView final : public Snapshot {
+class ClaimView : public Snapshot {
  public:
   ClaimView(const Snapshot& all, const HeldClaims& held, const ClaimCarriers& carriers)
       : all_(all), held_(held), carriers_(carriers) {}
@@ -34,30 +34,18 @@ class ClaimView final : public Snapshot {
 };
 
 // For people: all containers, and the parts of claims as containers beside them.
-class WithClaims final : public Snapshot {
+class WithClaims final : public ClaimView {
  public:
-  WithClaims(const Snapshot& all, const HeldClaims& held) : view_(all, held, none_) {}
-
-  const Pod* FindPod(const PodSandboxId& id) const override { return view_.FindPod(id); }
-  const Container* FindContainer(ContainerKey key) const override {
-    return view_.FindContainer(key);
-  }
-  void ForEachContainer(
-      const std::function<void(const Pod&, const Container&)>& visit) const override {
-    view_.ForEachContainer(visit);
-  }
-  Overhead OverheadOf(const Pod& pod) const override { return view_.OverheadOf(pod); }
-  HeldOverheads Overheads() const override { return view_.Overheads(); }
+  WithClaims(const Snapshot& all, const HeldClaims& held) : ClaimView(all, held, kNoCarriers) {}
 
  private:
-  const ClaimCarriers none_;
-  const ClaimView view_;
+  static inline const ClaimCarriers kNoCarriers;
 };
 
-// Containers as they are once several plans are carried out, one after the other.
-class PlannedView final : public Snapshot {
+// All containers, some of them with changes. `all` must outlive it.
+class ChangedView : public Snapshot {
  public:
-  explicit PlannedView(const Snapshot& all) : all_(all) {}
+  explicit ChangedView(const Snapshot& all) : all_(all) {}
 
   const Pod* FindPod(const PodSandboxId& id) const override { return all_.FindPod(id); }
   const Container* FindContainer(ContainerKey key) const override;
@@ -66,6 +54,16 @@ class PlannedView final : public Snapshot {
   Overhead OverheadOf(const Pod& pod) const override { return all_.OverheadOf(pod); }
   HeldOverheads Overheads() const override { return all_.Overheads(); }
 
+ protected:
+  const Snapshot& all_;
+  std::map<ContainerKey, Container> changed_;
+};
+
+// Containers as they are once several plans are carried out, one after the other.
+class PlannedView final : public ChangedView {
+ public:
+  using ChangedView::ChangedView;
+
   // Containers that are not known are ignored.
   void Apply(const Plan& plan);
   // All plans as one.
@@ -73,9 +71,6 @@ class PlannedView final : public Snapshot {
 
  private:
   Container* Changing(ContainerKey key);
-
-  const Snapshot& all_;
-  std::map<ContainerKey, Container> changed_;
 };
 
 }  // namespace resmgr

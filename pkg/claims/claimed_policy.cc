@@ -6,7 +6,9 @@
 
 #include <fmt/ranges.h>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/base/count_text.h"
+#include "pkg/claims/claim_options.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/claims/part_placer.h"
 
@@ -28,6 +30,30 @@ bool HasWholeCores(const Machine& machine, const CpuSet& place, int cpus) {
   return reached.back();
 }
 
+// Whether the machine has so many CPUs where the part and the parameters want them.
+Status CheckPart(const ClaimPart& part, const ClaimOptions& options, const Machine& machine) {
+  RESMGR_ASSIGN_OR_RETURN(const ClaimPlace found, PlaceOf(part, options, machine));
+  const CpuSet& place = found.name.empty() ? machine.online() : found.cpus;
+  const std::string needed = CountText(part.cpus, "CPU");
+  if (part.cpus > place.size()) {
+    return InvalidArgument("needs {}{}, and there are {}", needed, DescribeOptions(options),
+                           place.size());
+  }
+  if (options.WholeCores() && !HasWholeCores(machine, place, part.cpus)) {
+    return InvalidArgument("{}: no whole cores there have {} together",
+                           options.whole_cores ? "wholeCores" : "avoidSiblings", needed);
+  }
+  if (!options.l3) return OkStatus();
+  const AlignedPlaces places(machine);
+  const bool fits = std::ranges::any_of(places.Of(Alignment::kL3), [&](const AlignedPlace& cache) {
+    const CpuSet cpus = cache.cpus & place;
+    return options.WholeCores() ? HasWholeCores(machine, cpus, part.cpus)
+                                : cpus.size() >= part.cpus;
+  });
+  if (fits) return OkStatus();
+  return InvalidArgument("l3: no L3 cache there has {}", needed);
+}
+
 Status CheckClaim(const Claim& claim, const Machine& machine) {
   if (claim.uid.empty()) return InvalidArgument("a claim without uid");
   if (claim.parts.empty()) return InvalidArgument("it asks for no CPUs");
@@ -36,17 +62,8 @@ Status CheckClaim(const Claim& claim, const Machine& machine) {
   }
   for (const ClaimPart& part : claim.parts) {
     if (part.cpus < 1) return InvalidArgument("device {}: no CPUs are asked for", part.device);
-    const StatusOr<ClaimPlace> found = PlaceOf(part, machine);
-    if (!found.ok()) return Annotate(found.status(), fmt::format("device {}", part.device));
-    const CpuSet& place = found->name.empty() ? machine.online() : found->cpus;
-    if (part.cpus > place.size()) {
-      return InvalidArgument("device {}: needs {}, and there are {}", part.device,
-                             CountText(part.cpus, "CPU"), place.size());
-    }
-    if (claim.options.whole_cores && !HasWholeCores(machine, place, part.cpus)) {
-      return InvalidArgument("device {}: no whole cores there have {} together", part.device,
-                             CountText(part.cpus, "CPU"));
-    }
+    RESMGR_RETURN_IF_ERROR(
+        Annotate(CheckPart(part, claim.options, machine), fmt::format("device {}", part.device)));
   }
   return OkStatus();
 }
@@ -61,7 +78,8 @@ bool LosesAll(const HeldClaims& before, const HeldClaims& now) {
 // A claim's CPUs that are online, as a place that the policy behind is to keep.
 void ShowUsable(const CpuSet& usable, Placement& placement) {
   placement.exclusive &= usable;
-  placement.cpus = placement.exclusive;
+  placement.cpus = placement.cpus.value_or(CpuSet()) & usable;
+  if (placement.cpus->empty()) placement.cpus = placement.exclusive;
   if (!placement.exclusive.empty()) return;
   placement.cpus.reset();
   placement.pool.clear();
@@ -117,10 +135,14 @@ StatusOr<Plan> ClaimedPolicy::OfContainers(StatusOr<Plan> plan) {
     }
     if (next == nullptr) next = std::make_shared<HeldClaims>(*held_);
     Container* const part = next->FindPart(change.key);
-    if (part == nullptr || change.placement.exclusive != part->placement.exclusive) {
+    if (part == nullptr) return Internal("policy {} places a claim that is not held", name());
+    Placement placement = AsHeld(*next->FindByPart(change.key), *part, change.placement, machine_);
+    if (placement.exclusive != part->placement.exclusive) {
       return Internal("policy {} moves a claim", name());
     }
-    part->placement = change.placement;
+    // Its containers were told the CPUs that they see.
+    placement.cpus = part->placement.cpus;
+    part->placement = std::move(placement);
   }
   for (const SharedChange& change : plan->shared) {
     if (!change.cpus.Intersects(claimed)) continue;
@@ -215,9 +237,10 @@ StatusOr<Plan> ClaimedPolicy::GiveBack(const Snapshot& snapshot, const std::stri
 StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
   if (held_->empty()) return policy_->Reconcile(snapshot);
   HeldClaims shown = *held_;
+  const CpuSet usable = usable_.value_or(machine_.online());
   for (const HeldClaim& held : held_->all()) {
     for (const Container& part : held.parts)
-      ShowUsable(usable_.value_or(machine_.online()), shown.FindPart(part.key)->placement);
+      ShowUsable(usable, shown.FindPart(part.key)->placement);
   }
   std::unique_ptr<Policy> before = policy_->Clone();
   StatusOr<Plan> plan = policy_->Reconcile(ClaimView(snapshot, shown, carriers_));
@@ -225,7 +248,9 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
   for (const HeldClaim& held : held_->all()) {
     for (const Container& part : held.parts) {
       Container& kept = *shown.FindPart(part.key);
-      kept.placement = plan->NewPlacement(kept).value_or(kept.placement);
+      kept.placement =
+          AsHeld(held, part, plan->NewPlacement(kept).value_or(kept.placement), machine_);
+      kept.placement.exclusive &= usable;
     }
   }
   const bool lets_go = name() == "null";

@@ -33,7 +33,7 @@ class ClaimedPolicy final : public Policy {
   // changes nothing. Shared containers keep a CPU.
   //   ResourceExhausted: what it needs, what is free and who holds the rest
   //   InvalidArgument: it is no claim, or no node of this kind can ever grant it
-  //   FailedPrecondition: this policy gives no exclusive CPUs
+  //   FailedPrecondition: this policy gives no exclusive CPUs, or not all parameters
   StatusOr<Plan> Reserve(const Snapshot& snapshot, const Claim& claim);
   // Takes its CPUs back. Containers that still carry it are placed as others. An unknown uid is
   // fine and changes nothing.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/claims/claim_options.h"
 #include "pkg/claims/claim_place.h"
 
 namespace resmgr {
@@ -28,8 +29,10 @@ LocalityHint HintOf(const ClaimPart& part, const ClaimPlace& place, const Machin
 
 ClaimGrant HeldClaim::Grant() const {
   ClaimGrant grant{.uid = claim.uid, .cpus = {}};
-  for (const Container& part : parts)
+  for (const Container& part : parts) {
     grant.cpus.push_back(part.placement.exclusive);
+    if (claim.options.avoid_siblings) grant.seen.push_back(part.placement.cpus.value_or(CpuSet()));
+  }
   return grant;
 }
 
@@ -38,6 +41,10 @@ CpuSet HeldClaim::Cpus() const {
   for (const Container& part : parts)
     cpus |= part.placement.exclusive;
   return cpus;
+}
+
+CpuSet HeldClaim::Seen() const {
+  return Grant().Seen();
 }
 
 std::string HeldClaim::Title() const {
@@ -79,6 +86,7 @@ HeldClaim& HeldClaims::Add(const Claim& claim) {
   held.pod.name = claim.name;
   held.pod.namespace_name = claim.namespace_name;
   held.pod.qos = QosClass::kGuaranteed;
+  held.pod.annotations = AnnotationsFor(claim.options);
   return held;
 }
 
@@ -93,8 +101,9 @@ Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
                             .cpu_limit = {int64_t{1000} * part.cpus},
                             .memory_request = kPartMemory,
                             .memory_limit = kPartMemory};
-  const StatusOr<ClaimPlace> place = PlaceOf(part, machine);
-  if (place.ok() && !place->name.empty()) container.hints.push_back(HintOf(part, *place, machine));
+  const StatusOr<ClaimPlace> place = PlaceOf(part, held.claim.options, machine);
+  if (place.ok() && !place->name.empty() && !place->cpus.empty())
+    container.hints.push_back(HintOf(part, *place, machine));
   return container;
 }
 
@@ -102,9 +111,16 @@ void HeldClaims::Remove(const std::string& uid) {
   std::erase_if(all_, [&uid](const HeldClaim& held) { return held.claim.uid == uid; });
 }
 
-void HeldClaims::SetPods(const std::string& uid, std::vector<std::string> pods) {
-  for (HeldClaim& held : all_)
-    if (held.claim.uid == uid) held.claim.pods = std::move(pods);
+bool HeldClaims::Renew(const Claim& claim) {
+  for (HeldClaim& held : all_) {
+    if (held.claim.uid != claim.uid) continue;
+    const Claim before = held.claim;
+    held.claim.pods = claim.pods;
+    held.claim.pools = claim.pools;
+    held.claim.pod_claim = claim.pod_claim;
+    return held.claim != before;
+  }
+  return false;
 }
 
 std::vector<const HeldClaim*> HeldClaims::Of(std::span<const std::string> uids) const {
@@ -121,12 +137,20 @@ CpuSet HeldClaims::Cpus() const {
   return cpus;
 }
 
+Placement AsHeld(const HeldClaim& claim, const Container& part, Placement placement,
+                 const Machine& machine) {
+  const bool hides = claim.claim.options.avoid_siblings &&
+                     placement.exclusive.size() < part.requirements.cpu_request.Whole();
+  if (hides) placement.exclusive = machine.WithSiblings(placement.exclusive);
+  return placement;
+}
+
 Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims) {
   Placement placement;
   CpuSet cpus;
   bool own = true;
   for (const HeldClaim* const held : claims) {
-    cpus |= held->Cpus();
+    cpus |= held->Seen();
     own = own && !held->claim.options.share_within_pod;
     placement.reason += placement.reason.empty() ? "" : ", ";
     placement.reason += held->Title();

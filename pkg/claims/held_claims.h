@@ -27,6 +27,8 @@ struct HeldClaim {
   ClaimGrant Grant() const;
   // CPUs of all parts.
   CpuSet Cpus() const;
+  // Those of them that its containers see.
+  CpuSet Seen() const;
   // "claim NAMESPACE/NAME", for messages and reasons.
   std::string Title() const;
 };
@@ -49,8 +51,9 @@ class HeldClaims {
   // The container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
-  // Other pods use the claim, which is held.
-  void SetPods(const std::string& uid, std::vector<std::string> pods);
+  // The claim, which is held and asks for the same, is told anew: other pods may use it. False:
+  // nothing has changed.
+  bool Renew(const Claim& claim);
 
   // The claims of `uids` that are held.
   std::vector<const HeldClaim*> Of(std::span<const std::string> uids) const;
@@ -70,6 +73,12 @@ class HeldClaims {
   std::vector<HeldClaim> all_;
   uint64_t made_ = 0;  // parts, ever
 };
+
+// The CPUs of a claim by a policy's placement of one of its parts: a policy that lets containers
+// see one thread of each core tells of these threads alone, and the claim holds the others, too.
+// `cpus` stays what containers see.
+Placement AsHeld(const HeldClaim& claim, const Container& part, Placement placement,
+                 const Machine& machine);
 
 // Where a container that carries these claims runs; no CPUs when there is none. Its memory is not
 // bound, since no policy counts it: near nodes are used first. CPUs of a claim that containers of a

@@ -7,81 +7,145 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/base/count_text.h"
+#include "pkg/claims/claim_options.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/model/cpu_holders.h"
 #include "pkg/policy/pool_names.h"
 
 namespace resmgr {
+namespace {
+
+// L3 caches that are tried for a part, each of which may cost two decisions of the policy.
+constexpr size_t kMostPlaces = 16;
+
+// The one that is being placed.
+const ClaimPart& LastPart(const HeldClaim& claim) {
+  return claim.claim.parts[claim.parts.size() - 1];
+}
+
+}  // namespace
+
 Status PartPlacer::Place(HeldClaim& claim, const Policy* before) {
   const Container part = held_.AddPart(claim, machine_);
-  const ClaimPart& wanted = claim.claim.parts[claim.parts.size() - 1];
   const ClaimView view(all_, held_, carriers_);
   const std::unique_ptr<Policy> copy = before == nullptr ? policy_->Clone() : nullptr;
   if (before == nullptr) before = copy.get();
-  StatusOr<std::optional<Placement>> placed = Try(view, claim, part, {});
-  if (!placed.ok()) return Annotate(placed.status(), claim.Title());
-  if (!*placed) {
-    const CpuSet candidates = Candidates(view, wanted);
-    for (const CpuSet& near : {candidates, Exactly(candidates, wanted.cpus)}) {
-      if (near.size() < wanted.cpus) break;
+  StatusOr<Tried> placed = Try(view, claim, part, {});
+  if (!placed.ok()) {
+    const std::string parameters = DescribeOptions(claim.claim.options);
+    return Annotate(placed.status(), parameters.empty()
+                                         ? claim.Title()
+                                         : fmt::format("{}{}: policy {}", claim.Title(), parameters,
+                                                       policy_->name()));
+  }
+  if (!placed->inside) {
+    for (const CpuSet& near : PlacesToTry(view, claim, placed->placement.exclusive)) {
       policy_ = before->Clone();
       placed = Try(view, claim, part, near);
-      if (placed.ok() && *placed) break;
+      if (placed.ok() && placed->inside) break;
     }
   }
-  if (!placed.ok() || !*placed) return Shortage(view, claim, wanted);
+  if (!placed.ok() || !placed->inside) return Shortage(view, claim);
+  RESMGR_RETURN_IF_ERROR(CheckSeen(claim, placed->placement));
   Container& own = claim.parts.back();
-  own.placement = **std::move(placed);
+  own.placement = std::move(placed->placement);
   own.state = ContainerState::kRunning;
   own.cpus_bound = true;
   own.mems_bound = own.placement.mems.has_value();
   return OkStatus();
 }
 
-// nullopt: the policy puts it elsewhere.
-StatusOr<std::optional<Placement>> PartPlacer::Try(const Snapshot& view, const HeldClaim& claim,
-                                                   const Container& part, const CpuSet& near) {
-  const ClaimPart& wanted = claim.claim.parts[claim.parts.size() - 1];
+StatusOr<PartPlacer::Tried> PartPlacer::Try(const Snapshot& view, const HeldClaim& claim,
+                                            const Container& part, const CpuSet& near) {
   std::optional<Container> former;
   if (!near.empty()) {
     former = part;
     former->key = HeldClaims::kNoPart;
-    former->name = wanted.device;  // no attempt of the part (IsFormerAttempt)
+    former->name = LastPart(claim).device;  // no attempt of the part (IsFormerAttempt)
     former->placement.cpus = near;
     former->placement.exclusive = near;
     // Affinities of the claim's own parts would lead policies with pools away from it.
-    former->placement.pool = PoolInside(view, wanted);
+    former->placement.pool = PoolInside(view, claim);
   }
   const StatusOr<Plan> plan = policy_->Allocate(view, claim.pod, part, former ? &*former : nullptr);
   if (!plan.ok()) return plan.status();
-  Placement placement = plan->NewPlacement(part).value_or(Placement());
-  RESMGR_RETURN_IF_ERROR(CheckExclusive(wanted, placement));
-  if (!IsInside(claim, wanted, placement.exclusive)) return std::nullopt;
-  all_.Apply(*plan);
-  return placement;
+  Placement placement =
+      AsHeld(claim, part, plan->NewPlacement(part).value_or(Placement()), machine_);
+  RESMGR_RETURN_IF_ERROR(CheckExclusive(claim, placement));
+  const bool inside = IsInside(claim, placement.exclusive);
+  if (inside) all_.Apply(*plan);
+  return Tried{.placement = std::move(placement), .inside = inside};
 }
 
-Status PartPlacer::CheckExclusive(const ClaimPart& part, const Placement& placement) const {
+Status PartPlacer::CheckExclusive(const HeldClaim& claim, const Placement& placement) const {
   const CpuSet& cpus = placement.exclusive;
-  if (cpus.empty() || cpus != placement.cpus.value_or(CpuSet())) {
+  const CpuSet seen = placement.cpus.value_or(CpuSet());
+  const bool alone = claim.claim.options.avoid_siblings ? !seen.empty() && seen.IsSubsetOf(cpus)
+                                                        : !cpus.empty() && seen == cpus;
+  if (!alone) {
     return FailedPrecondition("policy {} gives it no exclusive CPUs{}{}", policy_->name(),
                               placement.reason.empty() ? "" : ": ", placement.reason);
   }
-  if (cpus.size() == part.cpus) return OkStatus();
+  const int wanted = LastPart(claim).cpus;
+  if (cpus.size() == wanted) return OkStatus();
   return FailedPrecondition("policy {} gives it {} for {}", policy_->name(),
-                            CountText(cpus.size(), "exclusive CPU"), part.cpus);
+                            CountText(cpus.size(), "exclusive CPU"), wanted);
 }
 
-bool PartPlacer::IsInside(const HeldClaim& claim, const ClaimPart& part, const CpuSet& cpus) const {
-  if (claim.claim.options.whole_cores && machine_.WithSiblings(cpus) != cpus) return false;
-  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
+// Other parameters choose CPUs, which every policy can be led to; this one hides some.
+Status PartPlacer::CheckSeen(const HeldClaim& claim, const Placement& placement) const {
+  if (!claim.claim.options.avoid_siblings) return OkStatus();
+  for (const CpuSet& core : machine_.cores()) {
+    if (placement.cpus->CountCommon(core) < 2) continue;
+    return FailedPrecondition(
+        "{}: parameter avoidSiblings: policy {} does not keep containers off all but one thread of "
+        "each core",
+        claim.Title(), policy_->name());
+  }
+  return OkStatus();
+}
+
+bool PartPlacer::IsInside(const HeldClaim& claim, const CpuSet& cpus) const {
+  const ClaimOptions& options = claim.claim.options;
+  if (options.WholeCores() && machine_.WithSiblings(cpus) != cpus) return false;
+  if (options.l3 && !AlignedPlaces(machine_).IsAligned(Alignment::kL3, cpus)) return false;
+  const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), options, machine_);
   return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
-// The largest pool of the policy within the part's place; "" where there is none.
-std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) const {
-  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
+// The free CPUs of the part's place, or of one L3 cache after the other where it wants one, those
+// with the fewest first. For each: those that are isolated as the policy's `first` choice is, or
+// are not, since the others are the last that it gives away; all of them; as many as it needs.
+std::vector<CpuSet> PartPlacer::PlacesToTry(const Snapshot& view, const HeldClaim& claim,
+                                            const CpuSet& first) const {
+  const int needed = LastPart(claim).cpus;
+  const CpuSet candidates = Candidates(view, claim);
+  std::vector<CpuSet> places = {candidates};
+  if (claim.claim.options.l3) {
+    const AlignedPlaces caches(machine_);
+    places.clear();
+    for (const AlignedPlace& cache : caches.Of(Alignment::kL3))
+      places.push_back(candidates & cache.cpus);
+    std::ranges::stable_sort(places, {}, &CpuSet::size);
+  }
+  std::erase_if(places, [needed](const CpuSet& place) { return place.size() < needed; });
+  if (places.size() > kMostPlaces) places.resize(kMostPlaces);
+  std::vector<CpuSet> tries;
+  const CpuSet& isolated = machine_.isolated();
+  for (const CpuSet& place : places) {
+    const CpuSet alike = isolated.Intersects(first) ? place & isolated : place - isolated;
+    if (alike != place && alike.size() >= needed) tries.push_back(alike);
+    tries.push_back(place);
+    tries.push_back(Exactly(place, needed));
+  }
+  return tries;
+}
+
+// The largest pool of the policy within the device's place; "" where there is none.
+std::string PartPlacer::PoolInside(const Snapshot& view, const HeldClaim& claim) const {
+  const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), machine_);
   if (!place.ok() || place->name.empty()) return "";
   std::string name;
   int most = 0;
@@ -96,8 +160,8 @@ std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) 
 
 // The free CPUs of the part's place that the policy may grant: others are offline, or the
 // configuration keeps them from it.
-CpuSet PartPlacer::Candidates(const Snapshot& view, const ClaimPart& part) const {
-  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
+CpuSet PartPlacer::Candidates(const Snapshot& view, const HeldClaim& claim) const {
+  const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), claim.claim.options, machine_);
   const std::vector<Zone> zones = policy_->Zones(view);
   CpuSet free = zones.empty() ? machine_.allowed() : CpuSet();
   CpuSet taken;
@@ -127,10 +191,11 @@ CpuSet PartPlacer::Exactly(const CpuSet& candidates, int cpus) const {
   return chosen;
 }
 
-Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim,
-                            const ClaimPart& part) const {
-  const CpuSet free = Candidates(view, part);
-  const ClaimPlace asked = PlaceOf(part, machine_).value_or(ClaimPlace{});
+Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim) const {
+  const ClaimPart& part = LastPart(claim);
+  const ClaimOptions& options = claim.claim.options;
+  const CpuSet free = Candidates(view, claim);
+  const ClaimPlace asked = PlaceOf(part, options, machine_).value_or(ClaimPlace{});
   const CpuSet& place = asked.cpus;
   std::vector<Holding> holders;
   view.ForEachContainer([&](const Pod& pod, const Container& container) {
@@ -142,12 +207,11 @@ Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim,
     return fmt::format("CPU{} {}", cpus.size() == 1 ? "" : "s", cpus.ToString());
   });
   const std::string where = asked.name.empty() ? "" : fmt::format(" of {}", asked.name);
-  const std::string_view whole = claim.claim.options.whole_cores ? " of whole cores" : "";
   // Some of what is free may be the last for others.
   return ResourceExhausted("{}: needs {}{}{}, and of {} that {} free policy {} gives fewer{}{}",
-                           claim.Title(), CountText(part.cpus, "exclusive CPU"), whole, where,
-                           free.size(), free.size() == 1 ? "is" : "are", policy_->name(),
-                           held.empty() ? "" : ": ", held);
+                           claim.Title(), CountText(part.cpus, "exclusive CPU"), where,
+                           DescribeOptions(options), free.size(), free.size() == 1 ? "is" : "are",
+                           policy_->name(), held.empty() ? "" : ": ", held);
 }
 
 }  // namespace resmgr

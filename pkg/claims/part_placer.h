@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "pkg/claims/claim_view.h"
 #include "pkg/claims/held_claims.h"
@@ -30,14 +30,23 @@ class PartPlacer {
   Status Place(HeldClaim& claim, const Policy* before);
 
  private:
-  std::string PoolInside(const Snapshot& view, const ClaimPart& part) const;
-  CpuSet Candidates(const Snapshot& view, const ClaimPart& part) const;
+  // A placement by the policy, which counts where it is inside the part's place.
+  struct Tried {
+    Placement placement{};
+    bool inside = false;
+  };
+
+  std::string PoolInside(const Snapshot& view, const HeldClaim& claim) const;
+  CpuSet Candidates(const Snapshot& view, const HeldClaim& claim) const;
+  std::vector<CpuSet> PlacesToTry(const Snapshot& view, const HeldClaim& claim,
+                                  const CpuSet& first) const;
   CpuSet Exactly(const CpuSet& candidates, int cpus) const;
-  Status CheckExclusive(const ClaimPart& part, const Placement& placement) const;
-  bool IsInside(const HeldClaim& claim, const ClaimPart& part, const CpuSet& cpus) const;
-  Status Shortage(const Snapshot& view, const HeldClaim& claim, const ClaimPart& part) const;
-  StatusOr<std::optional<Placement>> Try(const Snapshot& view, const HeldClaim& claim,
-                                         const Container& part, const CpuSet& near);
+  Status CheckExclusive(const HeldClaim& claim, const Placement& placement) const;
+  Status CheckSeen(const HeldClaim& claim, const Placement& placement) const;
+  bool IsInside(const HeldClaim& claim, const CpuSet& cpus) const;
+  Status Shortage(const Snapshot& view, const HeldClaim& claim) const;
+  StatusOr<Tried> Try(const Snapshot& view, const HeldClaim& claim, const Container& part,
+                      const CpuSet& near);
 
   std::unique_ptr<Policy>& policy_;
   const Machine& machine_;

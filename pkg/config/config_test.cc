@@ -326,6 +326,7 @@ dra:
   Driver: cpu.cri-resmgr.intel.com
   Compatible: false
   Devices: numa
+  Metadata: false
 nri:
   Host:
     Socket: disabled

@@ -29,6 +29,9 @@ void DescribeDra(ConfigSection& root, DraConfig& config) {
     dra.Choice("Devices", {{"numa", DraDevices::kNuma}, {"l3", DraDevices::kL3}}, config.devices,
                "`numa`: each NUMA node is a device; `l3`: each L3 cache, in NUMA nodes that have "
                "several");
+    dra.Bool("Metadata", config.metadata,
+             "`true`: containers of a claim find a file with its CPUs, in the form of Kubernetes' "
+             "device metadata (`metadata.resource.k8s.io/v1beta1`)");
   });
 }
 

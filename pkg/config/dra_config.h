@@ -20,6 +20,7 @@ struct DraConfig {
   std::string driver = "cpu.cri-resmgr.intel.com";  // a DNS subdomain of 63 bytes at most
   bool compatible = false;
   DraDevices devices = DraDevices::kNuma;
+  bool metadata = false;  // claims get device metadata
 
   // The name in force.
   std::string DriverName() const { return compatible ? std::string(kCompatibleDriver) : driver; }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dra/cdi_files.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "pkg/claims/claim_names.h"
 #include "pkg/dra/cdi_spec.h"
+#include "pkg/dra/claim_metadata.h"
 #include "pkg/sys/errno_status.h"
 #include "pkg/sys/files.h"
 
@@ -27,79 +27,86 @@ constexpr mode_t kSpecMode = 0644;  // runtimes need not run as root
 // Entries of the directory that are looked at: it is not ours alone.
 constexpr size_t kMostEntries = 65'536;
 
-Status MakeDirectory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) return ErrnoStatus(error.value(), fmt::format("cannot make {}", directory));
-  return OkStatus();
-}
-
-Status WriteSpec(const std::string& directory, std::string_view kind, const std::string& uid,
-                 const CpuSet& cpus) {
-  RESMGR_RETURN_IF_ERROR(MakeDirectory(directory));
-  return AtomicWriteFile(directory + "/" + CdiFileName(kind, uid), CdiSpec(kind, uid, cpus),
-                         kSpecMode);
-}
-
-Status RemoveFile(const std::string& path) {
-  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return OkStatus();
-  return ErrnoStatus(errno, fmt::format("cannot remove {}", path));
-}
-
-Status RemoveSpecs(const std::string& directory, const std::string& uid) {
+Status RemoveFiles(const ClaimDisk& disk, const std::string& uid) {
   for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind})
-    RESMGR_RETURN_IF_ERROR(RemoveFile(directory + "/" + CdiFileName(kind, uid)));
-  return OkStatus();
+    RESMGR_RETURN_IF_ERROR(RemoveClaimFile(disk.cdi + "/" + CdiFileName(kind, uid)));
+  return HasMetadata(disk, uid) ? RemoveMetadata(disk, uid) : OkStatus();
 }
 
-// The claims that have files, whose names are returned by UID.
-StatusOr<std::vector<std::pair<std::string, std::string>>> OwnFiles(const std::string& directory) {
-  std::vector<std::pair<std::string, std::string>> files;
+// Names of the files of claims, by UID.
+struct ClaimFileNames {
+  std::map<std::string, std::set<std::string>> specs{};
+  std::set<std::string> metadata{};  // claims that have some
+};
+
+StatusOr<ClaimFileNames> OwnFiles(const ClaimDisk& disk) {
+  ClaimFileNames names;
   std::error_code error;
-  fs::directory_iterator at(directory, error);
+  fs::directory_iterator at(disk.cdi, error);
   size_t seen = 0;
   for (; !error && at != fs::directory_iterator() && seen < kMostEntries; at.increment(error)) {
     ++seen;
     const std::string name = at->path().filename().string();
-    if (std::optional<std::string> uid = UidOfCdiFile(name)) files.emplace_back(*uid, name);
+    if (const auto uid = UidOfCdiFile(name)) names.specs[*uid].insert(name);
+    if (const auto uid = UidOfMetadataCdiFile(name)) names.metadata.insert(*uid);
   }
   if (error && error.value() != ENOENT)
-    return ErrnoStatus(error.value(), fmt::format("cannot list {}", directory));
-  return files;
+    return ErrnoStatus(error.value(), fmt::format("cannot list {}", disk.cdi));
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> uids, ClaimsWithMetadata(disk));
+  names.metadata.insert(uids.begin(), uids.end());
+  return names;
 }
 
 // Files of other content are written again.
-Status ReconcileSpec(const std::string& directory, std::string_view kind, const ClaimGrant& grant) {
-  const std::string text = CdiSpec(kind, grant.uid, grant.All());
-  const StatusOr<std::string> kept =
-      ReadFile(directory + "/" + CdiFileName(kind, grant.uid), text.size() + 1);
+Status WriteSpec(const ClaimDisk& disk, std::string_view kind, const ClaimGrant& grant) {
+  const std::string text = CdiSpec(kind, grant.uid, grant.Seen());
+  const std::string path = disk.cdi + "/" + CdiFileName(kind, grant.uid);
+  const StatusOr<std::string> kept = ReadFile(path, text.size() + 1);
   if (kept.ok() && *kept == text) return OkStatus();
-  return WriteSpec(directory, kind, grant.uid, grant.All());
+  RESMGR_RETURN_IF_ERROR(MakeClaimDirectory(disk.cdi));
+  return disk.write(path, text, kSpecMode);
 }
 
-Status ReconcileSpecs(const std::string& directory, std::string_view kind,
-                      const std::vector<ClaimGrant>& held, CdiFiles::Others others) {
-  RESMGR_ASSIGN_OR_RETURN(const auto files, OwnFiles(directory));
-  std::set<std::string> names;
-  for (const auto& [uid, name] : files) {
-    const bool is_held =
-        std::ranges::any_of(held, [&uid = uid](const ClaimGrant& one) { return one.uid == uid; });
-    if (is_held) {
-      names.insert(name);
-    } else if (others == CdiFiles::Others::kRemove) {
-      RESMGR_RETURN_IF_ERROR(RemoveFile(directory + "/" + name));
-    }
+// Those of the kind, and those of the other kind and metadata that it has already.
+Status WriteFiles(const ClaimDisk& disk, const ClaimForm& form, const ClaimFacts& claim,
+                  const ClaimFileNames& names) {
+  const std::string& uid = claim.grant.uid;
+  bool has = false;
+  for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind}) {
+    const auto specs = names.specs.find(uid);
+    if (specs == names.specs.end() || !specs->second.contains(CdiFileName(kind, uid))) continue;
+    has = true;
+    RESMGR_RETURN_IF_ERROR(WriteSpec(disk, kind, claim.grant));
   }
-  for (const ClaimGrant& grant : held) {
+  if (!has) RESMGR_RETURN_IF_ERROR(WriteSpec(disk, form.kind, claim.grant));
+  const bool metadata = form.metadata || names.metadata.contains(uid);
+  if (!metadata || claim.claim.parts.empty()) return OkStatus();
+  return WriteMetadata(disk, claim.claim, claim.grant);
+}
+
+Status RemoveOthers(const ClaimDisk& disk, const ClaimFileNames& names,
+                    const std::set<std::string>& held) {
+  for (const auto& [uid, specs] : names.specs) {
+    if (held.contains(uid)) continue;
+    for (const std::string& name : specs)
+      RESMGR_RETURN_IF_ERROR(RemoveClaimFile(disk.cdi + "/" + name));
+  }
+  for (const std::string& uid : names.metadata)
+    if (!held.contains(uid)) RESMGR_RETURN_IF_ERROR(RemoveMetadata(disk, uid));
+  return OkStatus();
+}
+
+Status ReconcileFiles(const ClaimDisk& disk, const ClaimForm& form,
+                      const std::vector<ClaimFacts>& held, CdiFiles::Others others) {
+  RESMGR_ASSIGN_OR_RETURN(const ClaimFileNames names, OwnFiles(disk));
+  std::set<std::string> uids;
+  for (const ClaimFacts& claim : held)
+    uids.insert(claim.grant.uid);
+  if (others == CdiFiles::Others::kRemove) RESMGR_RETURN_IF_ERROR(RemoveOthers(disk, names, uids));
+  for (const ClaimFacts& claim : held) {
     // No container can be created on a claim that has lost all.
-    if (grant.All().empty()) continue;
-    bool has = false;
-    for (const std::string_view one : {kClaimKind, kCompatibleClaimKind}) {
-      if (!names.contains(CdiFileName(one, grant.uid))) continue;
-      has = true;
-      RESMGR_RETURN_IF_ERROR(ReconcileSpec(directory, one, grant));
-    }
-    if (!has) RESMGR_RETURN_IF_ERROR(WriteSpec(directory, kind, grant.uid, grant.All()));
+    if (claim.grant.All().empty()) continue;
+    RESMGR_RETURN_IF_ERROR(WriteFiles(disk, form, claim, names));
   }
   return OkStatus();
 }
@@ -124,28 +131,41 @@ StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid
 CdiFiles::CdiFiles(Options options)
     : options_(std::move(options)), off_loop_(options_.loop, "cdi-files", kEndPatience) {}
 
-void CdiFiles::Write(std::string_view kind, const std::string& uid, const CpuSet& cpus, Done done) {
-  Add([directory = options_.directory, kind = std::string(kind), uid,
-       cpus] { return ReconcileSpec(directory, kind, {.uid = uid, .cpus = {cpus}}); },
-      std::move(done));
+ClaimDisk CdiFiles::Disk() const {
+  return {.cdi = options_.directory,
+          .metadata = options_.metadata,
+          .metadata_on_host = options_.metadata_on_host,
+          .write = options_.write};
+}
+
+void CdiFiles::Write(const ClaimForm& form, const ClaimFacts& claim, Done done) {
+  Add({.work =
+           [disk = Disk(), form, claim] {
+             RESMGR_RETURN_IF_ERROR(WriteSpec(disk, form.kind, claim.grant));
+             if (!form.metadata || claim.claim.parts.empty()) return OkStatus();
+             return WriteMetadata(disk, claim.claim, claim.grant);
+           },
+       .done = std::move(done)});
 }
 
 void CdiFiles::Remove(const std::string& uid, Done done) {
-  Add([directory = options_.directory, uid] { return RemoveSpecs(directory, uid); },
-      std::move(done));
+  Add({.work = [disk = Disk(), uid] { return RemoveFiles(disk, uid); },
+       .done = std::move(done),
+       .removes = true});
 }
 
-void CdiFiles::Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Others others,
+void CdiFiles::Reconcile(const ClaimForm& form, std::vector<ClaimFacts> held, Others others,
                          Done done) {
-  Add([directory = options_.directory, kind = std::string(kind), held = std::move(held),
-       others] { return ReconcileSpecs(directory, kind, held, others); },
-      std::move(done));
+  Add({.work = [disk = Disk(), form, held = std::move(held),
+                others] { return ReconcileFiles(disk, form, held, others); },
+       .done = std::move(done),
+       .settles = debts_});
 }
 
-void CdiFiles::Add(std::function<Status()> work, Done done) {
+void CdiFiles::Add(Order added) {
   const bool full = orders_.size() >= kMostWaiting;
-  const auto order = orders_.insert(
-      orders_.end(), Order{.work = full ? nullptr : std::move(work), .done = std::move(done)});
+  const auto order = orders_.insert(orders_.end(), std::move(added));
+  if (full) order->work = nullptr;
   order->deadline = options_.loop.After(full ? std::chrono::milliseconds(0) : options_.deadline,
                                         [this, order] { Late(order); });
   Begin();
@@ -168,16 +188,20 @@ void CdiFiles::Ended(const Status& status) {
   under_way_ = false;
   const Order order = std::move(orders_.front());
   orders_.pop_front();
+  if (!status.ok() && order.removes) ++debts_;
+  if (status.ok() && order.settles) settled_ = *order.settles;
   Begin();
   if (order.done) order.done(status);
 }
 
-// The order under way keeps its place, so that nothing overtakes it.
+// The order under way keeps its place, so that nothing overtakes it. So do removals: a write that
+// hangs before one may still be done.
 void CdiFiles::Late(std::list<Order>::iterator order) {
   const Done done = std::exchange(order->done, nullptr);
   const bool refused = order->work == nullptr;
   const bool first = under_way_ && order == orders_.begin();
-  if (!first) orders_.erase(order);
+  if (refused && order->removes) ++debts_;
+  if (refused || (!first && !order->removes)) orders_.erase(order);
   Begin();
   done(refused ? ResourceExhausted("too many files of claims wait for {}", options_.directory)
                : DeadlineExceeded("{} has not answered for {} ms", options_.directory,

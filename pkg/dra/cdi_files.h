@@ -3,16 +3,20 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/claims/claim.h"
+#include "pkg/dra/metadata_files.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/off_loop.h"
 
 namespace resmgr::dra {
@@ -26,18 +30,34 @@ struct CdiFile {
 // Finds it, of either kind, the newer one of two. NotFound: there is none. Blocks.
 StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid);
 
-// Keeps the CDI files of claims in one directory, away from the loop and one after the other, so
-// that the last order for a claim is the one that stays. Files of others are never touched. Loop's
-// thread only.
+// The content of the files of a claim.
+struct ClaimFacts {
+  ClaimGrant grant{};
+  Claim claim{};  // for device metadata; without parts it has none
+};
+// The files that claims get.
+struct ClaimForm {
+  std::string kind{};     // of the CDI device
+  bool metadata = false;  // device metadata (claim_metadata.h), too
+};
+
+// Keeps the files of claims, away from the loop and one after the other, so that the last order for
+// a claim is the one that stays. Files of others are never touched. Loop's thread only.
 class CdiFiles {
  public:
   struct Options {
     EventLoop& loop;
-    std::string directory{};  // made when it is missing
+    std::string directory{};  // of CDI files; made when it is missing
+    // The directory of device metadata, as this process and as runtimes know it; made when it is
+    // needed.
+    std::string metadata{};
+    std::string metadata_on_host{};
     // A disk that takes longer is not waited for; its work may still be done.
     std::chrono::milliseconds deadline{10'000};
+    WriteFileFunction write = AtomicWriteFile;  // called on another thread
   };
-  // OK: it is done, also after a power failure. kDeadlineExceeded: it may be done later.
+  // OK: it is done, also after a power failure. kDeadlineExceeded: it may be done later; a removal
+  // is, so that it undoes a write that hung before it.
   // kResourceExhausted: too much waits. Never runs within the call; not after this object's end.
   using Done = std::function<void(Status)>;
 
@@ -46,25 +66,30 @@ class CdiFiles {
 
   explicit CdiFiles(Options options);
 
-  // The file of a claim, with these CPUs. One that has them stays as it is.
-  void Write(std::string_view kind, const std::string& uid, const CpuSet& cpus, Done done);
+  // The files of a claim, with the CPUs that its containers see. One that has them stays as it is.
+  void Write(const ClaimForm& form, const ClaimFacts& claim, Done done);
   // Removes the files of a claim; none is a success.
   void Remove(const std::string& uid, Done done);
   // Whether `held` are all claims there are: of those that a lost state held, files stay.
   enum class Others { kRemove, kKeep };
   // Removes the files of claims that are not held, and writes what held ones lack, or what names
   // other CPUs than they hold. A file of the other kind stays: the kubelet names it when it
-  // restarts a container.
-  void Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Others others, Done done);
+  // restarts a container. So does metadata that claims have already.
+  void Reconcile(const ClaimForm& form, std::vector<ClaimFacts> held, Others others, Done done);
+  // A removal failed or was refused: a Reconcile has to follow.
+  bool owes() const { return debts_ != settled_; }
 
  private:
   struct Order {
     std::function<Status()> work{};  // runs on another thread
     Done done{};
+    bool removes = false;
+    std::optional<uint64_t> settles{};  // debts, if it succeeds
     EventLoop::HandlePtr deadline{};
   };
 
-  void Add(std::function<Status()> work, Done done);
+  ClaimDisk Disk() const;
+  void Add(Order order);
   void Begin();
   void Ended(const Status& status);
   void Late(std::list<Order>::iterator order);
@@ -72,6 +97,8 @@ class CdiFiles {
   const Options options_;
   std::list<Order> orders_;  // the first one is under way
   bool under_way_ = false;
+  uint64_t debts_ = 0;  // removals that came to nothing, ever
+  uint64_t settled_ = 0;
   OffLoop off_loop_;
 };
 

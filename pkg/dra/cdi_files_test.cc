@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,8 +16,10 @@
 
 #include "pkg/claims/claim_names.h"
 #include "pkg/dra/cdi_spec.h"
+#include "pkg/dra/claim_metadata.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr::dra {
 namespace {
@@ -24,6 +27,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLimit = 4096;
+const ClaimForm kForm{.kind = std::string(kClaimKind)};
+
+// A claim of two CPUs.
+Claim ClaimOf(const std::string& uid) {
+  return {.uid = uid,
+          .namespace_name = "default",
+          .name = "fast",
+          .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2}},
+          .driver = "cpu.example.com",
+          .pools = {"worker-1"}};
+}
 
 class CdiFilesTest : public testing::Test {
  protected:
@@ -38,12 +52,16 @@ class CdiFilesTest : public testing::Test {
     return result.value_or(Internal("no result"));
   }
   Status Write(const std::string& uid, const CpuSet& cpus) {
-    return Wait([&](auto done) { files_.Write(kClaimKind, uid, cpus, std::move(done)); });
+    return Wait([&](auto done) {
+      files_.Write(kForm, {.grant = {.uid = uid, .cpus = {cpus}}}, std::move(done));
+    });
   }
   Status Reconcile(std::vector<ClaimGrant> held,
                    CdiFiles::Others others = CdiFiles::Others::kRemove) {
-    return Wait(
-        [&](auto done) { files_.Reconcile(kClaimKind, std::move(held), others, std::move(done)); });
+    std::vector<ClaimFacts> facts;
+    for (const ClaimGrant& grant : held)
+      facts.push_back({.grant = grant, .claim = ClaimOf(grant.uid)});
+    return Wait([&](auto done) { files_.Reconcile(form_, facts, others, std::move(done)); });
   }
   std::string Path(const std::string& uid, std::string_view kind = kClaimKind) const {
     return cdi_ + "/" + CdiFileName(kind, uid);
@@ -58,8 +76,11 @@ class CdiFilesTest : public testing::Test {
 
   const TempDir directory_;
   const std::string cdi_ = directory_.File("run") + "/cdi";
+  const std::string metadata_ = directory_.File("kubelet") + "/metadata";
+  ClaimForm form_ = kForm;  // of Reconcile
   EventLoop loop_;
-  CdiFiles files_{{.loop = loop_, .directory = cdi_}};
+  CdiFiles files_{
+      {.loop = loop_, .directory = cdi_, .metadata = metadata_, .metadata_on_host = "/on/host"}};
 };
 
 TEST_F(CdiFilesTest, WritesForRuntimesAndRemoves) {
@@ -131,10 +152,145 @@ TEST_F(CdiFilesTest, FilesOfClaimsThatMayBeHeldStay) {
 
 TEST_F(CdiFilesTest, TheLastOrderStays) {
   for (int i = 0; i < 20; ++i)
-    files_.Write(kClaimKind, "u-1", CpuSet{i}, [](const Status&) {});
+    files_.Write(kForm, {.grant = {.uid = "u-1", .cpus = {CpuSet{i}}}}, [](const Status&) {});
   files_.Remove("u-2", [](const Status&) {});
   ASSERT_EQ(Write("u-1", CpuSet{99}), OkStatus());
   EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{99}));
+}
+
+TEST_F(CdiFilesTest, ContainersAreToldTheCpusThatTheySee) {
+  ASSERT_EQ(Wait([&](auto done) {
+              files_.Write(kForm,
+                           {.grant = {.uid = "u-1", .cpus = {CpuSet{8, 9}}, .seen = {CpuSet{8}}}},
+                           std::move(done));
+            }),
+            OkStatus());
+  EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{8}));
+}
+
+class MetadataFilesTest : public CdiFilesTest {
+ protected:
+  MetadataFilesTest() { form_.metadata = true; }
+
+  Status Prepare(const CpuSet& cpus, const Claim& claim = ClaimOf("u-1")) {
+    return Wait([&](auto done) {
+      files_.Write(form_, {.grant = {.uid = claim.uid, .cpus = {cpus}}, .claim = claim},
+                   std::move(done));
+    });
+  }
+  std::string File(const std::string& uid = "u-1") const {
+    return metadata_ + "/" + uid + "/cpus/cpu.example.com-metadata.json";
+  }
+  std::string Text() const { return ReadFile(File(), kLimit).value_or(""); }
+  // The text that the file is to have.
+  static std::string Says(const CpuSet& cpus, int64_t generation) {
+    return MetadataText(ClaimOf("u-1"), {.uid = "u-1", .cpus = {cpus}}, "cpus", generation);
+  }
+};
+
+TEST_F(MetadataFilesTest, AFileTellsTheCpusWithAHigherGenerationAtEachChange) {
+  ASSERT_EQ(Prepare(CpuSet{8, 9}), OkStatus());
+  EXPECT_EQ(Text(), Says(CpuSet{8, 9}, 1));
+  EXPECT_EQ(ReadFile(cdi_ + "/" + MetadataCdiFileName("u-1"), kLimit).value_or(""),
+            MetadataCdiSpec(ClaimOf("u-1"), "/on/host/u-1"));
+  ASSERT_EQ(Prepare(CpuSet{8, 9}), OkStatus());
+  EXPECT_EQ(Text(), Says(CpuSet{8, 9}, 1)) << "nothing has changed";
+  ASSERT_EQ(Reconcile({{.uid = "u-1", .cpus = {CpuSet{8}}}}), OkStatus());
+  EXPECT_EQ(Text(), Says(CpuSet{8}, 2));
+  struct stat found {};
+  ASSERT_EQ(::stat(File().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0644U);
+}
+
+TEST_F(MetadataFilesTest, AllFilesGoWithTheClaim) {
+  ASSERT_EQ(Prepare(CpuSet{8, 9}), OkStatus());
+  EXPECT_EQ(Wait([this](auto done) { files_.Remove("u-1", std::move(done)); }), OkStatus());
+  EXPECT_FALSE(fs::exists(metadata_ + "/u-1"));
+  EXPECT_TRUE(Names().empty());
+}
+
+// A kill may leave a part of the files, and a start may find none.
+TEST_F(MetadataFilesTest, AtTheStartOnlyHeldClaimsHaveMetadata) {
+  fs::create_directories(metadata_ + "/torn/cpus");
+  fs::create_directories(metadata_ + "/not a claim");
+  fs::create_directories(cdi_);
+  Put(MetadataCdiFileName("gone"));
+  Put(MetadataCdiFileName("gone-too") + ".tmp");
+  ASSERT_EQ(Reconcile({{.uid = "u-1", .cpus = {CpuSet{8, 9}}}}), OkStatus());
+  EXPECT_EQ(Names(),
+            (std::set<std::string>{CdiFileName(kClaimKind, "u-1"), MetadataCdiFileName("u-1")}));
+  EXPECT_EQ(Text(), Says(CpuSet{8, 9}, 1));
+  EXPECT_FALSE(fs::exists(metadata_ + "/torn"));
+  EXPECT_TRUE(fs::exists(metadata_ + "/not a claim"));
+}
+
+// Kubelets name its device for each container of the pod that they start again.
+TEST_F(MetadataFilesTest, MetadataThatAClaimHasIsKeptWhereOthersGetNone) {
+  ASSERT_EQ(Prepare(CpuSet{8, 9}), OkStatus());
+  form_.metadata = false;
+  ASSERT_EQ(Reconcile({{.uid = "u-1", .cpus = {CpuSet{8}}}, {.uid = "u-2", .cpus = {CpuSet{2}}}}),
+            OkStatus());
+  EXPECT_EQ(Text(), Says(CpuSet{8}, 2));
+  EXPECT_FALSE(fs::exists(File("u-2")));
+  ASSERT_EQ(Reconcile({}), OkStatus());
+  EXPECT_FALSE(fs::exists(metadata_ + "/u-1"));
+  EXPECT_TRUE(Names().empty());
+}
+
+// Its CDI file, which comes last, was not written, and claims get no metadata any more.
+TEST_F(MetadataFilesTest, WhatAKilledWriteLeftGoesWithTheClaim) {
+  form_.metadata = false;
+  fs::create_directories(metadata_ + "/u-1/cpus");
+  const auto remove = [this](auto done) { files_.Remove("u-1", std::move(done)); };
+  ASSERT_EQ(Wait(remove), OkStatus());
+  EXPECT_FALSE(fs::exists(metadata_ + "/u-1"));
+  fs::create_directories(metadata_ + "/u-2/cpus");
+  ASSERT_EQ(Reconcile({}), OkStatus());
+  EXPECT_FALSE(fs::exists(metadata_ + "/u-2"));
+}
+
+TEST_F(MetadataFilesTest, ARequestThatCanBeNoPartOfAPathIsRefused) {
+  Claim claim = ClaimOf("u-1");
+  claim.parts[0].request = "../../etc";
+  EXPECT_EQ(Prepare(CpuSet{8}, claim).code(), StatusCode::kInvalidArgument);
+}
+
+// The disk answers after the daemon has given up, and the claim's CPUs were given back meanwhile.
+TEST_F(CdiFilesTest, ARemovalUndoesAWriteThatHungBeforeIt) {
+  std::promise<void> answers;
+  CdiFiles files({.loop = loop_,
+                  .directory = cdi_,
+                  .deadline = std::chrono::milliseconds(5),
+                  .write = [disk = answers.get_future().share()](
+                               const std::string& path, std::string_view data, mode_t mode) {
+                    disk.wait();
+                    return AtomicWriteFile(path, data, mode);
+                  }});
+  const auto write = [&files](auto done) {
+    files.Write(kForm, {.grant = {.uid = "u-1", .cpus = {CpuSet{8}}}}, std::move(done));
+  };
+  EXPECT_EQ(Wait(write).code(), StatusCode::kDeadlineExceeded);
+  const auto remove = [&files](auto done) { files.Remove("u-1", std::move(done)); };
+  EXPECT_EQ(Wait(remove).code(), StatusCode::kDeadlineExceeded);
+  answers.set_value();
+  // The next one comes after both.
+  EXPECT_TRUE(resmgr::test::Eventually([&] { return Wait(remove).ok(); }));
+  EXPECT_TRUE(Names().empty());
+  EXPECT_FALSE(files.owes());
+}
+
+TEST_F(CdiFilesTest, ARemovalThatFailsIsOwedUntilAllFilesWereCompared) {
+  const auto remove = [this](auto done) { files_.Remove("u-1", std::move(done)); };
+  fs::create_directories(cdi_ + "/" + CdiFileName(kClaimKind, "u-1"));
+  EXPECT_FALSE(Wait(remove).ok()) << "a directory is no file";
+  EXPECT_TRUE(files_.owes());
+  EXPECT_FALSE(Reconcile({}).ok());
+  EXPECT_TRUE(files_.owes());
+  fs::remove(cdi_ + "/" + CdiFileName(kClaimKind, "u-1"));
+  Put(CdiFileName(kClaimKind, "u-1"));
+  EXPECT_EQ(Reconcile({}), OkStatus());
+  EXPECT_TRUE(Names().empty());
+  EXPECT_FALSE(files_.owes());
 }
 
 TEST_F(CdiFilesTest, ADirectoryThatCannotBeIsAnError) {
@@ -154,6 +310,7 @@ TEST_F(CdiFilesTest, MoreThanTheLimitIsRefused) {
     files_.Remove("u-1", count);
   loop_.Run();
   EXPECT_EQ(refused, 2U);
+  EXPECT_TRUE(files_.owes());
 }
 
 }  // namespace

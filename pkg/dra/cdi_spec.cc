@@ -12,8 +12,6 @@
 namespace resmgr::dra {
 namespace {
 
-constexpr std::string_view kCdiVersion = "0.5.0";
-constexpr std::string_view kExtension = ".json";
 constexpr std::string_view kTemporary = ".tmp";  // of AtomicWriteFile
 
 // The part of a name before the UID.
@@ -39,19 +37,21 @@ std::string CdiSpec(std::string_view kind, std::string_view uid, const CpuSet& c
 }
 
 std::string CdiFileName(std::string_view kind, std::string_view uid) {
-  return fmt::format("{}{}{}", FilePrefix(kind), uid, kExtension);
+  return fmt::format("{}{}{}", FilePrefix(kind), uid, kCdiExtension);
+}
+
+std::optional<std::string> UidInFileName(std::string_view prefix, std::string_view file_name) {
+  if (file_name.ends_with(kTemporary)) file_name.remove_suffix(kTemporary.size());
+  if (!file_name.ends_with(kCdiExtension)) return std::nullopt;
+  file_name.remove_suffix(kCdiExtension.size());
+  if (!file_name.starts_with(prefix)) return std::nullopt;
+  const std::string_view uid = file_name.substr(prefix.size());
+  return IsClaimUid(uid) ? std::optional(std::string(uid)) : std::nullopt;
 }
 
 std::optional<std::string> UidOfCdiFile(std::string_view file_name) {
-  if (file_name.ends_with(kTemporary)) file_name.remove_suffix(kTemporary.size());
-  if (!file_name.ends_with(kExtension)) return std::nullopt;
-  file_name.remove_suffix(kExtension.size());
-  for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind}) {
-    const std::string prefix = FilePrefix(kind);
-    if (!file_name.starts_with(prefix)) continue;
-    const std::string_view uid = file_name.substr(prefix.size());
-    if (IsClaimUid(uid)) return std::string(uid);
-  }
+  for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind})
+    if (std::optional<std::string> uid = UidInFileName(FilePrefix(kind), file_name)) return uid;
   return std::nullopt;
 }
 

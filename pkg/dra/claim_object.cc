@@ -2,6 +2,7 @@
 #include "pkg/dra/claim_object.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "pkg/base/json.h"
 #include "pkg/base/json_path.h"
 #include "pkg/base/parse.h"
+#include "pkg/claims/claim_options.h"
+#include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 
 namespace resmgr::dra {
@@ -19,8 +22,10 @@ using Json = nlohmann::json;
 using json_path::Find;
 using json_path::TextAt;
 
-constexpr size_t kShownText = 64;      // bytes of a name in a message
-constexpr size_t kLongestName = 253;   // bytes, of any name in the API
+constexpr size_t kShownText = 64;     // bytes of a name in a message
+constexpr size_t kLongestName = 253;  // bytes, of any name in the API
+// Claims that were made from a template have it.
+constexpr const char* kPodClaimAnnotation = "resource.kubernetes.io/pod-claim-name";
 constexpr int64_t kMilliOfOne = 1000;  // thousandths of a CPU
 
 std::string Shown(std::string_view text) {
@@ -84,15 +89,24 @@ Status AddResult(const Json& result, const Driver& driver, AllocatedClaim& claim
   if (!cpus.ok()) return Annotate(cpus.status(), fmt::format("device {}", part.device));
   part.cpus = *cpus;
   claim.claim.parts.push_back(std::move(part));
+  claim.claim.pools.push_back(device.pool);
   claim.devices.push_back(std::move(device));
   return OkStatus();
 }
 
 Status ReadParameter(const std::string& key, const Json& value, ClaimOptions& options) {
   if (key == "apiVersion" || key == "kind") return OkStatus();
-  if (key == "wholeCores" && value.is_boolean()) {
-    options.whole_cores = value.get<bool>();
+  for (const auto& [name, option] : std::initializer_list<std::pair<std::string_view, bool*>>{
+           {"wholeCores", &options.whole_cores},
+           {"l3", &options.l3},
+           {"avoidSiblings", &options.avoid_siblings}}) {
+    if (key != name || !value.is_boolean()) continue;
+    *option = value.get<bool>();
     return OkStatus();
+  }
+  if (key == "coreType" && value.is_string()) {
+    options.core_type = ParseCoreType(value.get_ref<const std::string&>());
+    if (options.core_type) return OkStatus();
   }
   if (key == "shareWithin" && value == "pod") {
     options.share_within_pod = true;
@@ -195,6 +209,8 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   claim.claim.name = asked.name;
   claim.claim.pods = PodsOf(object);
   claim.claim.driver = driver.name;
+  claim.claim.pod_claim = TextAt(object, {"metadata", "annotations", kPodClaimAnnotation});
+  if (!IsSubdomain(claim.claim.pod_claim)) claim.claim.pod_claim.clear();
   for (const Json& result : *results)
     RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
   const Json* const configs = Find(object, {"status", "allocation", "devices", "config"});

@@ -41,8 +41,8 @@ inline constexpr size_t kLongestClaimObject = size_t{3} << 20;
 inline constexpr size_t kMostClaimResults = 32;
 // Pods that a claim is reserved for: the API's own limit.
 inline constexpr size_t kMostClaimPods = 256;
-// The parameters of a claim for our driver: `apiVersion` and `kind`, and `wholeCores`,
-// `shareWithin: pod`.
+// The parameters of a claim for our driver: `apiVersion` and `kind`, and those of ClaimOptions,
+// `shareWithin: pod` among them.
 inline constexpr std::string_view kParametersVersion = "cri-resource-manager.intel.com/v1";
 inline constexpr std::string_view kParametersKind = "CpuClaim";
 

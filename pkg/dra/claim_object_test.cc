@@ -50,7 +50,8 @@ TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
                    .namespace_name = "default",
                    .name = "c4",
                    .parts = {{.request = "cpus", .device = "cpudevnuma001", .node = 1, .cpus = 4}},
-                   .driver = "dra.cpu"}));
+                   .driver = "dra.cpu",
+                   .pools = {"worker-1"}}));
   EXPECT_EQ(claim->devices,
             (std::vector<ClaimDeviceRef>{{.pool = "worker-1", .share_id = "5f0c"}}));
 }
@@ -155,6 +156,25 @@ TEST(ClaimObjectTest, ParametersOfTheClaimOverrideThoseOfTheClass) {
   EXPECT_EQ(claim->claim.options, (ClaimOptions{.whole_cores = false, .share_within_pod = true}));
 }
 
+TEST(ClaimObjectTest, ReadsTheParametersThatChooseCores) {
+  const auto claim = Parse(WithConfig(
+      {Config("FromClass", {{"coreType", "p-core"}, {"l3", true}, {"avoidSiblings", true}}),
+       Config("FromClaim", {{"coreType", "e-core"}, {"l3", false}})}));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->claim.options,
+            (ClaimOptions{.core_type = CoreKind::kEfficient, .avoid_siblings = true}));
+}
+
+TEST(ClaimObjectTest, ReadsItsNameInThePodWhoseTemplateItWasMadeFrom) {
+  Json object = Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}})});
+  const std::string key = "resource.kubernetes.io/pod-claim-name";
+  object["metadata"]["annotations"][key] = "cpus";
+  EXPECT_EQ(Parse(object)->claim.pod_claim, "cpus");
+  // It becomes a part of a path.
+  object["metadata"]["annotations"][key] = "../cpus";
+  EXPECT_EQ(Parse(object)->claim.pod_claim, "");
+}
+
 TEST(ClaimObjectTest, ParametersForOthersAreLeftAlone) {
   Json other = Config("FromClaim", {{"wholeCores", true}});
   other["requests"] = Json::array({"gpus"});
@@ -168,7 +188,9 @@ TEST(ClaimObjectTest, ParametersForOthersAreLeftAlone) {
 // A container that relies on a parameter must not run without it.
 TEST(ClaimObjectTest, UnknownParametersAreRefused) {
   for (const Json& parameters :
-       {Json{{"coreType", "performance"}}, Json{{"wholeCores", "yes"}}, Json{{"shareWithin", "x"}}})
+       {Json{{"coreType", "fast"}}, Json{{"coreType", true}}, Json{{"wholeCores", "yes"}},
+        Json{{"l3", "L3"}}, Json{{"avoidSiblings", 1}}, Json{{"shareWithin", "x"}},
+        Json{{"cores", true}}})
     EXPECT_THAT(Refusal(WithConfig({Config("FromClaim", parameters)})),
                 HasSubstr("is not supported"));
   Json kind = Config("FromClaim", Json::object());

@@ -10,6 +10,7 @@
 
 #include "pkg/api/dra.pb.h"
 #include "pkg/base/parse.h"
+#include "pkg/dra/claim_metadata.h"
 #include "pkg/kube/names.h"
 #include "pkg/log/log.h"
 
@@ -117,7 +118,7 @@ void DraService::PrepareAll(const std::string& message, const UnaryServer::Reply
                            const std::shared_ptr<ClaimAnswers<Response>>& answers) {
     const ClaimName name{
         .uid = claim.uid(), .namespace_name = claim.namespace_(), .name = claim.name()};
-    const auto set = [uid = name.uid, answers](const StatusOr<Grant>& grant) {
+    const auto set = [this, uid = name.uid, answers](const StatusOr<Grant>& grant) {
       if (!grant.ok()) return answers->Fail(uid, grant.status());
       api::NodePrepareResourceResponse entry;
       for (size_t at = 0; at < grant->allocated.devices.size(); ++at) {
@@ -128,6 +129,9 @@ void DraService::PrepareAll(const std::string& message, const UnaryServer::Reply
         device.set_pool_name(ref.pool);
         device.set_device_name(part.device);
         device.add_cdi_device_ids(grant->cdi_device);
+        if (options_.metadata) {
+          device.add_cdi_device_ids(MetadataDevice(options_.driver.name, uid, part.request));
+        }
         if (!ref.share_id.empty()) device.set_share_id(ref.share_id);
       }
       answers->Set(uid, std::move(entry));
@@ -237,13 +241,16 @@ void DraService::WriteFile(const AllocatedClaim& allocated, const ClaimGrant& gr
       return done(
           Grant{.allocated = allocated, .cdi_device = ClaimDevice(options_.driver.Kind(), uid)});
     if (was_held) return done(status);
-    // No container can use the CPUs, so nothing may hold them.
-    options_.holder.Release(uid, lifetime_.Guard([this, status, done](const Status&) {
+    // No container can use the CPUs, so nothing may hold them. A write that was late may still be
+    // done; the removal comes after it.
+    options_.holder.Release(uid, lifetime_.Guard([this, uid, status, done](const Status&) {
       options_.changed();
+      options_.files.Remove(uid, [](const Status&) {});
       done(status);
     }));
   };
-  options_.files.Write(options_.driver.Kind(), uid, grant.All(), lifetime_.Guard(written));
+  options_.files.Write({.kind = std::string(options_.driver.Kind()), .metadata = options_.metadata},
+                       {.grant = grant, .claim = allocated.claim}, lifetime_.Guard(written));
 }
 
 void DraService::Unprepare(const std::string& uid, const Unprepared& done) {
@@ -252,7 +259,7 @@ void DraService::Unprepare(const std::string& uid, const Unprepared& done) {
     if (!released.ok()) return done(released);
     if (was_held) options_.changed();
     const auto removed = [this, done](const Status& status) {
-      // A file that stays does no harm; the next start of the daemon removes it.
+      // A file that stays does no harm, and goes when the disk answers.
       if (!status.ok() && file_warnings_.Pass(options_.loop.Now()))
         GetLogger("dra").Warn("a file of a claim stays: {}", Message(status));
       done(OkStatus());

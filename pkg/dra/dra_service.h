@@ -41,6 +41,8 @@ class DraService {
     Driver driver{};
     ClaimHolder& holder;
     CdiFiles& files;
+    // Claims get device metadata.
+    bool metadata = false;
     GetClaim get{};
     // Called when a claim got CPUs or gave them back.
     std::function<void()> changed = [] {};

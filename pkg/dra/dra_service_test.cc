@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "pkg/claims/claim_names.h"
 #include "pkg/dra/cdi_spec.h"
 #include "pkg/dra/testing/fake_claims.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/wait.h"
 
@@ -90,7 +92,8 @@ class DraServiceTest : public testing::Test {
         .loop = loop_,
         .driver = {.name = "dra.cpu", .compatible = true},
         .holder = holder_,
-        .files = files_,
+        .files = *files_,
+        .metadata = metadata_,
         .get = [this](const ClaimName& claim, auto done) { GetClaim(claim, std::move(done)); },
         .changed = [this] { ++changes_; },
         .deadline = deadline});
@@ -102,7 +105,11 @@ class DraServiceTest : public testing::Test {
   const std::string cdi_ = directory_.File("cdi");
   EventLoop loop_;
   FakeHolder holder_{8};
-  CdiFiles files_{{.loop = loop_, .directory = cdi_}};
+  std::optional<CdiFiles> files_{CdiFiles::Options{.loop = loop_,
+                                                   .directory = cdi_,
+                                                   .metadata = directory_.File("metadata"),
+                                                   .metadata_on_host = "/on/host"}};
+  bool metadata_ = false;
   std::map<std::string, std::string> objects_;
   bool agent_away_ = false;
   bool agent_hangs_ = false;
@@ -186,6 +193,22 @@ TEST_F(DraServiceTest, D8UnprepareOfAnUnknownClaimIsASuccess) {
     EXPECT_EQ(entry.error(), "") << uid;
 }
 
+TEST_F(DraServiceTest, ClaimsWithMetadataHaveADeviceThatMountsIt) {
+  metadata_ = true;
+  Restart();
+  Put("a", 4);
+  const auto response = Prepare({"a"});
+  const api::NodePrepareResourceResponse& entry = response.claims().at("uid-a");
+  ASSERT_EQ(entry.devices_size(), 1) << entry.error();
+  EXPECT_THAT(entry.devices(0).cdi_device_ids(),
+              testing::ElementsAre("dra.k8s.io/cpu=claim-uid-a", "dra.cpu/metadata=uid-a_cpus"));
+  const std::string file = directory_.File("metadata") + "/uid-a/cpus/dra.cpu-metadata.json";
+  EXPECT_THAT(ReadFile(file, 4096).value_or(""),
+              HasSubstr(R"("dra.cpu/cpus":{"string":")" + holder_.Held().at(0).All().ToString()));
+  EXPECT_EQ(Unprepare({"a"}).claims().at("uid-a").error(), "");
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST_F(DraServiceTest, D9UnprepareGivesCpusAndFileBack) {
   Put("a", 4);
   Prepare({"a"});
@@ -218,6 +241,30 @@ TEST_F(DraServiceTest, WithoutItsFileNewCpusAreGivenBack) {
   std::ofstream(cdi_) << "no directory";
   EXPECT_NE(Prepare({"a"}).claims().at("uid-a").error(), "");
   EXPECT_EQ(holder_.Held().size(), 1U) << "containers may have them already";
+}
+
+TEST_F(DraServiceTest, ALateFileOfAClaimThatWasGivenBackGoes) {
+  std::promise<void> answers;
+  files_.emplace(
+      CdiFiles::Options{.loop = loop_,
+                        .directory = cdi_,
+                        .deadline = std::chrono::milliseconds(5),
+                        .write = [disk = answers.get_future().share()](
+                                     const std::string& path, std::string_view data, mode_t mode) {
+                          disk.wait();
+                          return AtomicWriteFile(path, data, mode);
+                        }});
+  Restart();
+  Put("a", 4);
+  EXPECT_THAT(Prepare({"a"}).claims().at("uid-a").error(), HasSubstr("has not answered"));
+  EXPECT_TRUE(holder_.Held().empty());
+  answers.set_value();
+  bool later = false;
+  EXPECT_TRUE(resmgr::test::RunUntil(loop_, [&] {
+    if (!later) files_->Remove("uid-b", [&later](const Status& status) { later = status.ok(); });
+    return later;
+  }));
+  EXPECT_FALSE(HasFile("a"));
 }
 
 TEST_F(DraServiceTest, CallsAboutOneClaimAreCarriedOutInTurn) {

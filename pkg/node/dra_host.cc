@@ -9,7 +9,6 @@
 #include "pkg/log/log.h"
 #include "pkg/node/device_report.h"
 #include "pkg/node/dra_problems.h"
-#include "pkg/node/measured_policy.h"
 #include "pkg/schedview/claimable.h"
 #include "pkg/schedview/placeable.h"
 
@@ -20,6 +19,10 @@ namespace {
 constexpr std::string_view kDrivers = "/var/lib/kubelet/plugins";
 constexpr std::string_view kDriverRegistry = "/var/lib/kubelet/plugins_registry";
 constexpr std::string_view kCdiDirectory = "/var/run/cdi";
+// Device metadata, whatever the driver is called: beside the sockets of drivers, where the host
+// lets the daemon write.
+constexpr std::string_view kMetadataDirectory =
+    "/var/lib/kubelet/plugins/cri-resmgr.intel.com/metadata";
 
 std::string DriverSocket(const dra::Driver& driver) {
   return fmt::format("{}/{}/dra.sock", kDrivers, driver.name);
@@ -47,6 +50,7 @@ struct DraHost::Served {
                  .driver = driver,
                  .holder = host.held_,
                  .files = host.files_,
+                 .metadata = host.config_.metadata,
                  .get = [&host](const dra::ClaimName& claim,
                                 auto done) { host.claims_.Get(claim, std::move(done)); },
                  .changed = [&host] { host.watch_.Renew(); }}),
@@ -95,7 +99,10 @@ DraHost::DraHost(Options options)
              .get = [this](const dra::ClaimName& claim,
                            auto done) { claims_.Get(claim, std::move(done)); },
              .period = options_.compare}),
-      files_({.loop = options_.loop, .directory = cdi_directory()}),
+      files_({.loop = options_.loop,
+              .directory = cdi_directory(),
+              .metadata = OnHost(std::string(kMetadataDirectory)),
+              .metadata_on_host = std::string(kMetadataDirectory)}),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
               .tell = [this](const SchedulerView* view) { TakeView(view); },
@@ -175,7 +182,8 @@ void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
   const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
   filed_ = held_.Held();
-  files_.Reconcile(NamesNow().Kind(), *filed_, others, [this](const Status& status) {
+  const dra::ClaimForm form{.kind = std::string(NamesNow().Kind()), .metadata = config_.metadata};
+  files_.Reconcile(form, FactsOf(*filed_), others, [this](const Status& status) {
     const bool told = std::exchange(filing_failed_, !status.ok());
     if (status.ok()) return;
     filed_.reset();
@@ -183,9 +191,24 @@ void DraHost::ReconcileFiles() {
   });
 }
 
-// A claim may have other CPUs than when its file was written, or the disk refused it.
+std::vector<dra::ClaimFacts> DraHost::FactsOf(const std::vector<ClaimGrant>& grants) const {
+  const ResourceManager* const manager = options_.host.manager();
+  std::vector<dra::ClaimFacts> facts;
+  for (const ClaimGrant& grant : grants) {
+    dra::ClaimFacts& one = facts.emplace_back(dra::ClaimFacts{.grant = grant});
+    const HeldClaim* const held =
+        manager == nullptr ? nullptr : manager->held_claims().Find(grant.uid);
+    if (held == nullptr) continue;
+    one.claim = held->claim;
+    if (one.claim.driver.empty()) one.claim.driver = NamesNow().name;
+  }
+  return facts;
+}
+
+// A claim may have other CPUs than when its file was written, or the disk refused that, or the
+// removal of another one.
 void DraHost::FollowGrants() {
-  if (held_.Held() != filed_) ReconcileFiles();
+  if (held_.Held() != filed_ || files_.owes()) ReconcileFiles();
 }
 
 void DraHost::TakeView(const SchedulerView* view) {
@@ -198,16 +221,16 @@ void DraHost::TakeView(const SchedulerView* view) {
   if (served_ == nullptr) return watch_.Renew();
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
   // A full node grants nothing that would tell.
-  step_ = CpuStep(Uncounted(manager->policy()), placeable).value_or(step_);
-  const std::unique_ptr<Policy> copy = UncountedCopy(manager->policy());
-  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(copy.get());
+  const Policy& policy = manager->policy();
+  step_ = CpuStep(policy, placeable).value_or(step_);
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
   const std::vector<ClaimPart> places = dra::DevicePlaces(options_.machine, config_.devices);
   const std::vector<int> grantable =
       claimed == nullptr
           ? std::vector<int>(places.size())
           : ClaimableCpus(*claimed, manager->snapshot(), places, options_.machine, {.step = step_});
   devices_ =
-      dra::NodeDevices(NamesNow(), places, grantable, ClaimsOf(*copy), options_.machine, step_);
+      dra::NodeDevices(NamesNow(), places, grantable, ClaimsOf(policy), options_.machine, step_);
   known_ = true;
   ShowHealth();
   Report();

@@ -92,6 +92,7 @@ class DraHost {
   void Serve();
   void ReconcileFiles();
   void FollowGrants();
+  std::vector<dra::ClaimFacts> FactsOf(const std::vector<ClaimGrant>& grants) const;
   void TakeView(const SchedulerView* view);
   void Report();
   void ShowHealth();

@@ -74,20 +74,18 @@ std::string StreamRequest(const std::string& path) {
          RawFrame(0, 1, 1, std::string(5, '\0'));
 }
 
-// Agent and kubelet are the test, on the loop of the host.
 // Reserves a CPU for claim u-1; false if it is not granted.
 bool HoldsOneCpu(test::TestNode& brain, const std::string& driver = "") {
-  bool held = false;
-  brain.manager().claims().Reserve(
-      {.uid = "u-1",
-       .namespace_name = "default",
-       .name = "c",
-       .parts = {{.device = "cpu-numa-0", .cpus = 1}},
-       .driver = driver},
-      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
-  return brain.RunUntil([&held] { return held; });
+  return brain
+      .Reserve({.uid = "u-1",
+                .namespace_name = "default",
+                .name = "c",
+                .parts = {{.device = "cpu-numa-0", .cpus = 1}},
+                .driver = driver})
+      .ok();
 }
 
+// Agent and kubelet are the test, on the loop of the host.
 class DraHostTest : public testing::Test {
  protected:
   DraHostTest() {
@@ -149,6 +147,14 @@ class DraHostTest : public testing::Test {
       answered = Call(Registry(), kGetInfoMethod, "").ok();
     return answered;
   }
+  // The claim "held" has CPUs already.
+  void HoldClaim() {
+    holder_.Reserve({.uid = "held",
+                     .namespace_name = "default",
+                     .name = "c",
+                     .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
+                    [](const StatusOr<ClaimGrant>&) {});
+  }
   StatusOr<std::string> Call(const std::string& socket, const std::string& method,
                              const std::string& message) {
     UnaryClient client(loop_, flushes_, socket);
@@ -194,9 +200,7 @@ TEST_F(DraHostTest, ServesNothingUnlessTheConfigurationSaysSo) {
 }
 
 TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOff) {
-  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
+  test::TestNode brain{test::S1Ht(), test::FirstFit};
   ASSERT_TRUE(HoldsOneCpu(brain));
   policy_host_.brain = &brain.manager();
   host_->NoteConfiguration({});
@@ -212,9 +216,7 @@ TEST_F(DraHostTest, AHeldClaimThatTheApiServerLacksIsAProblemAlsoWithTheDriverOf
 }
 
 TEST_F(DraHostTest, ClaimsOfAFormerDriverThatCannotBeReleasedAreAProblem) {
-  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
+  test::TestNode brain{test::S1Ht(), test::FirstFit};
   ASSERT_TRUE(HoldsOneCpu(brain, "former.example.com"));
   policy_host_.brain = &brain.manager();
   host_->NoteConfiguration({.enable = true, .driver = "former.example.com"});
@@ -309,11 +311,7 @@ TEST_F(DraHostTest, AStartPutsFilesInOrder) {
   fs::create_directories(OnHost("/var/run/cdi"));
   const std::string gone = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-gone.json");
   ASSERT_EQ(AtomicWriteFile(gone, "{}", 0644), OkStatus());
-  holder_.Reserve({.uid = "held",
-                   .namespace_name = "default",
-                   .name = "c",
-                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
-                  [](const StatusOr<ClaimGrant>&) {});
+  HoldClaim();
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(RunUntil(loop_, [&] {
     return !fs::exists(gone) && fs::exists(OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-held.json"));
@@ -324,11 +322,7 @@ TEST_F(DraHostTest, FilesThatTheDiskRefusesAreWrittenLater) {
   const std::string directory = OnHost("/var/run/cdi");
   fs::create_directories(OnHost("/var/run"));
   ASSERT_EQ(AtomicWriteFile(directory, "no directory", 0644), OkStatus());
-  holder_.Reserve({.uid = "held",
-                   .namespace_name = "default",
-                   .name = "c",
-                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
-                  [](const StatusOr<ClaimGrant>&) {});
+  HoldClaim();
   host_->NoteConfiguration(kOn);
   ASSERT_TRUE(Registered());
   RunFor(loop_, milliseconds(100));
@@ -342,11 +336,7 @@ TEST_F(DraHostTest, AStartWithAnEmptyStateRemovesNoFiles) {
   fs::create_directories(OnHost("/var/run/cdi"));
   const std::string file = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-u-2.json");
   ASSERT_EQ(AtomicWriteFile(file, "{}", 0644), OkStatus());
-  holder_.Reserve({.uid = "held",
-                   .namespace_name = "default",
-                   .name = "c",
-                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
-                  [](const StatusOr<ClaimGrant>&) {});
+  HoldClaim();
   StartHost(&state_);
   host_->NoteConfiguration(kOn);
   ASSERT_TRUE(RunUntil(
@@ -400,11 +390,7 @@ TEST_F(DraHostTest, D14ADeviceIsUnhealthyWhileAllOfItsCpusAreOffline) {
 }
 
 TEST_F(DraHostTest, ClaimsThatNobodyCanReleaseAreAProblem) {
-  holder_.Reserve({.uid = "held",
-                   .namespace_name = "default",
-                   .name = "c",
-                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
-                  [](const StatusOr<ClaimGrant>&) {});
+  HoldClaim();
   host_->NoteConfiguration({});
   ASSERT_THAT(host_->problems(), SizeIs(1));
   EXPECT_EQ(host_->problems().front().kind, "plugin");

@@ -2,7 +2,6 @@
 #include "pkg/node/lost_claims.h"
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,9 +82,7 @@ class LostClaimsTest : public testing::Test {
     return dra::test::ClaimObject({.uid = uid, .namespace_name = "ns", .name = name}, 2);
   }
 
-  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
-                       }};
+  test::TestNode node_{test::S1Ht(), test::FirstFit};
   bool brain_ = true;
   StatusOr<std::string> answer_ = NotFound("the API server answers 404");
   std::vector<std::string> asked_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "pkg/api/node_reports.pb.h"
-#include "pkg/node/measured_policy.h"
 
 namespace resmgr {
 namespace {
@@ -64,13 +63,9 @@ void SchedulerWatch::Look() {
 
 SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
   const ViewClock::time_point start = ViewClock::now();
-  // Without claims nothing is copied for this.
-  const std::unique_ptr<Policy> copy =
-      manager.held_claims().empty() ? nullptr : UncountedCopy(manager.policy());
-  const Policy& policy = copy == nullptr ? Uncounted(manager.policy()) : *copy;
-  SchedulerView view = MakeSchedulerView(options_.machine, policy, manager.snapshot(),
+  SchedulerView view = MakeSchedulerView(options_.machine, manager.policy(), manager.snapshot(),
                                          config_.alignment == NrtAlignment::kRefuse);
-  if (config_.pools) view.pools = ViewPools(policy, manager.snapshot());
+  if (config_.pools) view.pools = ViewPools(manager.policy(), manager.snapshot());
   if (options_.metrics != nullptr) options_.metrics->SchedulerViewMade(ViewClock::now() - start);
   return view;
 }

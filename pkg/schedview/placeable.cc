@@ -14,6 +14,9 @@
 namespace resmgr {
 namespace {
 
+// Containers beside which the policy is asked whether it splits others.
+constexpr int kMostOthers = 4;
+
 // A place that a copy of the policy granted.
 struct ImaginedGrant {
   Placement placement{};
@@ -67,6 +70,8 @@ class PlaceableSearch {
 
   // Whether the policy grants them in its present state, anywhere.
   bool Try(int cpus) { return Tried(cpus).has_value(); }
+  // Grants them and keeps the grant. False: the policy refuses.
+  bool Keep(int cpus) { return Grant(cpus).has_value(); }
 
  private:
   // The grant, which is taken back; nullopt also if there are no tries left.
@@ -174,7 +179,7 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
 
 std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options) {
   const EmptySnapshot empty;
-  const std::unique_ptr<Policy> copy = policy.Clone();
+  const std::unique_ptr<Policy> copy = CopyWithoutClaims(policy);
   if (!copy->Reconcile(empty).ok()) return std::nullopt;
   PlaceableSearch search(*copy, empty, {}, options);
   if (search.Try(1)) return 1;
@@ -190,14 +195,20 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
   if (!copy->Reconcile(empty).ok()) return false;
   const std::vector<int> fits = PlaceableCpus(*copy, empty, zones, options);
   const int largest = std::ranges::max(fits);
-  PlaceableSearch search(*copy, empty, zones, options);
+  PlaceableOptions more = options;
+  more.most_tries *= 2;
+  PlaceableSearch search(*copy, empty, zones, more);
   const int step = std::max(options.threads_per_core, 1);
   // A policy that splits at all does so with a little more than fits, or with half as much again.
   for (const int cpus : {largest + step, largest + largest / 2 / step * step})
     if (cpus > largest && search.Try(cpus)) return false;
-  // It may refuse these for want of shared CPUs alone, and split smaller ones.
-  for (int cpus = 2; cpus <= largest; ++cpus)
-    if (search.Splits(cpus)) return false;
+  // It may refuse these for want of shared CPUs alone, and split smaller ones, at first or beside
+  // other containers.
+  for (int others = 0; others <= kMostOthers; ++others) {
+    for (int cpus = 2; cpus <= largest; ++cpus)
+      if (search.Splits(cpus)) return false;
+    if (!search.Keep(step)) break;
+  }
   return true;
 }
 

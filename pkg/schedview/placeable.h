@@ -40,7 +40,7 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
                     const PlaceableOptions& options);
 
 // How many CPUs at a time the policy grants: a core's threads if it refuses a single CPU and grants
-// a core, else 1; nullopt if it grants neither now. Asked of a copy without containers.
+// a core, else 1; nullopt if it grants neither now. Asked of a copy without containers and claims.
 std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options);
 
 }  // namespace resmgr

@@ -107,6 +107,16 @@ TEST(RefusesToSplitTest, FollowsTheAlignmentThatIsConfigured) {
   }
 }
 
+// On the idle machine it grants each number within one node or not at all.
+TEST(RefusesToSplitTest, APolicyThatSplitsBesideOtherContainersDoesNotRefuse) {
+  Machine::Parts parts = test::PartsOf(test::MakeMachine({.nodes = 2, .threads = 4}).cpus());
+  parts.cpus[7].isolated = true;
+  test::PolicyNode node(
+      StaticPolicyFactory(), test::MakeMachine(parts), "0-1",
+      "{Options: {align-by-socket: true, prefer-align-cpus-by-uncorecache: true}}");
+  EXPECT_FALSE(RefusesToSplit(node.policy(), ZonesOf(node), {.threads_per_core = 4}));
+}
+
 TEST(WhatIfTest, ShowsWhatExistsAndWhatIsImagined) {
   test::TestSnapshot all;
   const ContainerKey running = all.Add("running", QosClass::kGuaranteed, 1000).key;

@@ -119,6 +119,16 @@ TEST_F(SimulatedClaimsTest, TheDriverSaysWhatItDoesNotServe) {
   EXPECT_THAT(last_.error, HasSubstr("has no allocation"));
 }
 
+TEST_F(SimulatedClaimsTest, ParametersThatCannotBeHadAreNamed) {
+  Run(Claim("fast", 1, "2", "coreType: p-core"));
+  EXPECT_THAT(last_.error,
+              HasSubstr("claim default/fast: device cpu-numa-1: needs 2 CPUs (coreType p-core), "
+                        "and there are 0"));
+  EXPECT_THAT(Run(Claim("near", 1, "2", "coreType: standard, avoidSiblings: true")),
+              ElementsAre("prepare default/near 4-5(4-5)"))
+      << "no core has a second thread";
+}
+
 TEST_F(SimulatedClaimsTest, ClaimsOfOtherDriversHoldNothingAndStopNoPod) {
   EXPECT_THAT(Run("kind: ResourceClaim\nmetadata: {name: gpu}\nstatus: {allocation: {devices: "
                   "{results: [{driver: gpu.example.com, device: g0, request: r}]}}}\n" +

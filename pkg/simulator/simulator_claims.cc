@@ -17,6 +17,8 @@ std::string DescribeParts(const HeldClaim& held) {
     const Placement& placement = held.parts[at].placement;
     if (!text.empty()) text += "; ";
     text += fmt::format("{}: CPUs {}", held.claim.parts[at].device, placement.exclusive.ToString());
+    if (held.claim.options.avoid_siblings && placement.cpus)
+      text += fmt::format(", of which containers see {}", placement.cpus->ToString());
     if (!placement.reason.empty()) text += fmt::format(" ({})", placement.reason);
   }
   return text;

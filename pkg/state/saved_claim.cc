@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/api/state.pb.h"
+#include "pkg/claims/claim_options.h"
 
 namespace resmgr {
 namespace {
@@ -17,6 +18,9 @@ StatusOr<std::pair<ClaimPart, Placement>> SavedPartOf(const state::ClaimPart& ke
   Placement place;
   RESMGR_ASSIGN_OR_RETURN(place.exclusive, CpuSet::Parse(kept.granted()));
   if (!place.exclusive.empty()) place.cpus = place.exclusive;
+  if (kept.has_seen()) {
+    RESMGR_ASSIGN_OR_RETURN(place.cpus, CpuSet::Parse(std::string_view(kept.seen())));
+  }
   if (kept.has_mems()) {
     RESMGR_ASSIGN_OR_RETURN(place.mems, NodeSet::Parse(kept.mems()));
   }
@@ -26,16 +30,32 @@ StatusOr<std::pair<ClaimPart, Placement>> SavedPartOf(const state::ClaimPart& ke
   return std::pair(std::move(part), std::move(place));
 }
 
+void EncodeOptions(const ClaimOptions& options, state::Claim& kept) {
+  kept.set_whole_cores(options.whole_cores);
+  kept.set_share_within_pod(options.share_within_pod);
+  if (options.core_type) kept.set_core_type(std::string(CoreTypeName(*options.core_type)));
+  kept.set_l3(options.l3);
+  kept.set_avoid_siblings(options.avoid_siblings);
+}
+
+ClaimOptions DecodeOptions(const state::Claim& kept) {
+  return {.whole_cores = kept.whole_cores(),
+          .share_within_pod = kept.share_within_pod(),
+          .core_type = ParseCoreType(kept.core_type()),
+          .l3 = kept.l3(),
+          .avoid_siblings = kept.avoid_siblings()};
+}
+
 }  // namespace
 
 std::string EncodeClaim(const SavedClaim& saved) {
   state::Claim kept;
   kept.set_namespace_(saved.claim.namespace_name);
   kept.set_name(saved.claim.name);
-  kept.set_whole_cores(saved.claim.options.whole_cores);
-  kept.set_share_within_pod(saved.claim.options.share_within_pod);
+  EncodeOptions(saved.claim.options, kept);
   kept.set_number(saved.number);
   kept.set_driver(saved.claim.driver);
+  kept.set_pod_claim(saved.claim.pod_claim);
   for (size_t i = 0; i < saved.claim.parts.size(); ++i) {
     const ClaimPart& part = saved.claim.parts[i];
     const Placement& place = saved.places.at(i);
@@ -46,6 +66,8 @@ std::string EncodeClaim(const SavedClaim& saved) {
     if (part.l3_of) one.set_l3_of(*part.l3_of);
     one.set_cpus(part.cpus);
     one.set_granted(place.exclusive.ToString());
+    if (place.cpus && *place.cpus != place.exclusive) one.set_seen(place.cpus->ToString());
+    if (i < saved.claim.pools.size()) one.set_pool(saved.claim.pools[i]);
     if (place.mems) one.set_mems(place.mems->ToString());
     one.mutable_place()->set_counted_mems(place.counted_mems.ToString());
     one.mutable_place()->set_pool(place.pool);
@@ -68,14 +90,14 @@ StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
     return InvalidArgument("these bytes are no claim");
   }
   SavedClaim saved;
-  saved.claim = {
-      .uid = std::string(uid),
-      .namespace_name = kept.namespace_(),
-      .name = kept.name(),
-      .parts = {},
-      .options = {.whole_cores = kept.whole_cores(), .share_within_pod = kept.share_within_pod()}};
+  saved.claim = {.uid = std::string(uid),
+                 .namespace_name = kept.namespace_(),
+                 .name = kept.name(),
+                 .parts = {},
+                 .options = DecodeOptions(kept)};
   saved.claim.pods.assign(kept.pods().begin(), kept.pods().end());
   saved.claim.driver = kept.driver();
+  saved.claim.pod_claim = kept.pod_claim();
   saved.number = kept.number();
   if (kept.parts().empty()) return InvalidArgument("a claim without parts");
   for (const state::ClaimPart& one : kept.parts()) {
@@ -83,7 +105,9 @@ StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
     if (!part.ok()) return part.status();
     saved.claim.parts.push_back(std::move(part->first));
     saved.places.push_back(std::move(part->second));
+    if (!one.pool().empty()) saved.claim.pools.push_back(one.pool());
   }
+  if (saved.claim.pools.size() != saved.claim.parts.size()) saved.claim.pools.clear();
   for (const state::ClaimCarrier& one : kept.carriers()) {
     saved.carriers.push_back(
         {.pod = one.pod_id(), .container = one.container(), .attempt = one.attempt()});

@@ -15,12 +15,18 @@ SavedClaim Whole() {
                  .name = "fast",
                  .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2},
                            {.request = "more", .device = "cpu-l3-8", .cpus = 1, .l3_of = 8}},
-                 .options = {.whole_cores = true, .share_within_pod = true},
+                 .options = {.whole_cores = true,
+                             .share_within_pod = true,
+                             .core_type = CoreKind::kEfficient,
+                             .l3 = true,
+                             .avoid_siblings = true},
                  .pods = {"pod-1", "pod-2"},
-                 .driver = "cpu.example.com"};
+                 .driver = "cpu.example.com",
+                 .pools = {"worker-1", "worker-1"},
+                 .pod_claim = "cpus"};
   Placement& first = saved.places.emplace_back();
   first.exclusive = {4, 5};
-  first.cpus = first.exclusive;
+  first.cpus = CpuSet{4};  // one thread of the core
   first.mems = NodeSet{1};
   first.pool = "exclusive";
   first.reason = "2 CPUs";

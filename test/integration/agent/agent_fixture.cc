@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "test/support/must.h"
 #include "test/support/programs/programs.h"
 
 namespace resmgr::test {
@@ -45,9 +46,7 @@ void AgentTest::StartAgentTrusting(const std::string& system_certificates) {
 void AgentTest::Start(const std::vector<std::string>& argv) {
   ::setenv("NODE_NAME", kNode, 1);
   agent_.reset();
-  auto started = ChildProcess::Start(argv, Path("agent.log"));
-  ASSERT_TRUE(started.ok()) << Describe(started.status());
-  agent_ = *std::move(started);
+  agent_ = Must(ChildProcess::Start(argv, Path("agent.log")));
 }
 
 void AgentTest::StartAll(int watches) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <utility>
 
+#include "test/support/must.h"
 #include "test/support/programs/programs.h"
 
 namespace resmgr::test {
@@ -24,9 +25,7 @@ void AgentPairTest::StartAgent(const std::vector<std::string>& more) {
       Program("cri-resmgr-agent"), "-kubeconfig",   Path("kubeconfig"), "-cri-resmgr-socket",
       Path("config.sock"),         "-agent-socket", Path("agent.sock"), "-report-spread=0s"};
   argv.insert(argv.end(), more.begin(), more.end());
-  auto started = ChildProcess::Start(argv, Path("agent.log"));
-  ASSERT_THAT(started, IsOk());
-  agent_ = *std::move(started);
+  agent_ = Must(ChildProcess::Start(argv, Path("agent.log")));
 }
 
 std::vector<std::string> AgentPairTest::PairFlags(const std::vector<std::string>& more) const {

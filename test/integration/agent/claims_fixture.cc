@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -23,7 +22,9 @@ ClaimsTest::ClaimsTest() {
 
 void ClaimsTest::Configure(const std::string& policy) {
   std::ofstream(Path("policy.yaml"))
-      << "policy: " << policy << "\ndra: {Enable: true, Compatible: true}\n";
+      << "policy: " << policy
+      << "\ndra: {Enable: true, Compatible: true, Metadata: " << (metadata_ ? "true" : "false")
+      << "}\n";
 }
 
 std::vector<std::string> ClaimsTest::ClaimFlags(const std::vector<std::string>& more) const {
@@ -53,9 +54,9 @@ bool ClaimsTest::Registered() {
   });
 }
 
-void ClaimsTest::KillDaemon() {
+void ClaimsTest::KillWithFlags(const std::vector<std::string>& more) {
   daemon_->Kill();
-  StartDaemonWithClaims();
+  StartDaemon(ClaimFlags(more));
   ASSERT_TRUE(Registered());
 }
 
@@ -82,6 +83,20 @@ CpuSet ClaimsTest::CpusOf(const std::string& name) const {
   const std::string variable =
       spec["devices"].at(0)["containerEdits"]["env"].at(0).get<std::string>();
   return CpuSet::Parse(variable.substr(variable.find('=') + 1)).value_or(CpuSet());
+}
+
+Json ClaimsTest::Metadata(const std::string& name) const {
+  const std::string path = Host(kMetadata) + "/uid-" + name + "/cpus/dra.cpu-metadata.json";
+  const auto text = ReadFile(path, 65'536);
+  return text.ok() ? ParseJson(*text).value_or(Json()) : Json();
+}
+
+CpuSet ClaimsTest::CpusByMetadata(const std::string& name) const {
+  const Json metadata = Metadata(name);
+  if (!metadata.is_object()) return {};
+  const Json& device = metadata["requests"].at(0)["devices"].at(0);
+  return CpuSet::Parse(device["attributes"]["dra.cpu/cpus"]["string"].get<std::string>())
+      .value_or(CpuSet());
 }
 
 cri::ContainerConfig ClaimsTest::Carrier(const std::string& container, const std::string& claim) {
@@ -124,7 +139,7 @@ bool ClaimsTest::SliceSays(int cpus) {
 }
 
 std::string ClaimsTest::Logs() const {
-  return AgentLog() + daemon_->Log();
+  return AgentLog() + LastLines(Path("daemon.log"));
 }
 
 }  // namespace resmgr::test

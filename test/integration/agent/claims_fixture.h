@@ -22,15 +22,17 @@ class ClaimsTest : public AgentPairTest {
   ClaimsTest();
 
   std::string Host(const std::string& path) const { return Path("host") + path; }
-  // Writes the daemon's configuration: this policy section, with the driver on.
+  // Writes the daemon's configuration: this policy section, with the driver on, and with device
+  // metadata where `metadata_` says so.
   void Configure(const std::string& policy);
   std::vector<std::string> ClaimFlags(const std::vector<std::string>& more = {}) const;
   void StartDaemonWithClaims() { StartDaemon(ClaimFlags()); }
   // Both; the kubelet knows the driver.
   void StartAll();
   bool Registered();
-  // Kills the daemon; the kubelet knows the next one.
-  void KillDaemon();
+  // Kills the daemon; the kubelet knows the next one, which has these flags, too.
+  void KillDaemon() { KillWithFlags({}); }
+  void KillWithFlags(const std::vector<std::string>& more);
 
   static PluginKubelet::Claim Claim(const std::string& name) {
     return {.uid = "uid-" + name, .namespace_name = "default", .name = name};
@@ -42,6 +44,11 @@ class ClaimsTest : public AgentPairTest {
   StatusOr<dra_api::NodePrepareResourcesResponse> Prepare(const std::string& name) {
     return kubelet_.PrepareAll(kDriver, {Claim(name)}, kPatience);
   }
+  // Both: the scheduler gives the claim so many CPUs, and the kubelet prepares it.
+  Status Give(const std::string& name, int cpus) {
+    Allocate(name, cpus);
+    return Prepare(name).status();
+  }
   Status Unprepare(const std::string& name) {
     return kubelet_.UnprepareAll(kDriver, {Claim(name)}, kPatience);
   }
@@ -50,6 +57,10 @@ class ClaimsTest : public AgentPairTest {
   // The error of a single try; "" where the claim is prepared.
   std::string ErrorOf(const std::string& name);
   std::string CdiFile(const std::string& name) const;
+  // The claim's device metadata, as its containers read it; null where there is none.
+  Json Metadata(const std::string& name) const;
+  // The CPUs that it tells.
+  CpuSet CpusByMetadata(const std::string& name) const;
   // The CPUs that containers of the claim are told.
   CpuSet CpusOf(const std::string& name) const;
   static std::string VariableOf(const std::string& name) { return "DRA_CPUSET_uid-" + name; }
@@ -68,6 +79,9 @@ class ClaimsTest : public AgentPairTest {
   bool SliceSays(int cpus);
   std::string Logs() const;
 
+  static constexpr char kMetadata[] = "/var/lib/kubelet/plugins/cri-resmgr.intel.com/metadata";
+
+  bool metadata_ = false;
   PluginKubelet kubelet_{Path("host")};
 };
 

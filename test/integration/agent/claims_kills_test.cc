@@ -48,12 +48,13 @@ class ClaimsKillsTest : public ClaimsTest {
 
 TEST_F(ClaimsKillsTest, KillsAtAnyPointForgetNoClaimAndLeakNoCpu) {
   SCOPED_TRACE(Repeat(seed_));
+  metadata_ = true;
+  Configure("{Active: static, ReservedResources: {CPU: 1}}");
   StartAll();
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
-  Allocate("whole", 2);
-  ASSERT_THAT(Prepare("whole"), IsOk()) << Logs();
+  ASSERT_THAT(Give("whole", 2), IsOk()) << Logs();
   const CpuSet whole = CpusOf("whole");
   const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "whole"));
   for (int round = 0; round < 8; ++round) {
@@ -64,11 +65,13 @@ TEST_F(ClaimsKillsTest, KillsAtAnyPointForgetNoClaimAndLeakNoCpu) {
     KillOne();
     ASSERT_THAT(Prepare(name), IsOk()) << lost.status() << Logs();
     const CpuSet cpus = CpusOf(name);
+    EXPECT_EQ(CpusByMetadata(name), cpus) << Logs();
     ChangePolicy();
     KillOne();
     if (Draw(2) == 0) ChangePolicy();
     ASSERT_THAT(Prepare(name), IsOk()) << Logs();
     EXPECT_EQ(CpusOf(name), cpus) << Logs();
+    EXPECT_EQ(CpusByMetadata(name), cpus) << Logs();
     const auto gone = kubelet_.Unprepare(kDriver, {Claim(name)}, milliseconds(1 + Draw(20)));
     KillOne();
     ASSERT_THAT(Unprepare(name), IsOk()) << gone.status() << Logs();
@@ -81,26 +84,31 @@ TEST_F(ClaimsKillsTest, KillsAtAnyPointForgetNoClaimAndLeakNoCpu) {
   EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; })) << Logs();
   EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
   // Files of claims that ended while no daemon ran are removed beside calls.
-  EXPECT_TRUE(Eventually([this] { return fs::is_empty(Host("/var/run/cdi")); })) << Logs();
+  EXPECT_TRUE(Eventually([this] {
+    return fs::is_empty(Host("/var/run/cdi")) && fs::is_empty(Host(kMetadata));
+  })) << Logs();
 }
 
-// The directory whose disk hangs: of the state, or of the files for the runtime.
+// The directory whose disk hangs: of the state, of the files for the runtime, or of metadata.
 class ClaimsDiskTest : public ClaimsTest, public testing::WithParamInterface<const char*> {
  protected:
   HangingDisk disk_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Disks, ClaimsDiskTest, testing::Values("state", "host/var/run/cdi"));
+INSTANTIATE_TEST_SUITE_P(Disks, ClaimsDiskTest,
+                         testing::Values("state", "host/var/run/cdi",
+                                         "host/var/lib/kubelet/plugins/cri-resmgr.intel.com"));
 
 TEST_P(ClaimsDiskTest, AKillBeforeADiskThatHangsForgetsNothing) {
+  metadata_ = true;
+  Configure("{Active: static, ReservedResources: {CPU: 1}}");
   fs::create_directories(Path(GetParam()));
   if (!disk_.MountOn(Path(GetParam()))) GTEST_SKIP() << "cannot mount FUSE file systems here";
   StartAll();
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
-  Allocate("a", 2);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 2), IsOk()) << Logs();
   const CpuSet cpus = CpusOf("a");
   Allocate("b", 2);
   disk_.Hang();
@@ -119,8 +127,10 @@ TEST_P(ClaimsDiskTest, AKillBeforeADiskThatHangsForgetsNothing) {
     EXPECT_THAT(Unprepare(name), IsOk()) << Logs();
   EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; })) << Logs();
   EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
-  for (const std::string name : {"a", "b"})
+  for (const std::string name : {"a", "b"}) {
     EXPECT_FALSE(fs::exists(CdiFile(name)));
+    EXPECT_TRUE(Metadata(name).is_null());
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -77,8 +76,7 @@ TEST_F(ClaimsOfflineTest, D14AnOfflineCpuLowersTheCapacityAndIsNotOfItsClaim) {
   SetOnline("0-6");
   EXPECT_TRUE(SliceSays(kAllowed - 1)) << Logs();
   EXPECT_EQ(Generation(), before + 1);
-  Allocate("a", 4);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 4), IsOk()) << Logs();
   const CpuSet claimed = CpusOf("a");
   ASSERT_EQ(claimed.size(), 4);
   const int lost = *claimed.begin();

@@ -72,8 +72,7 @@ TEST_F(ClaimsTest, D3TheNextDaemonHasTheSameCpusAndTheSameAnswer) {
 
 TEST_F(ClaimsTest, D4ARefusalNamesTheShortageAndOthersAreServed) {
   StartAll();
-  Allocate("a", 4);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 4), IsOk()) << Logs();
   Allocate("big", 4);
   Allocate("small", 1);
   const auto response = kubelet_.Prepare(kDriver, {Claim("big"), Claim("small")});
@@ -95,8 +94,7 @@ TEST_F(ClaimsTest, D5AReplacedClaimReservesNothing) {
   // The first tries may come before the daemon has reached the agent.
   EXPECT_TRUE(Eventually([&] { return ErrorOf("a").find("was replaced") != std::string::npos; }))
       << Logs();
-  Allocate("all", kAllowed - 1);
-  EXPECT_THAT(Prepare("all"), IsOk()) << Logs();
+  EXPECT_THAT(Give("all", kAllowed - 1), IsOk()) << Logs();
 }
 
 TEST_F(ClaimsTest, D6ResultsOfOtherDriversAreNotOurs) {
@@ -129,8 +127,7 @@ TEST_F(ClaimsTest, D9UnprepareAndNoStopGivesTheCpusToSharedContainersAtOnce) {
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
-  Allocate("a", 4);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 4), IsOk()) << Logs();
   const CpuSet claimed = CpusOf("a");
   const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "a"));
   EXPECT_THAT(client.StopContainer(carrier.container), IsOk());
@@ -152,8 +149,7 @@ TEST_F(ClaimsTest, AClaimIsReleasedByOrderUnlessAContainerRuns) {
   CriClient client = Relayed();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
-  Allocate("a", 3);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 3), IsOk()) << Logs();
   const CpuSet cpus = CpusOf("a");
   const Running carrier = Run(client, MakeBestEffortPod("p"), Carrier("main", "a"));
   EXPECT_THAT(Message(ReleaseByOrder("-force")), testing::HasSubstr("default/p/main runs"));
@@ -171,8 +167,7 @@ TEST_F(ClaimsTest, AClaimIsReleasedByOrderUnlessAContainerRuns) {
 
 TEST_F(ClaimsTest, D10AVariableThatAUserTypesGivesNoCpus) {
   StartAll();
-  Allocate("a", 4);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 4), IsOk()) << Logs();
   CriClient client = Relayed();
   cri::ContainerConfig typed = MakeBestEffortContainer("main");
   auto& variable = *typed.add_envs();
@@ -187,8 +182,7 @@ TEST_F(ClaimsTest, D10ADeviceOfAClaimThatIsNotHeldIsToldOrRefused) {
   CriClient client = Relayed();
   Run(client, MakeBestEffortPod("of-others"), Carrier("main", "never"));
   EXPECT_TRUE(Logged("shows " + DeviceOf("never")));
-  Allocate("a", 1);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 1), IsOk()) << Logs();
   const auto pod = MakeBestEffortPod("forged");
   const auto id = client.RunPod(pod);
   ASSERT_THAT(id, IsOk());
@@ -208,8 +202,7 @@ TEST_F(ClaimsTest, D11AClaimOfTheLastSharedCpuReservesNothing) {
   EXPECT_FALSE(fs::exists(CdiFile("all")));
   EXPECT_EQ(CpusAtRuntime(shared.container), before);
   EXPECT_TRUE(SliceSays(kCpus - 1)) << "schedulers never choose the last one; " << Capacity();
-  Allocate("most", kCpus - 1);
-  ASSERT_THAT(Prepare("most"), IsOk()) << Logs();
+  ASSERT_THAT(Give("most", kCpus - 1), IsOk()) << Logs();
   const CpuSet left = CpusAtRuntime(shared.container);
   EXPECT_FALSE(left.empty());
   EXPECT_FALSE(left.Intersects(CpusOf("most")));
@@ -249,6 +242,69 @@ TEST_F(ClaimsTest, D12ContainersOfOnePodShareAClaimThatSaysSo) {
   EXPECT_EQ(CpusAtRuntime(*first), CpusOf("own"));
   const auto second = create("four", "own");
   EXPECT_THAT(Describe(second.status()), testing::HasSubstr("default/own is in use"));
+}
+
+TEST_F(ClaimsTest, MetadataTellsTheCpusAndOutlastsTheDaemon) {
+  metadata_ = true;
+  Configure("{Active: static, ReservedResources: {CPU: 1}}");
+  StartAll();
+  Allocate("a", 3);
+  const auto first = Prepare("a");
+  ASSERT_THAT(first, IsOk()) << Logs();
+  ASSERT_EQ(first->claims().at("uid-a").devices_size(), 1);
+  EXPECT_EQ(first->claims().at("uid-a").devices(0).cdi_device_ids(1),
+            "dra.cpu/metadata=uid-a_cpus");
+  const Json told = Metadata("a");
+  ASSERT_TRUE(told.is_object());
+  EXPECT_EQ(told["metadata"]["generation"], 1);
+  EXPECT_EQ(told["requests"].at(0)["devices"].at(0)["pool"], "n1");
+  EXPECT_EQ(CpusByMetadata("a"), CpusOf("a"));
+  KillDaemon();
+  const auto again = Prepare("a");
+  ASSERT_THAT(again, IsOk()) << Logs();
+  EXPECT_EQ(again->SerializeAsString(), first->SerializeAsString());
+  EXPECT_EQ(Metadata("a"), told);
+  // Files that the host lost are there again at the next start.
+  daemon_->Kill();
+  fs::remove_all(Host(kMetadata));
+  StartDaemonWithClaims();
+  EXPECT_TRUE(Eventually([&] { return Metadata("a") == told; })) << Logs();
+  // Its containers may start again without a new Prepare.
+  metadata_ = false;
+  Configure("{Active: static, ReservedResources: {CPU: 1}}");
+  KillDaemon();
+  Allocate("b", 1);
+  ASSERT_THAT(Prepare("b"), IsOk()) << Logs();
+  EXPECT_EQ(Metadata("a"), told);
+  EXPECT_TRUE(Metadata("b").is_null());
+  EXPECT_THAT(Unprepare("a"), IsOk());
+  EXPECT_TRUE(Metadata("a").is_null());
+  EXPECT_FALSE(fs::exists(Host(kMetadata) + "/uid-a"));
+}
+
+TEST_F(ClaimsTest, ParametersThatThePolicyCannotGrantAreNamed) {
+  StartAgent();
+  StartDaemon(ClaimFlags({"-topology", "synthetic:package:1 core:4 pu:2"}));
+  ASSERT_TRUE(Registered()) << Logs();
+  Allocate("a", {.cpus = 2, .parameters = {{"avoidSiblings", true}}});
+  EXPECT_TRUE(Eventually([&] {
+    return ErrorOf("a").find("claim default/a: parameter avoidSiblings: policy static") !=
+           std::string::npos;
+  })) << ErrorOf("a");
+  Allocate("b", {.cpus = 2, .parameters = {{"l3", true}, {"coreType", "standard"}}});
+  EXPECT_THAT(Prepare("b"), IsOk()) << Logs();
+  Configure("{Active: topology-aware, ReservedResources: {CPU: 1}}");
+  KillWithFlags({"-topology", "synthetic:package:1 core:4 pu:2"});
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  const CpuSet seen = CpusOf("a");
+  EXPECT_EQ(seen.size(), 1) << "one thread of a core of two";
+  CriClient client = Relayed();
+  const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "a"));
+  EXPECT_EQ(CpusAtRuntime(carrier.container), seen);
+  KillWithFlags({"-topology", "synthetic:package:1 core:4 pu:2"});
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  EXPECT_EQ(CpusOf("a"), seen);
+  EXPECT_EQ(CpusAtRuntime(carrier.container), seen);
 }
 
 // A node of two zones with four CPUs each. The best of five containers is judged for the time; a
@@ -325,8 +381,7 @@ TEST_F(ClaimsTest, D16SlicesThatAKubeletDeletesComeBack) {
 // For longer than the agent goes on without the daemon. The kubelet deletes its slices.
 TEST_F(ClaimsTest, D17ADaemonThatWasAwayComesBackToItsClaims) {
   StartAll();
-  Allocate("a", 2);
-  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  ASSERT_THAT(Give("a", 2), IsOk()) << Logs();
   CriClient client = Relayed();
   const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "a"));
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));

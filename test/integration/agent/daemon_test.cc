@@ -158,9 +158,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsHowManyCpusAreAllocated) {
 TEST_F(DaemonAndAgentTest, NodeShowsNoCpusWhereTheAgentIsToldSo) {
   StartAgent({"-node-reports="});
   StartDaemonForAgent();
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("does not name cpus") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("does not name cpus")) << daemon_->Log();
   EXPECT_EQ(api_.Annotation(kNode, kCpusOfNode), "");
   ExpectUndisturbed();
 }
@@ -266,9 +264,7 @@ TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheConfigurationSaysSo) 
 TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheAgentIsToldSo) {
   StartAgent({"-node-reports=cpus"});
   StartDaemonForAgent();
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("does not name topology") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("does not name topology")) << daemon_->Log();
   EXPECT_TRUE(NodeShowsExclusive(0)) << Log();
   EXPECT_TRUE(api_.Topology(kNode).is_null());
 }
@@ -310,9 +306,7 @@ TEST_F(DaemonAndAgentTest, PodsGetNoEventsWhereTheAgentIsToldSo) {
   CriClient client = Relayed();
   FillTheNode(client);
   BeRefused(client, "late");
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("does not name pod-events") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("does not name pod-events")) << daemon_->Log();
   EXPECT_TRUE(NodeShowsExclusive(kCpus - 2)) << Log();
   EXPECT_THAT(api_.Events(), testing::IsEmpty());
 }
@@ -400,9 +394,7 @@ TEST_F(DaemonAndAgentTest, AHungAgentDelaysNoCall) {
   std::ofstream(Path("policy.yaml"))
       << "policy: {Active: static-plus, ReservedResources: {CPU: 1}}\n";
   ::kill(pid(), SIGHUP);
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("in force: policy static-plus") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("in force: policy static-plus")) << daemon_->Log();
   ExpectUndisturbed();
   agent_->Signal(SIGCONT);
   EXPECT_TRUE(NodeShows("static-plus", Path("policy.yaml"))) << Log() << daemon_->Log();
@@ -437,9 +429,7 @@ TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
 TEST_F(DaemonAndAgentTest, ARefusalOfTheAgentStaysWithoutEffect) {
   StartAgent({"-allow-domains", "example.com"});
   StartDaemonForAgent();
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("the agent refuses") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("the agent refuses")) << daemon_->Log();
   EXPECT_EQ(api_.Annotation(kNode, kPolicy), "");
   ExpectUndisturbed();
 }

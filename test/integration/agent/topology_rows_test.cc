@@ -3,7 +3,6 @@
 // each, of which CPU 0 is reserved: the object that the API server has, and what the plugin's cache
 // makes of it.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>

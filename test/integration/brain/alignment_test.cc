@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/policy_node.h"
+#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -38,12 +38,12 @@ std::string Section(Alignment alignment) {
 }
 
 // One life of a policy on one machine.
-class AlignedLife {
+class AlignedLife : Draws {
  public:
   AlignedLife(const PolicyFactory& factory, const Machine& machine, Alignment alignment,
               uint64_t seed)
-      : alignment_(alignment),
-        random_(seed),
+      : Draws(seed),
+        alignment_(alignment),
         ordinary_(machine.online() - machine.isolated()),
         node_(factory, machine, CpuSet{ordinary_.First()}.ToString(), Section(alignment)),
         places_(node_.machine()) {}
@@ -80,10 +80,6 @@ class AlignedLife {
   int refused() const { return refused_; }
 
  private:
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
-  ContainerKey& OneOf() { return keys_[static_cast<size_t>(Number(0, std::ssize(keys_) - 1))]; }
   int64_t Request() {
     const int64_t whole = 1000 * Number(1, std::max(2, node_.machine().online().size() / 4));
     return Number(1, 4) == 1 ? whole + Number(1, 999) : whole;
@@ -134,7 +130,7 @@ class AlignedLife {
 
   void Remove() {
     if (keys_.empty()) return;
-    ContainerKey& key = OneOf();
+    ContainerKey& key = OneOf(keys_);
     node_.Remove(key);
     key = keys_.back();
     keys_.pop_back();
@@ -142,7 +138,7 @@ class AlignedLife {
 
   void Resize() {
     if (keys_.empty()) return;
-    const ContainerKey key = OneOf();
+    const ContainerKey key = OneOf(keys_);
     const CpuSet held = node_.PlacementOf(key).exclusive;
     const std::map<ContainerKey, std::string> before = All();
     if (!node_.Resize(key, Request()).ok()) {
@@ -157,7 +153,7 @@ class AlignedLife {
   // A new attempt of a container, which asks for the same.
   void Again() {
     if (keys_.empty()) return;
-    ContainerKey& key = OneOf();
+    ContainerKey& key = OneOf(keys_);
     const Container former = node_.snapshot().At(key);
     const Pod pod = node_.snapshot().PodOf(key);
     node_.snapshot().Remove(key);
@@ -187,7 +183,6 @@ class AlignedLife {
   }
 
   const Alignment alignment_;
-  std::mt19937_64 random_;
   const CpuSet ordinary_;
   PolicyNode node_;
   const AlignedPlaces places_;

@@ -168,7 +168,7 @@ class ClaimedNode {
       if (carrier != carriers_.end()) {
         CpuSet own;
         for (const HeldClaim* const held : policy_->held().Of(carrier->second))
-          own |= held->Cpus();
+          own |= held->Seen();
         if (!own.empty()) {
           EXPECT_EQ(placement.cpus, own);
           return;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -181,6 +183,141 @@ TEST(ClaimsOfPoliciesTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
   EXPECT_EQ(
       node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 3}}, {.whole_cores = true})).status().code(),
       StatusCode::kInvalidArgument);
+}
+
+// Otherwise the last CPU of the other kind may be gone for a later claim that was promised it.
+TEST(ClaimsOfPoliciesTest, AClaimInItsNodeHasCpusOfTheKindThatThePolicyPrefers) {
+  Machine::Parts parts = test::PartsOf(TwoNodes().cpus());
+  for (const int cpu : {1, 8, 13})
+    parts.cpus[static_cast<size_t>(cpu)].isolated = true;
+  ClaimedNode isolated_first(StaticPlusPolicyFactory(), test::MakeMachine(parts), "0", "");
+  const auto one = isolated_first.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}}));
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->All(), test::Cpus("8,13"));
+  ClaimedNode isolated_last(StaticPolicyFactory(), test::MakeMachine(parts), "0", "");
+  const auto other = isolated_last.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE(other->All().IsSubsetOf(test::Cpus("9-12,14-15"))) << other->All().ToString();
+}
+
+const std::vector<PolicyFactory>& PoliciesWithClaims() {
+  static const std::vector<PolicyFactory> policies = {
+      StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
+      BalloonsPolicyFactory()};
+  return policies;
+}
+
+TEST(ClaimParametersTest, AClaimGetsCoresOfTheTypeThatItAsksFor) {
+  for (const PolicyFactory& factory : PoliciesWithClaims()) {
+    ClaimedNode node(factory, test::Hybrid(), "7", "");
+    const auto slow =
+        node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 2}}, {.core_type = CoreKind::kEfficient}));
+    const auto fast =
+        node.Reserve(ClaimOf("b", {{.cpus = 2}}, {.core_type = CoreKind::kPerformance}));
+    ASSERT_TRUE(slow.ok()) << factory.name << ": " << slow.status();
+    ASSERT_TRUE(fast.ok()) << factory.name << ": " << fast.status();
+    EXPECT_TRUE(slow->All().IsSubsetOf(test::Cpus("4-6"))) << factory.name;
+    EXPECT_TRUE(fast->All().IsSubsetOf(test::Cpus("0-3"))) << factory.name;
+    const std::string before = node.State();
+    const auto refused =
+        node.Reserve(ClaimOf("c", {{.cpus = 3}}, {.core_type = CoreKind::kPerformance}));
+    EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(Message(refused.status())),
+                testing::AllOf(HasSubstr("claim ns/c"), HasSubstr("coreType p-core"),
+                               HasSubstr(fmt::format("policy {}", factory.name))));
+    EXPECT_EQ(node.State(), before);
+  }
+}
+
+TEST(ClaimParametersTest, CoresThatTheMachineLacksAreRefusedForGood) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto refused =
+      node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 1}}, {.core_type = CoreKind::kEfficient}));
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused.status())),
+              HasSubstr("claim ns/a: device : needs 1 CPU (coreType e-core), and there are 0"));
+}
+
+// Each NUMA node of this machine has two caches of four CPUs.
+TEST(ClaimParametersTest, AClaimLiesInOneL3CacheWhereItSaysSo) {
+  const Machine machine = test::U16TwoNodes();
+  const int size = machine.l3_groups().front().size();
+  const auto caches = [&machine](const CpuSet& cpus) {
+    return std::ranges::count_if(machine.l3_groups(),
+                                 [&cpus](const CpuSet& cache) { return cache.Intersects(cpus); });
+  };
+  for (const PolicyFactory& factory : PoliciesWithClaims()) {
+    ClaimedNode node(factory, machine, "0", "");
+    // One CPU of each cache but the last is in use.
+    for (size_t at = 0; at + 1 < machine.l3_groups().size(); ++at) {
+      const int first = machine.l3_groups()[at].First();
+      const ClaimPart part{.cpus = 1, .l3_of = first};
+      ASSERT_TRUE(node.Reserve(ClaimOf("one-" + std::to_string(first), {part})).ok());
+    }
+    const int last = machine.FindCpu(machine.l3_groups().back().First())->numa;
+    const auto whole = node.Reserve(ClaimOf("a", {{.node = last, .cpus = size}}, {.l3 = true}));
+    ASSERT_TRUE(whole.ok()) << factory.name << ": " << whole.status();
+    EXPECT_EQ(whole->All(), machine.l3_groups().back()) << factory.name;
+    const auto part = node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}}, {.l3 = true}));
+    ASSERT_TRUE(part.ok()) << factory.name << ": " << part.status();
+    EXPECT_EQ(caches(part->All()), 1) << factory.name;
+    const std::string before = node.State();
+    const auto refused = node.Reserve(ClaimOf("c", {{.cpus = size}}, {.l3 = true}));
+    EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(Message(refused.status())),
+                testing::AllOf(HasSubstr("claim ns/c"), HasSubstr("(l3)"),
+                               HasSubstr(fmt::format("policy {}", factory.name))));
+    EXPECT_EQ(node.State(), before);
+    EXPECT_EQ(node.Reserve(ClaimOf("d", {{.cpus = size + 1}}, {.l3 = true})).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(ClaimParametersTest, ContainersSeeOneThreadOfEachCoreWhereThePolicyHidesTheOthers) {
+  for (const PolicyFactory& factory : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
+    ClaimedNode node(factory, TwoNodes(2), "0", "");
+    const auto shared = node.Create("shared", QosClass::kBurstable, 500);
+    ASSERT_TRUE(shared.ok());
+    const auto grant =
+        node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true}));
+    ASSERT_TRUE(grant.ok()) << factory.name << ": " << grant.status();
+    EXPECT_EQ(grant->All().size(), 4) << factory.name;
+    EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All()) << factory.name;
+    EXPECT_EQ(grant->Seen().size(), 2) << factory.name;
+    EXPECT_EQ(node.machine().WithSiblings(grant->Seen()), grant->All()) << factory.name;
+    EXPECT_FALSE(node.snapshot().At(*shared).placement.cpus->Intersects(grant->All()));
+    const auto carrier = node.CreateCarrier("c", {"a"});
+    ASSERT_TRUE(carrier.ok()) << carrier.status();
+    EXPECT_EQ(node.CpusOf(*carrier), grant->Seen().ToString()) << factory.name;
+    // No container gets the threads that are hidden.
+    for (int more = 0; node.Create("more", QosClass::kGuaranteed, 1000).ok() && more < 16; ++more)
+      node.Check();
+    const std::string before = node.State();
+    node.Restart();
+    ASSERT_TRUE(node.Reconcile().ok());
+    EXPECT_EQ(node.State(), before) << factory.name;
+    EXPECT_EQ(node.policy().held().Find("a")->Grant(), *grant) << factory.name;
+  }
+}
+
+TEST(ClaimParametersTest, APolicyThatHidesNoThreadsRefusesAClaimThatAvoidsSiblings) {
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), StaticPlusPolicyFactory()}) {
+    ClaimedNode node(factory, TwoNodes(2), "0", "");
+    const std::string before = node.State();
+    const auto refused =
+        node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true}));
+    EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(
+        std::string(Message(refused.status())),
+        HasSubstr(fmt::format("claim ns/a: parameter avoidSiblings: policy {}", factory.name)));
+    EXPECT_EQ(node.State(), before);
+    // Without a second thread in any core there is nothing to hide.
+    ClaimedNode plain(factory, TwoNodes(), "0", "");
+    const auto grant =
+        plain.Reserve(ClaimOf("a", {{.node = 1, .cpus = 3}}, {.avoid_siblings = true}));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    EXPECT_EQ(grant->Seen(), grant->All());
+  }
 }
 
 TEST(ClaimsOfPoliciesTest, PoliciesWithoutExclusiveCpusRefuseClaims) {

@@ -3,12 +3,12 @@
 // many kinds, for each policy that gives exclusive CPUs. RESMGR_SEED repeats a failure.
 #include <algorithm>
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/schedview/claimable.h"
 #include "policies/balloons/balloons_policy.h"
@@ -16,6 +16,7 @@
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
+#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -45,10 +46,10 @@ std::vector<Machine> Machines() {
   return machines;
 }
 
-class ClaimsStream {
+class ClaimsStream : Draws {
  public:
   ClaimsStream(const ClaimsCase& tested, const Machine& machine, uint64_t seed)
-      : random_(seed),
+      : Draws(seed),
         counts_requests_(tested.counts_requests),
         node_(tested.factory(), machine, CpuSet{machine.online().First()}.ToString(),
               tested.section) {}
@@ -86,10 +87,6 @@ class ClaimsStream {
   int granted() const { return granted_; }
 
  private:
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
-
   void Create() {
     const bool shares = Number(1, 2) == 1;
     const auto key = node_.Create("c", shares ? QosClass::kBurstable : QosClass::kGuaranteed,
@@ -98,9 +95,7 @@ class ClaimsStream {
   }
   void RemoveOne() {
     if (keys_.empty()) return;
-    const auto at = static_cast<size_t>(Number(0, std::ssize(keys_) - 1));
-    node_.Remove(keys_[at]);
-    keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(at));
+    node_.Remove(TakeFrom(keys_));
   }
 
   Claim NextClaim() {
@@ -110,17 +105,26 @@ class ClaimsStream {
       ClaimPart& one = parts.emplace_back();
       one.device = "cpu";
       if (Number(1, 4) > 1) {
-        one.node =
-            machine.nodes()[static_cast<size_t>(Number(0, std::ssize(machine.nodes()) - 1))].id;
+        one.node = OneOf(machine.nodes()).id;
       } else if (!machine.l3_groups().empty() && Number(1, 3) > 1) {
-        const auto cache = static_cast<size_t>(Number(0, std::ssize(machine.l3_groups()) - 1));
-        one.l3_of = machine.l3_groups()[cache].First();
+        one.l3_of = OneOf(machine.l3_groups()).First();
       }
       const int64_t most = std::max<int64_t>(1, machine.online().size() / 4);
       one.cpus = static_cast<int>(Number(1, most));
     }
-    return ClaimOf("claim-" + std::to_string(++made_), std::move(parts),
-                   {.whole_cores = Number(1, 4) == 1, .share_within_pod = Number(1, 4) == 1});
+    return ClaimOf("claim-" + std::to_string(++made_), std::move(parts), NextOptions());
+  }
+  ClaimOptions NextOptions() {
+    ClaimOptions options{.whole_cores = Number(1, 4) == 1,
+                         .share_within_pod = Number(1, 4) == 1,
+                         .l3 = Number(1, 6) == 1,
+                         .avoid_siblings = Number(1, 6) == 1};
+    if (Number(1, 6) == 1) {
+      constexpr CoreKind kKinds[] = {CoreKind::kNormal, CoreKind::kPerformance,
+                                     CoreKind::kEfficient};
+      options.core_type = kKinds[Number(0, 2)];
+    }
+    return options;
   }
 
   void ReserveOne() {
@@ -129,8 +133,10 @@ class ClaimsStream {
     const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
     if (!grant.ok()) {
       CheckRefusal(claim);
+      const bool hides = claim.options.avoid_siblings;
       EXPECT_TRUE(grant.status().code() == StatusCode::kResourceExhausted ||
-                  grant.status().code() == StatusCode::kInvalidArgument)
+                  grant.status().code() == StatusCode::kInvalidArgument ||
+                  (hides && grant.status().code() == StatusCode::kFailedPrecondition))
           << grant.status();
       EXPECT_EQ(node_.State(), before) << grant.status();
       return;
@@ -141,12 +147,19 @@ class ClaimsStream {
     ASSERT_EQ(grant->cpus.size(), claim.parts.size());
     for (size_t part = 0; part < claim.parts.size(); ++part) {
       EXPECT_EQ(grant->cpus[part].size(), claim.parts[part].cpus);
-      const auto place = PlaceOf(claim.parts[part], machine);
+      const auto place = PlaceOf(claim.parts[part], claim.options, machine);
       ASSERT_TRUE(place.ok()) << place.status();
       EXPECT_TRUE(grant->cpus[part].IsSubsetOf(place->cpus)) << place->name;
-      if (claim.options.whole_cores) {
+      if (claim.options.WholeCores()) {
         EXPECT_EQ(machine.WithSiblings(grant->cpus[part]), grant->cpus[part]);
       }
+      if (claim.options.l3) {
+        EXPECT_TRUE(AlignedPlaces(machine).IsAligned(Alignment::kL3, grant->cpus[part]));
+      }
+      if (!claim.options.avoid_siblings) continue;
+      EXPECT_EQ(machine.WithSiblings(grant->seen[part]), grant->cpus[part]);
+      for (const CpuSet& core : machine.cores())
+        EXPECT_LE(grant->seen[part].CountCommon(core), 1);
     }
     const auto shares = node_.Create("probe", QosClass::kBestEffort, 0);
     ASSERT_TRUE(shares.ok()) << "nothing is left to share: " << shares.status();
@@ -155,7 +168,8 @@ class ClaimsStream {
   // Policies that count no requests of shared containers give all but the last shared CPU.
   void CheckRefusal(const Claim& claim) {
     const ClaimPart& part = claim.parts[0];
-    if (counts_requests_ || claim.parts.size() > 1 || !part.node || claim.options.whole_cores) {
+    const ClaimOptions any{.share_within_pod = claim.options.share_within_pod};
+    if (counts_requests_ || claim.parts.size() > 1 || !part.node || claim.options != any) {
       return;
     }
     CpuSet free = node_.machine().FindNode(*part.node)->cpus - node_.policy().held().Cpus();
@@ -166,15 +180,13 @@ class ClaimsStream {
   }
   void GiveBackOne() {
     if (uids_.empty()) return;
-    const auto at = static_cast<size_t>(Number(0, std::ssize(uids_) - 1));
-    node_.GiveBack(uids_[at]);
-    EXPECT_EQ(node_.policy().held().Find(uids_[at]), nullptr);
-    uids_.erase(uids_.begin() + static_cast<std::ptrdiff_t>(at));
+    const std::string uid = TakeFrom(uids_);
+    node_.GiveBack(uid);
+    EXPECT_EQ(node_.policy().held().Find(uid), nullptr);
   }
   void CarryOne() {
     if (uids_.empty()) return;
-    const std::string uid = uids_[static_cast<size_t>(Number(0, std::ssize(uids_) - 1))];
-    const auto key = node_.CreateCarrier("carrier", {uid});
+    const auto key = node_.CreateCarrier("carrier", {OneOf(uids_)});
     if (key.ok()) keys_.push_back(*key);
   }
   void Restart() {
@@ -185,7 +197,6 @@ class ClaimsStream {
     EXPECT_EQ(node_.State(), before);
   }
 
-  std::mt19937_64 random_;
   const bool counts_requests_;
   ClaimedNode node_;
   std::vector<ContainerKey> keys_;

@@ -19,6 +19,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/default_policy.h"
 #include "test/integration/brain/node_machines.h"
+#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -32,21 +33,19 @@ std::vector<PolicyFactory> AllPolicies() {
 }
 
 // A random node whose life depends only on its seed, with or without previews.
-class PreviewLife {
+class PreviewLife : Draws {
  public:
   PreviewLife(const PolicyFactory& factory, const Machine& machine, uint64_t seed)
-      : random_(seed),
+      : Draws(seed),
         node_(machine, [&factory](const Machine& its) { return MakeDefaultPolicy(factory, its); }) {
   }
 
   void Step() {
     const int64_t what = Number(1, 12);
     if (what <= 3 && !running_.empty()) {
-      const size_t at = static_cast<size_t>(Number(0, std::ssize(running_) - 1));
-      node_.Stop(running_[at]);
-      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
+      node_.Stop(TakeFrom(running_));
     } else if (what == 4 && !running_.empty()) {
-      const ContainerId id = running_[static_cast<size_t>(Number(0, std::ssize(running_) - 1))];
+      const ContainerId id = OneOf(running_);
       const auto update = node_.manager().AdmitUpdate(id, TestNode::Resources(Request()));
       if (update.ok()) node_.manager().UpdateSucceeded(*update);
     } else if (what == 5) {
@@ -99,9 +98,6 @@ class PreviewLife {
   }
 
  private:
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
   QosClass Qos() { return Number(1, 3) == 1 ? QosClass::kBurstable : QosClass::kGuaranteed; }
   int64_t Request() {
     const int64_t whole = 1000 * Number(0, std::max(1, node_.machine().online().size() / 3));
@@ -128,7 +124,6 @@ class PreviewLife {
     node_.Reconnect();
   }
 
-  std::mt19937_64 random_;
   TestNode node_;
   std::vector<ContainerId> running_;
   int names_ = 0;

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "test/support/draws.h"
 
 namespace resmgr::test {
 namespace {
@@ -70,10 +71,10 @@ constexpr std::array<std::array<std::string_view, 2>, 20> kAnnotations = {{
     {"allow-rebalance", "true"},       {"cold-start", "{duration: 30s}"},
 }};
 
-class Writer {
+class Writer : Draws {
  public:
   Writer(const Machine& machine, std::string_view policy, uint64_t seed)
-      : machine_(machine), policy_(policy), random_(seed) {}
+      : Draws(seed), machine_(machine), policy_(policy) {}
 
   RandomScenario Write() {
     RandomScenario scenario{.config = Config(), .documents = {}};
@@ -90,15 +91,6 @@ class Writer {
     int containers = 0;
     bool guaranteed = false;
   };
-
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
-  bool Chance(int percent) { return Number(1, 100) <= percent; }
-  template <typename List>
-  const auto& OneOf(const List& list) {
-    return list[static_cast<size_t>(Number(0, std::ssize(list) - 1))];
-  }
 
   std::string Config() {
     std::span<const std::string_view> options = kTopologyAwareOptions;
@@ -246,7 +238,6 @@ class Writer {
 
   const Machine& machine_;
   const std::string_view policy_;
-  std::mt19937_64 random_;
   std::vector<Pod> pods_;
   int names_ = 0;
 };

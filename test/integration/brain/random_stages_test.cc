@@ -6,10 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
 #include <map>
-#include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +23,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/staged_node.h"
+#include "test/support/draws.h"
 #include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 
@@ -79,13 +77,13 @@ const std::vector<PolicyChoice>& Policies() {
 }
 
 // One scenario. The same seed gives the same one.
-class Scenario {
+class Scenario : Draws {
  public:
   explicit Scenario(uint64_t seed)
-      : random_(seed),
-        machine_(Some(SmallMachines())),
-        policy_(Some(Policies())),
-        section_(Some(policy_.sections)),
+      : Draws(seed),
+        machine_(OneOf(SmallMachines())),
+        policy_(OneOf(Policies())),
+        section_(OneOf(policy_.sections)),
         node_(machine_, [this](const Machine& machine) { return MakePolicy(machine); }) {
     if (Chance(80)) node_.first = [this](const auto& request, auto& to) { Change(request, to); };
     if (Chance(80)) node_.second = [this](const auto& request, auto& to) { Change(request, to); };
@@ -127,15 +125,6 @@ class Scenario {
     Requirements needs;
   };
 
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
-  bool Chance(int percent) { return Number(1, 100) <= percent; }
-  template <typename List>
-  const typename List::value_type& Some(const List& list) {
-    return *std::next(list.begin(), Number(0, std::ssize(list) - 1));
-  }
-
   std::unique_ptr<Policy> MakePolicy(const Machine& machine) {
     const StatusOr<ConfigNode> section = ParseYaml(section_, "test.yaml");
     CpuSet reserved;
@@ -171,7 +160,7 @@ class Scenario {
     if (Chance(50)) {
       constexpr std::array kParents = {"/kubepods/burstable/podx", "/kubepods/besteffort/podx",
                                        "/kubepods/podx", "/elsewhere", ""};
-      wide.cgroup_parent = Some(kParents);
+      wide.cgroup_parent = OneOf(kParents);
     }
   }
   void ChangeNumbers(Adjustment& adjustment) {
@@ -211,7 +200,7 @@ class Scenario {
     if (what <= 65) return Resize();
     if (what <= 75) return StopOne();
     if (what <= 85) {
-      const ContainerId id = Some(running_).first;
+      const ContainerId id = OneOf(running_).first;
       Note("a stage sets " + std::string(id.value()));
       return node_.SetByStage(id, {.cpu_shares = SomeShares(), .cpu_quota = SomeQuota()});
     }
@@ -275,7 +264,7 @@ class Scenario {
     if (!started.ok()) Note("not started: " + Describe(started));
   }
   void Resize() {
-    const ContainerId id = Some(running_).first;
+    const ContainerId id = OneOf(running_).first;
     Expected& expected = running_.at(id);
     const QosClass qos = node_.PodOf(id).qos;
     const LinuxResources changes = SomeResources(qos);
@@ -304,7 +293,7 @@ class Scenario {
     return true;
   }
   void StopOne() {
-    const ContainerId id = Some(running_).first;
+    const ContainerId id = OneOf(running_).first;
     Note("stop " + std::string(id.value()));
     node_.Stop(id);
     running_.erase(id);
@@ -397,7 +386,6 @@ class Scenario {
 
   void Note(std::string event) { journal_.push_back(std::move(event)); }
 
-  std::mt19937_64 random_;
   const Machine& machine_;
   const PolicyChoice& policy_;
   const std::string_view section_;

@@ -20,7 +20,7 @@ ResourceManager::Options OptionsWith(Clock& clock, Clock& timers) {
 }  // namespace
 
 World::World(const Setup& setup, uint64_t seed)
-    : random_(seed),
+    : Draws(seed),
       setup_(setup),
       reconfigures_(setup.keeps_state || Chance(33)),
       machine_(setup.machine),
@@ -33,12 +33,6 @@ World::World(const Setup& setup, uint64_t seed)
           setup.machine, [this](const Machine&) { return *MakePolicy(configured_); },
           OptionsWith(clock_, timers_)) {
   if (keeps_state_) node_.KeepState(files_);
-}
-
-// Not std::uniform_int_distribution: its results differ between libraries.
-int64_t World::Number(int64_t first, int64_t last) {
-  const uint64_t range = static_cast<uint64_t>(last - first) + 1;
-  return first + static_cast<int64_t>(random_() % range);
 }
 
 int64_t World::SomeRequest() {
@@ -56,7 +50,7 @@ RuntimeContainer* World::SomeContainer(ContainerState state) {
     if (container.state == state) candidates.push_back(&container);
   }
   if (candidates.empty()) return nullptr;
-  return candidates[static_cast<size_t>(Number(0, static_cast<int64_t>(candidates.size()) - 1))];
+  return OneOf(candidates);
 }
 
 std::string World::Journal() {

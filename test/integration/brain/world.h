@@ -8,10 +8,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pkg/policy/registry.h"
@@ -19,13 +17,14 @@
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/state/testing/stopping_file_system.h"
 #include "pkg/sys/manual_clock.h"
+#include "test/support/draws.h"
 
 namespace resmgr::test {
 
 // A random life of a node: the brain with a policy between a kubelet that creates, starts, resizes,
 // stops and removes at will, and a runtime that answers late, in any order, with errors, or not at
 // all. The same seed gives the same life.
-class World {
+class World : Draws {
  public:
   struct Configuration {
     PolicyFactory factory;
@@ -95,8 +94,6 @@ class World {
     std::unique_ptr<ResourceManager::StartWait> wait;
   };
 
-  int64_t Number(int64_t first, int64_t last);
-  bool Chance(int percent) { return Number(1, 100) <= percent; }
   int64_t SomeRequest();
   // A container in that state according to the runtime; nullptr when there is none.
   RuntimeContainer* SomeContainer(ContainerState state);
@@ -178,7 +175,6 @@ class World {
   void CheckDecisions();
   void CheckRunning();
 
-  std::mt19937_64 random_;
   const Setup setup_;
   const bool reconfigures_;  // its configuration changes at times
   bool reconfigured_ = false;

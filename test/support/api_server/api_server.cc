@@ -159,10 +159,11 @@ void ApiServer::SetClaim(const std::string& name, const std::string& uid,
                        {"shareID", "share-" + uid},
                        {"consumedCapacity", {{capacity, std::to_string(allocation.cpus)}}}};
   Json devices = {{"results", Json::array({result})}};
-  if (allocation.share_within_pod) {
-    const Json parameters = {{"apiVersion", "cri-resource-manager.intel.com/v1"},
-                             {"kind", "CpuClaim"},
-                             {"shareWithin", "pod"}};
+  if (allocation.share_within_pod || !allocation.parameters.empty()) {
+    Json parameters = {{"apiVersion", "cri-resource-manager.intel.com/v1"}, {"kind", "CpuClaim"}};
+    if (allocation.share_within_pod) parameters["shareWithin"] = "pod";
+    for (const auto& [name, value] : allocation.parameters.items())
+      parameters[name] = value;
     const Json config = {{"source", "FromClaim"},
                          {"opaque", {{"driver", allocation.driver}, {"parameters", parameters}}}};
     devices["config"] = Json::array({config});

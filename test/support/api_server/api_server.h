@@ -78,6 +78,7 @@ class ApiServer {
     int cpus = 0;
     std::string capacity{};           // the name of what it consumes; "": DRIVER/cpu
     bool share_within_pod = false;    // by its parameters
+    Json parameters{};                // more of them
     std::vector<std::string> pods{};  // uids of those that it is reserved for
   };
   void SetClaim(const std::string& name, const std::string& uid, const Allocation& allocation);

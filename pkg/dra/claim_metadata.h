@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/claims/claim.h"
+
+namespace resmgr::dra {
+
+// Device metadata (Kubernetes KEP-5304, metadata.resource.k8s.io/v1beta1): a file for each request
+// of a claim, by which its containers read what they have. A second CDI device mounts the directory
+// of that file, so that a container sees the file that takes its place. Pure functions; the claim's
+// uid is one that IsClaimUid accepts, and it names its driver.
+
+// The names of its requests, each once.
+std::vector<std::string> RequestsOf(const Claim& claim);
+
+// The file's content: JSON, with this generation. Containers see these CPUs of the grant.
+std::string MetadataText(const Claim& claim, const ClaimGrant& grant, std::string_view request,
+                         int64_t generation);
+// The generation of such a text; 0: it has none.
+int64_t GenerationOf(std::string_view text);
+// "DRIVER-metadata.json".
+std::string MetadataFileName(const Claim& claim);
+
+// "DRIVER/metadata=UID_REQUEST".
+std::string MetadataDevice(std::string_view driver, std::string_view uid, std::string_view request);
+// The CDI file with these devices of a claim. `directory`: of the claim's metadata, by the host's
+// path; each request has a directory below it.
+std::string MetadataCdiSpec(const Claim& claim, const std::string& directory);
+// "cri-resmgr.intel.com-metadata_claim-UID.json".
+std::string MetadataCdiFileName(std::string_view uid);
+// The UID in the name of such a file, also of one that is being written; nullopt for others.
+std::optional<std::string> UidOfMetadataCdiFile(std::string_view file_name);
+
+}  // namespace resmgr::dra
