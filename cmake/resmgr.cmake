@@ -75,17 +75,21 @@ endif()
 # -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
 # With sanitizers, libraries are compiled in half of the time without an optimizer, and tests of them mostly wait for
 # processes and times: only what random tests compute with for long is optimized there. A pointer that is null ends a test
-# without a check of each use, and tests use a pointer at every other word: a quarter of what they take to compile.
+# without a check of each use, and only code that reads bytes as something else finds them at a wrong address (CASTS): these
+# two checks are a quarter of what tests take to compile, and a sixth for libraries. A search by libFuzzer has all checks.
 set(resmgr_library_options)
-add_library(resmgr_test_flags INTERFACE)  # to be linked after resmgr_flags: takes some of them back
+# To be linked after resmgr_flags, since they take some of them back.
+add_library(resmgr_castless_flags INTERFACE)
+if(RESMGR_SANITIZE MATCHES "undefined" AND NOT RESMGR_FUZZ)
+  target_compile_options(resmgr_castless_flags INTERFACE -fno-sanitize=null,alignment)
+endif()
+add_library(resmgr_test_flags INTERFACE)
 target_compile_options(resmgr_test_flags INTERFACE -pthread)
 set(resmgr_test_launcher)
 if(RESMGR_SANITIZE)
   set(resmgr_library_options -O0)
   target_compile_options(resmgr_test_flags INTERFACE -O0 -g0)
-  if(RESMGR_SANITIZE MATCHES "undefined")
-    target_compile_options(resmgr_test_flags INTERFACE -fno-sanitize=null,alignment)
-  endif()
+  target_link_libraries(resmgr_test_flags INTERFACE resmgr_castless_flags)
 else()
   target_compile_options(resmgr_test_flags INTERFACE -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
   # clang compiles tests in half of the time of GCC. GCC compiles installed programs, which are
@@ -157,12 +161,13 @@ if(RESMGR_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STRE
   resmgr_library_headers(resmgr_data_path_headers -flto=auto -ffat-lto-objects)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH] [RANDOM_TESTS])
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH] [RANDOM_TESTS]
+#                [CASTS])
 # One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it; with BENCHED
 # benches measure with it. DATA_PATH: every call or creation goes through it. RANDOM_TESTS: tests with random input spend
-# most of their time in it.
+# most of their time in it. CASTS: it reads bytes as something else.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;RANDOM_TESTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;RANDOM_TESTS;CASTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
@@ -179,6 +184,9 @@ function(resmgr_library name)
   elseif(NOT ARG_RANDOM_TESTS OR RESMGR_SANITIZE STREQUAL "thread")
     target_compile_options(resmgr_${name} PRIVATE ${resmgr_library_options})
     set(headers resmgr_headers)
+  endif()
+  if(NOT ARG_CASTS)
+    target_link_libraries(resmgr_${name} PRIVATE resmgr_castless_flags)
   endif()
   if(ARG_DATA_PATH AND resmgr_lto)
     target_compile_options(resmgr_${name} PRIVATE -flto=auto -ffat-lto-objects)
@@ -217,15 +225,16 @@ function(resmgr_binary name)
   endif()
 endfunction()
 
-# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|serial|e2e|crash|lint] [TIMEOUT seconds]
+# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|amounts|serial|e2e|crash|lint] [TIMEOUT seconds]
 #             [SHARDS n] [THREADS [SINGLE_THREADED a_test.cc ...] | PROGRAMS programs... [HELPERS programs...]])
-# One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several modules or
-# processes, `serial` those of them that judge time or memory, of which each gets a processor, while `crash` runs alone. Under
-# sanitizers all tests of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts
-# threads; without that ThreadSanitizer has nothing to find, and the test is left out of that build, as are SINGLE_THREADED
-# sources, which are further ones whose tests start no thread. PROGRAMS: what it tests are these programs, which it starts; it
-# is built without sanitizers only, and run with the programs of each build (test/support/programs), those with sanitizers
-# from RESMGR_PLAIN_BUILD. HELPERS: it starts these as well, always those of its own build.
+# One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several
+# modules or processes, `amounts` those of them that scripts/test also runs with the release, `serial` those of them
+# that judge time or memory, of which each gets a processor, while `crash` runs alone. Under sanitizers all tests of a
+# program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts threads; without that
+# ThreadSanitizer has nothing to find, and the test is left out of that build, as are SINGLE_THREADED sources, which are
+# further ones whose tests start no thread. PROGRAMS: what it tests are these programs, which it starts; it is built
+# without sanitizers only, and run with the programs of each build (test/support/programs), those with sanitizers from
+# RESMGR_PLAIN_BUILD. HELPERS: it starts these as well, always those of its own build.
 function(resmgr_test name)
   cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS;SINGLE_THREADED;PROGRAMS;HELPERS" ${ARGN})
   if(NOT ARG_LABEL)

@@ -54,6 +54,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
       {"pkg/page", "pkg/admin"},       {"policies/*", "policies/exclusive"},
       {"pkg/runtime", "pkg/pipeline"}, {"pkg/classes", "pkg/pipeline"},
       {"pkg/claims", "pkg/policy"},    {"pkg/state", "pkg/claims"},
+      {"pkg/claims", "pkg/allocator"},
   };
   return *kAllowed;
 }
@@ -345,6 +346,43 @@ TEST(LayersTest, EveryFileBeginsAsAllDo) {
     if (!license || !once) wrong.push_back(source.path);
   }
   EXPECT_THAT(wrong, IsEmpty());
+}
+
+// Where bytes are read as something else, sanitizers have to check addresses.
+TEST(LayersTest, OnlyModulesThatSaySoReadBytesAsSomethingElse) {
+  const std::regex cast(R"(reinterpret_cast<(const )?(\w+)[*&]*>)");
+  const std::set<std::string, std::less<>> bytes = {"Bytef", "char", "uint8_t"};
+  for (const Source& source : Sources()) {
+    if (source.IsTest() || IsMadeForTests(source.path)) continue;
+    std::ifstream stream(Root() / source.folder / "CMakeLists.txt");
+    const std::string build(std::istreambuf_iterator<char>(stream), {});
+    if (build.find("CASTS") != std::string::npos) continue;
+    for (const std::string& line : source.lines) {
+      if (line.find("reinterpret_cast") == std::string::npos) continue;
+      std::smatch match;
+      EXPECT_FALSE(std::regex_search(line, match, cast) && !bytes.contains(match[2].str()))
+          << source.path << " needs CASTS in its CMakeLists.txt: " << line;
+    }
+  }
+}
+
+// A header that includes itself by way of others compiles by luck, since it is read once.
+TEST(LayersTest, HeadersIncludeEachOtherInNoCircle) {
+  std::map<std::string, std::set<std::string>> left;
+  for (const Source& source : Sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    std::set<std::string>& headers = left[source.path];
+    for (const Include& include : source.includes)
+      if (!include.system && include.file.ends_with(".h")) headers.insert(include.file);
+  }
+  for (auto& [header, includes] : left)
+    std::erase_if(includes, [&left](const std::string& file) { return !left.contains(file); });
+  // Repeatedly removes headers that include no remaining one.
+  while (std::erase_if(left, [](const auto& entry) { return entry.second.empty(); }) > 0) {
+    for (auto& [header, includes] : left)
+      std::erase_if(includes, [&left](const std::string& file) { return !left.contains(file); });
+  }
+  EXPECT_THAT(left, IsEmpty());
 }
 
 // A container's state follows the transitions of its life, so nothing else may write it.

@@ -104,7 +104,7 @@ class TextFormatter final : public spdlog::formatter {
 
  private:
   // Level and source: " info [state] ", or "[state] " without a time. Most lines reuse the last
-  // one's.
+  // one's, so that formatting takes 250 instructions in place of 1,430 (callgrind).
   std::string_view OriginOf(const spdlog::details::log_msg& message) {
     if (origin_.empty() || message.level != level_ || View(message.logger_name) != source_) {
       level_ = message.level;

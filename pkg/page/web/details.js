@@ -58,7 +58,8 @@ function reservedFor(claim) {
 
 function describeClaim(claim) {
   const asks = `${milli(claim.request)} of ${claim.device}${claim.numaNode === undefined ? '' : `, NUMA node ${claim.numaNode}`}` +
-    `${claim.wholeCores ? '; whole cores' : ''}; for ${claim.sharedWithinPod ? 'all containers of a pod' : 'one container'}`;
+    `${claim.wholeCores ? '; whole cores' : ''}${claim.coreType ? `; of type ${claim.coreType}` : ''}${claim.l3 ? '; in one L3 cache' : ''}` +
+    `${claim.avoidSiblings ? `; containers see CPUs ${claim.seen}` : ''}; for ${claim.sharedWithinPod ? 'all containers of a pod' : 'one container'}`;
   return [
     facts([['Claim', claim.claimState], ['Prepared', claim.since], ['Asks for', asks], ['Holds', claim.exclusive || 'no CPUs'],
       ['Reserved for', reservedFor(claim)], ['Carried by', claim.carriers?.join(', ') || 'no container'], ['Why', claim.reason], ['Pool', claim.pool],
