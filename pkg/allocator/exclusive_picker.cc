@@ -81,7 +81,10 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   const CpuSet free_isolated = no_isolated ? CpuSet() : Grantable(isolated);
   const CpuSet usable = free_ordinary | free_isolated;
   std::optional<Pick> former = TakeFormer(need, usable);
-  if (former && former->cpus == need.former) return *std::move(former);
+  // A place that is asked for is right even if others would split the container less.
+  const bool is_right = former && (need.former_is_place ? former->cpus.IsSubsetOf(need.former)
+                                                        : former->cpus == need.former);
+  if (is_right) return *std::move(former);
   StatusOr<Pick> anew = TakeAnew(need, free_ordinary, free_isolated);
   // Needing fewer CPUs than before does not justify a worse split.
   if (former && (!anew.ok() || !SplitsMore(machine_, former->cpus, anew->cpus))) {

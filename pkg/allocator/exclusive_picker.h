@@ -26,7 +26,8 @@ class ExclusivePicker {
     // free, else as many as are free, unless that needs more cores, L3 caches, NUMA nodes or
     // packages than other CPUs would.
     CpuSet former{};
-    // `former` are CPUs in the place that it asks for, where it has not run; for the words alone.
+    // `former` are the CPUs of the place that it asks for, where it has not run: if the place has
+    // enough free ones, the CPUs are of it.
     bool former_is_place = false;
     // CPUs that ended containers of its pod have left: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.

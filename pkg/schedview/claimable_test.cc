@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/schedview/claimable.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,24 @@ TEST(ClaimableCpusTest, EachOrderOfClaimsIsGranted) {
   EXPECT_GE(found[0] + found[1], 12);
   ASSERT_TRUE(node.Reserve(test::ClaimOf("b", {{.node = 1, .cpus = found[1]}})).ok());
   EXPECT_TRUE(node.Reserve(test::ClaimOf("a", {{.node = 0, .cpus = found[0]}})).ok());
+}
+
+// Without reserved CPUs shared containers keep one. Claims that leave isolated CPUs free took all
+// ordinary ones of two nodes, so a claim for all CPUs of the third would take the last.
+TEST(ClaimableCpusTest, SmallerClaimsElsewhereLeaveRoomForThoseThatAreTold) {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = cpu.id == 3 || cpu.id == 12;
+  for (const PolicyFactory& factory :
+       {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()}) {
+    test::ClaimedNode node(factory, test::MakeMachine(parts), "", "");
+    const std::vector<int> found = Claimable(node, kNodes);
+    EXPECT_GE(found[0] + found[1], 14) << factory.name;
+    ASSERT_TRUE(
+        node.Reserve(test::ClaimOf("a", {{.node = 0, .cpus = std::min(found[0], 7)}})).ok());
+    const auto other = node.Reserve(test::ClaimOf("b", {{.node = 1, .cpus = found[1]}}));
+    EXPECT_TRUE(other.ok()) << factory.name << ": " << other.status();
+  }
 }
 
 TEST(ClaimableCpusTest, NumbersAreMultiplesOfTheStep) {

@@ -22,16 +22,16 @@ CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const 
 // attempt gets the CPUs of the former one in any case: they were granted.
 StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& claim,
                                                              const ExclusivePicker::Need& need,
-                                                             const CpuSet& granted) const {
-  StatusOr<ExclusivePicker::Pick> anywhere =
-      picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted);
+                                                             const CpuSet& ordinary,
+                                                             const CpuSet& isolated) const {
+  StatusOr<ExclusivePicker::Pick> anywhere = picker_.Take(need, ordinary, isolated);
   if (!anywhere.ok() && anywhere.status().code() != StatusCode::kResourceExhausted) return anywhere;
   const bool good = anywhere.ok() && (places_.IsAligned(claim.alignment, anywhere->cpus) ||
                                       anywhere->cpus.IsSubsetOf(need.former));
   if (good) return anywhere;
   std::multimap<int, const AlignedPlace*> tightest;
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
-    const int free = Usable(claim, place.cpus - granted).size();
+    const int free = Usable(claim, place.cpus & (ordinary | isolated)).size();
     if (free >= claim.exclusive) tightest.emplace(free, &place);
   }
   Status failed;
@@ -39,17 +39,17 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& cla
     ExclusivePicker::Need inside = need;
     inside.former &= place->cpus;
     inside.left_by_pod &= place->cpus;
-    StatusOr<ExclusivePicker::Pick> pick = picker_.Take(inside, (ordinary_ & place->cpus) - granted,
-                                                        (cpus_.isolated & place->cpus) - granted);
+    StatusOr<ExclusivePicker::Pick> pick =
+        picker_.Take(inside, ordinary & place->cpus, isolated & place->cpus);
     if (pick.ok()) return pick;
     failed = pick.status();
   }
-  return failed.ok() ? WantOfPlace(claim, {}, granted) : failed;
+  return failed.ok() ? WantOfPlace(claim, {}, ordinary | isolated) : failed;
 }
 
 StatusOr<ExclusivePicker::Pick> ExclusivePolicy::GrowAligned(const CpuSet& current,
-                                                             const CpuClaim& claim) const {
-  CpuSet free = Grantable() - granted_;
+                                                             const CpuClaim& claim,
+                                                             const CpuSet& free) const {
   if (claim.alignment == Alignment::kPrefer) return picker_.Grow(current, claim.exclusive, free);
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
     if (!current.IsSubsetOf(place.cpus)) continue;
@@ -57,7 +57,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::GrowAligned(const CpuSet& curre
         picker_.Grow(current, claim.exclusive, free & place.cpus);
     if (pick.ok() || pick.status().code() != StatusCode::kResourceExhausted) return pick;
   }
-  return WantOfPlace(claim, current, granted_ - current);
+  return WantOfPlace(claim, current, free | current);
 }
 
 CpuSet ExclusivePolicy::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
@@ -76,7 +76,7 @@ CpuSet ExclusivePolicy::PlaceToKeep(const CpuSet& current, const CpuClaim& claim
 
 // The shortage of each place, or only of its own place for a container that stays on `current`.
 Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
-                                    const CpuSet& granted) const {
+                                    const CpuSet& now) const {
   const std::string_view in_one = InOnePlace(claim.alignment);
   const std::string what = fmt::format("needs {} {} CPU{} {}", claim.exclusive,
                                        claim.require_isolated ? "isolated" : "exclusive",
@@ -86,7 +86,7 @@ Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
     most = std::max(most, Usable(claim, place.cpus).size());
     if (!current.IsSubsetOf(place.cpus)) continue;
-    free.emplace_back(place.name, Usable(claim, place.cpus - granted).size());
+    free.emplace_back(place.name, Usable(claim, place.cpus & now).size());
   }
   if (claim.exclusive > most) {
     return InvalidArgument("{}, but this node can grant no more than {} there", what, most);
@@ -123,13 +123,15 @@ std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const
   if (!options_.full_pcpus_only) return ways;
   ExclusiveOptions divided = options_;
   divided.full_pcpus_only = false;
-  const auto pick = ExclusivePicker(machine_, divided)
-                        .Take({.count = claim.exclusive,
-                               .prefer_isolated = claim.prefer_isolated,
-                               .require_isolated = claim.require_isolated},
-                              ordinary_ - granted_, cpus_.isolated - granted_);
-  const bool fits = pick.ok() && CheckShared(pick->cpus, granted_).ok() &&
-                    places_.IsAligned(claim.alignment, pick->cpus);
+  const ExclusivePicker::Need need = {.count = claim.exclusive,
+                                      .prefer_isolated = claim.prefer_isolated,
+                                      .require_isolated = claim.require_isolated};
+  const auto pick = Pick(
+      [&](const CpuSet& ordinary, const CpuSet& isolated) {
+        return ExclusivePicker(machine_, divided).Take(need, ordinary, isolated);
+      },
+      granted_);
+  const bool fits = pick.ok() && places_.IsAligned(claim.alignment, pick->cpus);
   if (fits) ways.emplace_back("full-pcpus-only: \"false\"");
   return ways;
 }

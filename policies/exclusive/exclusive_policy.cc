@@ -78,8 +78,10 @@ bool ExclusivePolicy::EverFits(const CpuClaim& claim) const {
   const ExclusivePicker::Need need = {.count = claim.exclusive,
                                       .prefer_isolated = claim.prefer_isolated,
                                       .require_isolated = claim.require_isolated};
-  const auto pick = picker_.Take(need, ordinary_, cpus_.isolated);
-  return pick.ok() && CheckShared(pick->cpus, {}).ok();
+  return Pick([&](const CpuSet& ordinary,
+                  const CpuSet& isolated) { return picker_.Take(need, ordinary, isolated); },
+              {})
+      .ok();
 }
 
 int ExclusivePolicy::Most(const CpuClaim& claim) const {
@@ -305,23 +307,37 @@ StatusOr<ExclusivePolicy::Grant> ExclusivePolicy::Find(const CpuClaim& claim, co
       .prefer_isolated = claim.prefer_isolated,
       .require_isolated = claim.require_isolated,
   };
-  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick,
-                          claim.alignment == Alignment::kPrefer
-                              ? picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted)
-                              : TakeAligned(claim, need, granted));
-  RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted));
+  const auto choose = [&](const CpuSet& ordinary, const CpuSet& isolated) {
+    return claim.alignment == Alignment::kPrefer ? picker_.Take(need, ordinary, isolated)
+                                                 : TakeAligned(claim, need, ordinary, isolated);
+  };
+  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick, Pick(choose, granted));
   return Grant{pick.cpus, Reason(claim, pick.rule), pod.id, std::move(pick.considered)};
 }
 
 StatusOr<ExclusivePolicy::Grant> ExclusivePolicy::Resize(const Grant& grant,
                                                          const CpuClaim& claim) const {
-  RESMGR_ASSIGN_OR_RETURN(
-      ExclusivePicker::Pick pick,
-      claim.exclusive > grant.cpus.size()
-          ? GrowAligned(grant.cpus, claim)
-          : picker_.Shrink(grant.cpus, claim.exclusive, PlaceToKeep(grant.cpus, claim)));
-  RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted_ - grant.cpus));
+  const auto choose = [&](const CpuSet& ordinary, const CpuSet& isolated) {
+    return claim.exclusive > grant.cpus.size()
+               ? GrowAligned(grant.cpus, claim, (ordinary | isolated) - grant.cpus)
+               : picker_.Shrink(grant.cpus, claim.exclusive, PlaceToKeep(grant.cpus, claim));
+  };
+  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick, Pick(choose, granted_ - grant.cpus));
   return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePolicy::Pick(const Choice& choose,
+                                                      const CpuSet& granted) const {
+  const CpuSet isolated = cpus_.isolated - granted;
+  StatusOr<ExclusivePicker::Pick> pick = choose(ordinary_ - granted, isolated);
+  if (!pick.ok()) return pick;
+  const Status taken = CheckShared(pick->cpus, granted);
+  if (taken.ok()) return pick;
+  const CpuSet last = pick->cpus & ordinary_;
+  if (last.empty() || isolated.empty()) return taken;
+  StatusOr<ExclusivePicker::Pick> without =
+      choose(ordinary_ - granted - CpuSet{last.First()}, isolated);
+  return without.ok() && CheckShared(without->cpus, granted).ok() ? std::move(without) : taken;
 }
 
 // Isolated CPUs count, and the unreserved part of the reserved ones, since the scheduler does not
@@ -335,7 +351,6 @@ Status ExclusivePolicy::CheckOverhead(const Snapshot& snapshot, int more) const 
                            CountText(more, "exclusive CPU"), free, promised);
 }
 
-// Shared containers, future ones included, need a CPU to run on.
 Status ExclusivePolicy::CheckShared(const CpuSet& cpus, const CpuSet& granted) const {
   if (!SharedBeside(granted | cpus).empty()) return OkStatus();
   return ResourceExhausted(

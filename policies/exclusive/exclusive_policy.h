@@ -143,17 +143,25 @@ class ExclusivePolicy final : public Policy {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const Former& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
+  // CPUs from `ordinary` and `isolated`, which are free.
+  using Choice = std::function<StatusOr<ExclusivePicker::Pick>(const CpuSet& ordinary,
+                                                               const CpuSet& isolated)>;
+  // What `choose` picks beside `granted`. Shared containers, future ones included, need a CPU to
+  // run on: a choice that would take their last one is made again without it, since isolated CPUs
+  // may do in its place.
+  StatusOr<ExclusivePicker::Pick> Pick(const Choice& choose, const CpuSet& granted) const;
   // For CPUs that must be in one place (CpuClaim::alignment): finds each place's CPUs like a pool.
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
                                               const ExclusivePicker::Need& need,
-                                              const CpuSet& granted) const;
-  StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim) const;
+                                              const CpuSet& ordinary, const CpuSet& isolated) const;
+  StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim,
+                                              const CpuSet& free) const;
   // The CPUs of the smallest place that has enough of `current`, `needed` included; empty if there
   // is none.
   CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim, const CpuSet& needed = {}) const;
   // The part of `free` that a container with this claim may get.
   CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
-  Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& granted) const;
+  Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& now) const;
   // Grants the claim; if that is not possible, but the claim is not larger than before, the
   // container keeps its exclusive CPUs, or shares, and the claim is changed accordingly.
   Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
@@ -170,6 +178,7 @@ class ExclusivePolicy final : public Policy {
   // Checks that the overhead that kubelets promised to pods stays free with `more` further
   // exclusive CPUs.
   Status CheckOverhead(const Snapshot& snapshot, int more) const;
+  // Says that these CPUs are not the last shared ones beside `granted`.
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
   void Take(ContainerKey key);

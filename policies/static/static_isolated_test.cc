@@ -27,6 +27,19 @@ TEST(StaticIsolatedTest, IsolatedCpusAreNeitherSharedNorWasted) {
   EXPECT_EQ(node.ExclusiveOf(four), "1,4-6") << "they join when the others are too few";
 }
 
+// Ordinary and isolated CPUs together would be the last ordinary one.
+TEST(StaticIsolatedTest, IsolatedCpusAreTakenWhereTheLastSharedOneHasToStay) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"), "");
+  ASSERT_TRUE(node.Create("three", kGuaranteed, 3000).ok());
+  const auto isolated = node.Create("isolated", kGuaranteed, 3000);
+  ASSERT_TRUE(isolated.ok()) << isolated.status();
+  EXPECT_TRUE(Cpus(node.ExclusiveOf(*isolated)).IsSubsetOf(Cpus("2-3,6-7")));
+  const Status grown = node.Resize(*isolated, 4000);
+  ASSERT_TRUE(grown.ok()) << grown;
+  EXPECT_EQ(node.ExclusiveOf(*isolated), "2-3,6-7");
+  EXPECT_FALSE(node.Create("one", kGuaranteed, 1000).ok());
+}
+
 TEST(StaticIsolatedTest, AnnotationsChooseIsolatedCpus) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
