@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "agent/agent_service.h"
-#include "agent/claim_reader.h"
-#include "agent/config_client.h"
 #include "agent/config_pusher.h"
 #include "agent/config_source.h"
 #include "agent/cpus_annotation.h"
 #include "agent/http.h"
 #include "agent/node_access.h"
-#include "agent/node_view.h"
+#include "agent/node_patch.h"
 #include "agent/pod_events.h"
 #include "agent/slice_writer.h"
 #include "agent/status_reporter.h"

@@ -6,6 +6,7 @@
 #include "pkg/api/agent.pb.h"
 #include "pkg/api/node_claims.pb.h"
 #include "pkg/api/node_reports.pb.h"
+#include "pkg/grpc/unary_client.h"
 
 namespace resmgr::agent {
 namespace {
@@ -187,6 +188,23 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
   };
   AddClaims(handler, methods);
   return methods;
+}
+
+Status ProbeAgent(const std::string& socket, std::string_view query,
+                  std::chrono::milliseconds timeout) {
+  v1::HealthCheckRequest request;
+  request.set_query(std::string(query));
+  const UnaryAnswer answer =
+      AskUnary(socket, "/v1.Agent/HealthCheck", request.SerializeAsString(), timeout);
+  if (!answer.connected.ok()) return answer.connected;
+  v1::HealthCheckReply reply;
+  if (!answer.reply.ok() || !reply.ParseFromString(*answer.reply)) {
+    return Unavailable("{}: {}", socket,
+                       answer.reply.ok() ? "the answer is not a HealthCheckReply"
+                                         : Message(answer.reply.status()));
+  }
+  if (!reply.error().empty()) return FailedPrecondition("{}", reply.error());
+  return OkStatus();
 }
 
 }  // namespace resmgr::agent

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/node_patch.h"
 #include "agent/pod_events.h"
-#include "agent/slice_object.h"
+#include "agent/slice_writer.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/schedview/scheduler_view.h"
@@ -50,5 +52,10 @@ class AgentHandler {
 
 // The methods of these services. The handler must outlive their server.
 UnaryServer::Methods AgentService(AgentHandler& handler);
+
+// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in its
+// words. kUnavailable: no agent answers there.
+Status ProbeAgent(const std::string& socket, std::string_view query,
+                  std::chrono::milliseconds timeout);
 
 }  // namespace resmgr::agent

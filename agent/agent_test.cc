@@ -7,7 +7,7 @@
 
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 namespace {

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 
-#include "agent/base64.h"
+#include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
+
 #include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/sys/files.h"
@@ -236,6 +238,16 @@ StatusOr<ClusterAccess> InClusterAccess(std::string_view host, std::string_view 
   access.ca.file = fmt::format("{}/ca.crt", directory);
   access.user.token_file = fmt::format("{}/token", directory);
   return access;
+}
+
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  std::string dense;
+  for (const char c : text)
+    if (!absl::ascii_isspace(static_cast<unsigned char>(c))) dense += c;
+  std::string bytes;
+  // The library also takes '.' for '=', and texts without padding.
+  const bool whole = absl::Base64Unescape(dense, &bytes) && absl::Base64Escape(bytes) == dense;
+  return whole ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 }  // namespace resmgr::agent

@@ -2,7 +2,9 @@
 #include "agent/cluster_access.h"
 
 #include <fstream>
+#include <random>
 
+#include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +18,10 @@ using test::Fails;
 using test::IsOk;
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::Eq;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Optional;
 using testing::Pair;
 
 // A kubeconfig with this cluster and user, in flow style or with lines of their own.
@@ -238,6 +242,34 @@ TEST(InClusterTest, BracketsAddressesOfIpVersion6) {
 TEST(InClusterTest, SaysWhatToDoOutsideACluster) {
   EXPECT_THAT(InClusterAccess("", "", "/d"),
               Fails(StatusCode::kInvalidArgument, HasSubstr("-kubeconfig")));
+}
+
+TEST(Base64Test, DecodesTheExamplesOfTheStandard) {
+  EXPECT_THAT(DecodeBase64(""), Optional(Eq("")));
+  EXPECT_THAT(DecodeBase64("Zg=="), Optional(Eq("f")));
+  EXPECT_THAT(DecodeBase64("Zm8="), Optional(Eq("fo")));
+  EXPECT_THAT(DecodeBase64("Zm9vYmFy"), Optional(Eq("foobar")));
+}
+
+TEST(Base64Test, SkipsWhiteSpace) {
+  EXPECT_THAT(DecodeBase64("Zm9v\n  YmFy\r\n"), Optional(Eq("foobar")));
+}
+
+TEST(Base64Test, RefusesWhatIsNoBase64) {
+  for (const char* text :
+       {"Zg", "Zg=", "Z", "Zg===", "Zm9v!mFy", "=", "Zg==Zg==", "Zm-_", "Zg.."}) {
+    EXPECT_EQ(DecodeBase64(text), std::nullopt) << text;
+  }
+}
+
+TEST(Base64Test, DecodesAnyBytes) {
+  std::mt19937 random(7);
+  for (size_t size = 0; size < 100; ++size) {
+    std::string bytes(size, '\0');
+    for (char& byte : bytes)
+      byte = static_cast<char>(random());
+    EXPECT_THAT(DecodeBase64(absl::Base64Escape(bytes)), Optional(Eq(bytes)));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/command_runner.h"
-
 #include <array>
 #include <optional>
 #include <utility>
@@ -10,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "agent/credentials.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/support/status_matchers.h"
 

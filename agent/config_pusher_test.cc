@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 namespace {

@@ -8,9 +8,8 @@
 
 #include "agent/http.h"
 #include "agent/object_watch.h"
-#include "agent/retry_gate.h"
+#include "agent/pacing.h"
 #include "agent/selection.h"
-#include "agent/token_bucket.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {

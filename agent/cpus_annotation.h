@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/json_path.h"
+#include "agent/http.h"
 #include "agent/status_reporter.h"
 #include "pkg/base/status.h"
 

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/credentials.h"
 
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include <absl/strings/escaping.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
 
-#include "agent/json_path.h"
+#include "agent/http.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
+#include "pkg/sys/process_group.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr::agent {
 namespace {
@@ -59,6 +68,146 @@ std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {
   }
   return JsonText(info);
 }
+
+constexpr size_t kMaxOutput = 1 << 20;
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// This process's environment, with the command's variables in place of those of the same name.
+std::vector<std::string> Environment(const Command& command) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    bool replaced = false;
+    for (const auto& [name, value] : command.environment) {
+      replaced = replaced || (text.starts_with(name) && text.substr(name.size()).starts_with('='));
+    }
+    if (!replaced) merged.emplace_back(text);
+  }
+  for (const auto& [name, value] : command.environment)
+    merged.push_back(fmt::format("{}={}", name, value));
+  return merged;
+}
+
+// Starts the program and returns its process id; `output`, a pipe's write end, is its standard
+// output.
+StatusOr<pid_t> Spawn(const Command& command, int output) {
+  std::vector<std::string> arguments = command.argv;
+  std::vector<std::string> environment = Environment(command);
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  // The loop reads signals by blocking them, which the program must not inherit.
+  sigset_t none{};
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  // A process group of its own, so that processes that it starts are killed with it.
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(&pid, arguments.front().c_str(), &actions, &attributes,
+                                   Pointers(arguments).data(), Pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    return FailedPrecondition("cannot start {}: {}", arguments.front(), std::strerror(error));
+  }
+  return pid;
+}
+
+class Running : public RunningCommand {
+ public:
+  static std::unique_ptr<Running> Start(EventLoop& loop, const Command& command, CommandDone done) {
+    auto running = std::unique_ptr<Running>(new Running(command.argv.front(), std::move(done)));
+    if (const Status status = running->Open(loop, command); !status.ok()) {
+      // The failure is reported later, like every other result of a command.
+      running->timer_ = loop.After(std::chrono::milliseconds(0),
+                                   [self = running.get(), status] { self->End(status); });
+    }
+    return running;
+  }
+
+ private:
+  Running(std::string name, CommandDone done) : name_(std::move(name)), done_(std::move(done)) {}
+
+  Status Open(EventLoop& loop, const Command& command) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      return FailedPrecondition("no pipe for {}: {}", name_, std::strerror(errno));
+    }
+    output_ = UniqueFd(ends[0]);
+    const UniqueFd input(ends[1]);
+    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+    RESMGR_ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, input.get()));
+    auto process = ProcessGroup::Own(pid);
+    if (!process.ok()) return FailedPrecondition("{}: {}", name_, Message(process.status()));
+    process_ = *std::move(process);
+    output_watch_ = loop.Watch(output_.get(), EventLoop::kReadable, [this](int) { Read(); });
+    process_watch_ = loop.Watch(process_.pidfd(), EventLoop::kReadable, [this](int) { Reap(); });
+    timer_ = loop.After(command.timeout, [this, timeout = command.timeout] {
+      End(FailedPrecondition("{} did not end within {} ms", name_, timeout.count()));
+    });
+    return OkStatus();
+  }
+
+  // Reads what is available; false at the end of the output.
+  bool Drain() {
+    std::array<char, 4096> buffer{};
+    while (text_.size() <= kMaxOutput) {
+      const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
+      if (count < 0) return errno == EAGAIN || errno == EINTR;
+      if (count == 0) return false;
+      text_.append(buffer.data(), static_cast<size_t>(count));
+    }
+    return true;
+  }
+
+  void Read() {
+    if (!Drain()) output_watch_.reset();
+    if (text_.size() > kMaxOutput) {
+      End(FailedPrecondition("{} prints more than {} bytes", name_, kMaxOutput));
+    }
+  }
+
+  void Reap() {
+    const auto end = process_.Reap();
+    if (!end) return;
+    Drain();
+    if (text_.size() > kMaxOutput) return Read();
+    End(end->ok() ? OkStatus() : FailedPrecondition("{} failed ({})", name_, end->ToString()));
+  }
+
+  void End(const Status& status) {
+    output_watch_.reset();
+    process_watch_.reset();
+    timer_.reset();
+    const CommandDone done = std::exchange(done_, nullptr);
+    if (status.ok()) {
+      done(std::move(text_));
+    } else {
+      done(status);
+    }
+  }
+
+  const std::string name_;
+  CommandDone done_;
+  UniqueFd output_;
+  ProcessGroup process_;
+  EventLoop::HandlePtr output_watch_;
+  EventLoop::HandlePtr process_watch_;
+  EventLoop::HandlePtr timer_;
+  std::string text_;
+};
 
 }  // namespace
 
@@ -139,6 +288,10 @@ void Credentials::PluginEnded(StatusOr<std::string> output) {
       done(parsed.status());
     }
   }
+}
+
+std::unique_ptr<RunningCommand> LoopCommandRunner::Run(Command command, CommandDone done) {
+  return Running::Start(loop_, command, std::move(done));
 }
 
 }  // namespace resmgr::agent

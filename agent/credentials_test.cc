@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/json_path.h"
+#include "agent/http.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/status_matchers.h"

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/event_series.h"
 
+#include <ctime>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "pkg/base/json.h"
+#include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
 
 namespace resmgr::agent {
@@ -21,6 +26,21 @@ EventObject WarningOf(const std::string& node, std::string_view reason) {
       .reason = std::string(reason),
       .count = 0,
   };
+}
+
+// A name may have 253 bytes, and the time has 17 with its dot.
+constexpr size_t kMaxSubject = 200;
+
+std::string Rfc3339(EventObject::Time time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+std::string Collection(const EventObject& event) {
+  return fmt::format("/api/v1/namespaces/{}/events", PercentEncoded(event.event_namespace));
 }
 
 }  // namespace
@@ -63,6 +83,46 @@ void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
     return Send();
   }
   if (more_) Send();
+}
+
+HttpRequest EventObject::Creation() const {
+  HttpRequest request;
+  request.method = "POST";
+  request.target = Collection(*this);
+  request.content_type = kJsonType;
+  request.body = JsonText({
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", name}, {"namespace", event_namespace}}},
+      {"involvedObject", about},
+      {"type", warning ? "Warning" : "Normal"},
+      {"reason", reason},
+      {"message", message},
+      {"source", {{"component", source}, {"host", node}}},
+      {"firstTimestamp", Rfc3339(first)},
+      {"lastTimestamp", Rfc3339(last)},
+      {"count", count},
+  });
+  return request;
+}
+
+HttpRequest EventObject::Update() const {
+  HttpRequest request;
+  request.method = "PATCH";
+  request.target = fmt::format("{}/{}", Collection(*this), PercentEncoded(name));
+  request.content_type = "application/merge-patch+json";
+  request.body =
+      JsonText({{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}});
+  return request;
+}
+
+std::string EventName(std::string_view subject, EventObject::Time now) {
+  subject = subject.substr(0, kMaxSubject);
+  // Each part between dots ends with a letter or digit.
+  while (subject.ends_with('.') || subject.ends_with('-'))
+    subject.remove_suffix(1);
+  const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch());
+  return fmt::format("{}.{:x}", subject, time.count());
 }
 
 }  // namespace resmgr::agent

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/config_client.h"
+#include "agent/config_pusher.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"

@@ -7,8 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/sys/temp_dir.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::agent {

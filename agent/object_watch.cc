@@ -2,6 +2,7 @@
 #include "agent/object_watch.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -29,6 +30,32 @@ constexpr std::chrono::seconds kTroubleLogPeriod{60};
 // The server runs but cannot serve; the request is not to blame.
 bool IsOverloaded(int code) {
   return code == kTooManyAtOnce || code == kServiceUnavailable;
+}
+
+using Type = WatchEvent::Type;
+
+constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {{
+    {"ADDED", Type::kAdded},
+    {"MODIFIED", Type::kModified},
+    {"DELETED", Type::kDeleted},
+    {"BOOKMARK", Type::kBookmark},
+    {"ERROR", Type::kError},
+}};
+
+// nullopt for an event of an unknown type.
+StatusOr<std::optional<WatchEvent>> Decode(std::string_view line) {
+  std::optional<Json> json = ParseJson(line);
+  // The message leaves out the text: it could be a Secret's that a proxy sent to the wrong client.
+  if (!json || !json->is_object()) return InvalidArgument("a line of the watch is not JSON");
+  const std::string type = TextAt(*json, {"type"});
+  const Json* object = Find(*json, {"object"});
+  if (type.empty() || object == nullptr || !object->is_object()) {
+    return InvalidArgument("a line of the watch has no type or no object");
+  }
+  for (const auto& [name, value] : kTypes) {
+    if (type == name) return WatchEvent{.type = value, .object = std::move((*json)["object"])};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -189,6 +216,25 @@ void ObjectWatch::Ask() {
   } else {
     Watch();
   }
+}
+
+Status WatchDecoder::Feed(std::string_view bytes, const Sink& sink) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const std::string_view piece = bytes.substr(0, end);
+    if (line_.size() + piece.size() > max_line_) {
+      line_ = std::string();
+      return InvalidArgument("a line of the watch has more than {} bytes", max_line_);
+    }
+    line_ += piece;
+    if (end == std::string_view::npos) return OkStatus();
+    bytes.remove_prefix(end + 1);
+    const std::string line = std::exchange(line_, {});
+    if (Trim(line).empty()) continue;
+    RESMGR_ASSIGN_OR_RETURN(std::optional<WatchEvent> event, Decode(line));
+    if (event && !sink(*std::move(event))) return OkStatus();
+  }
+  return OkStatus();
 }
 
 }  // namespace resmgr::agent

@@ -2,21 +2,50 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include "agent/backoff.h"
 #include "agent/http.h"
-#include "agent/jitter.h"
-#include "agent/json_path.h"
-#include "agent/retry_gate.h"
-#include "agent/watch_decoder.h"
+#include "agent/pacing.h"
+#include "pkg/base/status.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
+
+struct WatchEvent {
+  enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
+
+  Type type = Type::kBookmark;
+  Json object{};  // for kError a Status object
+};
+
+// Reads the body of a watch: one JSON object per line, {"type": ..., "object": {...}}, in pieces of
+// any size (Kubernetes API, "Efficient detection of changes"). Holds at most one line.
+// Thread-compatible.
+class WatchDecoder {
+ public:
+  // The largest object that etcd holds is 1.5 MiB; JSON escapes make more of it.
+  static constexpr size_t kMaxLine = 8 << 20;
+
+  // Returning false ends the reading.
+  using Sink = std::function<bool(WatchEvent event)>;
+
+  explicit WatchDecoder(size_t max_line = kMaxLine) : max_line_(max_line) {}
+
+  // Calls the sink for every line that has become complete. Unknown types are left out: a newer
+  // server may have more. kInvalidArgument for a line that is too long or not an event; nothing
+  // more can be read then.
+  Status Feed(std::string_view bytes, const Sink& sink);
+
+ private:
+  size_t max_line_;
+  std::string line_;
+};
 
 // The timing of repeated requests to the API server.
 struct RetryOptions {

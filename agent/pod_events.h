@@ -9,12 +9,9 @@
 #include <set>
 #include <string>
 
-#include "agent/backoff.h"
-#include "agent/delivery.h"
-#include "agent/event_object.h"
+#include "agent/event_series.h"
 #include "agent/http.h"
-#include "agent/jitter.h"
-#include "agent/token_bucket.h"
+#include "agent/pacing.h"
 #include "pkg/base/status.h"
 #include "pkg/sys/clock.h"
 

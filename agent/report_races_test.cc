@@ -20,7 +20,7 @@
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
 #include "pkg/log/log.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "test/support/seed.h"
 
 namespace resmgr::agent {

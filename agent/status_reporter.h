@@ -8,14 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "agent/backoff.h"
-#include "agent/delivery.h"
 #include "agent/event_series.h"
 #include "agent/http.h"
-#include "agent/jitter.h"
-#include "agent/json_path.h"
-#include "agent/token_bucket.h"
-#include "agent/verdict.h"
+#include "agent/pacing.h"
+#include "agent/selection.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/clock.h"
 

@@ -242,7 +242,7 @@ TEST(LayersTest, FoldersOfTheNriHostIncludeOnlyLowerOnes) {
         wrong.push_back(source.path + " includes " + include.file);
     }
   }
-  EXPECT_GT(sources, 100u);
+  EXPECT_GT(sources, 60u);
   EXPECT_THAT(wrong, IsEmpty());
 }
 

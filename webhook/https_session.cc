@@ -2,6 +2,7 @@
 #include "webhook/https_session.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <boost/asio/ssl/stream_base.hpp>
@@ -12,7 +13,6 @@
 #include "webhook/routes.h"
 
 namespace resmgr::webhook {
-
 namespace {
 
 namespace asio = boost::asio;
@@ -151,6 +151,14 @@ void Session::Discard() {
   // The read has no deadline of its own: Close has set one.
   beast::get_lowest_layer(stream_).async_read_some(asio::buffer(discarded_),
                                                    Then(&Session::Discard));
+}
+
+bool LessUseful(const Standing& a, const Standing& b) {
+  const auto rank = [](const Standing& standing) {
+    if (!standing.reviewed) return 0;
+    return standing.waiting ? 1 : 2;
+  };
+  return std::tuple(rank(a), a.proven_at) < std::tuple(rank(b), b.proven_at);
 }
 
 }  // namespace resmgr::webhook

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -26,5 +27,26 @@ struct PodPatch {
 // Kubernetes' limit, so that the API server would refuse the pod), an annotation of that name is
 // removed, since it may have been forged. kInvalidArgument when `pod` is not a pod.
 StatusOr<PodPatch> PatchOfPod(const nlohmann::json& pod, const nlohmann::json& stored);
+
+// The value of the annotation `intel.com/resources` (pkg/model/resources_annotation.h) for a pod:
+//   {"initContainers":{NAME:REQS},"containers":{NAME:REQS}}
+// REQS has "limits" and "requests" where they are not empty, every resource name included, with
+// quantities in Kubernetes' canonical text. Both maps are always there; names are sorted, so equal
+// pods give equal text.
+//
+// Sidecars are init containers, as in Kubernetes. Ephemeral containers may not have resources and
+// are left out. Requirements of the pod as a whole (spec.resources) belong to no container and are
+// left out too: the kubelet puts their effect on a container into its CRI requests.
+//
+// kInvalidArgument, naming the field, when the value is not a pod or a quantity is malformed.
+StatusOr<std::string> ResourcesOfPod(const nlohmann::json& pod);
+
+// The member of `object`, nullptr when it is absent or null. InvalidArgument when `object` is not
+// an object, or the member is not one.
+StatusOr<const nlohmann::json*> ObjectAt(const nlohmann::json& object, std::string_view name);
+
+// The text of the member, empty when it is absent or null. InvalidArgument when `object` is not an
+// object, or the member is not a string.
+StatusOr<std::string> StringAt(const nlohmann::json& object, std::string_view name);
 
 }  // namespace resmgr::webhook

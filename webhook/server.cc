@@ -20,7 +20,6 @@
 #include "webhook/https_session.h"
 
 namespace resmgr::webhook {
-
 namespace {
 
 namespace asio = boost::asio;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "webhook/standing.h"
-
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "webhook/https_session.h"
 
 namespace resmgr::webhook {
 namespace {

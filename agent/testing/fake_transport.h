@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "agent/http.h"
-#include "agent/json_path.h"
 #include "pkg/base/json.h"
 
 namespace resmgr::agent {

@@ -5,8 +5,8 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
-#include "pkg/kube/duration.h"
 #include "pkg/kube/names.h"
+#include "pkg/kube/quantity.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "pkg/base/count_text.h"
-#include "pkg/base/table.h"
+#include "pkg/base/amount_text.h"
+#include "pkg/base/terminal.h"
 
 namespace resmgr {
 namespace {

@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // 0 for success, 1 for usage and configuration, 2 for the environment (something required is
-// missing), 3 for kDrift (command.h) and for a bug.
+// missing), 3 for kDrift (commands.h) and for a bug.
 int ExitCodeOf(const Status& status);
 
 // The help of one command, and of the program with all of its commands.

@@ -17,13 +17,13 @@
 namespace resmgr {
 namespace {
 
-using test::Ctl;
-using test::Outcome;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
+using resmgr::test::Ctl;
+using resmgr::test::Outcome;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 
 void ExpectOneLineError(const Outcome& outcome, std::string_view part) {
   EXPECT_EQ(outcome.exit_code, 1);

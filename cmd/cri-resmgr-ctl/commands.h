@@ -2,11 +2,56 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
+#include <string_view>
 #include <vector>
 
-#include "cmd/cri-resmgr-ctl/command.h"
+#include "pkg/base/status.h"
+#include "pkg/cmdline/command_line.h"
 
 namespace resmgr {
+
+// Something differs from what was decided. No daemon answers with it, so it is not taken for a bug.
+inline constexpr StatusCode kDrift = StatusCode::kDataLoss;
+
+class Command;
+
+// The program that a command is part of; valid while the command runs.
+struct ProgramView {
+  std::string_view version{};
+  const std::vector<std::unique_ptr<Command>>* commands = nullptr;
+};
+
+// One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
+class Command {
+ public:
+  // `name`: the word that users type, "topology". `summary`: one line, for the list of commands.
+  // `description`: the text at the top of `COMMAND -help`; it may have several paragraphs.
+  Command(std::string_view name, std::string_view summary, std::string_view description)
+      : name_(name), summary_(summary), description_(description) {}
+  virtual ~Command() = default;
+
+  std::string_view name() const { return name_; }
+  std::string_view summary() const { return summary_; }
+  std::string_view description() const { return description_; }
+
+  virtual void Declare(CommandLine& line) = 0;
+  // Sets the running daemon's socket; `told`: by -socket. Called before Run; commands that need no
+  // daemon ignore it.
+  virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
+  // Sets the stream for notes beside the result; called before Run.
+  virtual void UseNotes(std::ostream& /*notes*/) {}
+  // Sets the description of the program; called before Run.
+  virtual void UseProgram(const ProgramView& /*program*/) {}
+  // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
+  // exit code of ExitCodeOf.
+  virtual Status Run(std::ostream& out) = 0;
+
+ private:
+  const std::string_view name_;
+  const std::string_view summary_;
+  const std::string_view description_;
+};
 
 using CommandList = std::vector<std::unique_ptr<Command>>;
 

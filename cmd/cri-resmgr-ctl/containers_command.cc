@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
-#include "pkg/base/bytes_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr {

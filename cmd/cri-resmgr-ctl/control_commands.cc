@@ -9,9 +9,8 @@
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
-#include "pkg/config/config_text.h"
+#include "pkg/config/yaml_reader.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {

@@ -16,8 +16,8 @@
 namespace resmgr {
 namespace {
 
-using test::Ctl;
-using test::Outcome;
+using resmgr::test::Ctl;
+using resmgr::test::Outcome;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "cmd/cri-resmgr-ctl/command.h"
-#include "pkg/base/table.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
+#include "pkg/base/status.h"
+#include "pkg/base/terminal.h"
 
 namespace resmgr {
 
@@ -89,5 +91,29 @@ std::string Cell(const Reply& object, const char* key);
 
 // A table of JSON's list of moves (pkg/admin/node_json.h).
 std::string MovesTable(const Reply& moves);
+
+// The flags that choose containers by their pods: -n NAMESPACE and -l SELECTOR. The daemon applies
+// them, since it knows the labels.
+class ContainerFilter {
+ public:
+  void Declare(CommandLine& line);
+  // Whether one of the flags was given.
+  bool given() const { return !namespace_.empty() || !selector_.empty(); }
+  void AddTo(Reply& request) const;
+
+ private:
+  std::string namespace_;
+  std::string selector_;
+};
+
+// The answer to a new configuration comes after the runtime has moved every container.
+inline constexpr std::chrono::milliseconds kPatience{60'000};
+
+// Asks the daemon on its admin socket and waits for the answer, so long at most. `method` is one
+// of pkg/admin/admin_service.h. Errors are the daemon's, or kUnavailable, which names the socket,
+// when no daemon listens there.
+StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
+                                std::string_view request,
+                                std::chrono::milliseconds patience = kPatience);
 
 }  // namespace resmgr

@@ -11,12 +11,12 @@
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "pkg/base/count_text.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
-#include "pkg/kube/duration.h"
+#include "pkg/kube/quantity.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {

@@ -4,18 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cmd/cri-resmgr-ctl/amounts.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "cmd/cri-resmgr-ctl/container_filter.h"
-#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
+#include "cmd/cri-resmgr-ctl/terminal_text.h"
 #include "pkg/base/json.h"
-#include "pkg/base/table.h"
 
 namespace resmgr {
 namespace {

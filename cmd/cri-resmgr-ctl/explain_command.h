@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
-#include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
 
 namespace resmgr {
 

@@ -11,13 +11,11 @@
 
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
-#include "cmd/cri-resmgr-ctl/followed_entries.h"
 #include "cmd/cri-resmgr-ctl/watch.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
-#include "pkg/kube/duration.h"
+#include "pkg/kube/quantity.h"
 
 namespace resmgr {
 namespace {

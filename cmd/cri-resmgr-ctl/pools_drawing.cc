@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "cmd/cri-resmgr-ctl/amounts.h"
+#include "cmd/cri-resmgr-ctl/terminal_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr {

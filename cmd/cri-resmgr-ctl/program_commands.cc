@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"

@@ -21,12 +21,13 @@
 namespace resmgr {
 namespace {
 
+using resmgr::test::Outcome;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
 using nlohmann::json;
-using test::Outcome;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::string kSamples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
 
@@ -411,9 +412,9 @@ TEST_F(SimulateTest, ExplainsWhyAContainerIsThere) {
   std::vector<std::string> more = arguments;
   more.insert(more.begin(), "-explain");
   const Outcome explained = Simulate(more);
-  EXPECT_THAT(plain.out, testing::Not(HasSubstr(": the best")));
+  EXPECT_THAT(plain.out, Not(HasSubstr(": the best")));
   EXPECT_THAT(explained.out, HasSubstr(": the best\n"));
-  EXPECT_THAT(explained.out, testing::Not(testing::ContainsRegex("\\(-?[0-9]+ against")));
+  EXPECT_THAT(explained.out, Not(testing::ContainsRegex("\\(-?[0-9]+ against")));
   more.insert(more.begin(), {"-o", "json"});
   const json effect = json::parse(Simulate(more).out);
   EXPECT_NE(effect["pool"], "");
@@ -500,7 +501,7 @@ TEST_F(SimulateTest, AMachineWithoutMemoryHasFourGibForEachCpu) {
   EXPECT_THAT(run("synthetic:core:2 pu:2"),
               AllOf(HasSubstr("placed         1"), HasSubstr("4 GiB for each CPU")));
   EXPECT_THAT(run("synthetic:numa:1(memory=1GiB) core:2 pu:2"),
-              AllOf(HasSubstr("placed         0"), ::testing::Not(HasSubstr("for each CPU"))));
+              AllOf(HasSubstr("placed         0"), Not(HasSubstr("for each CPU"))));
 }
 
 TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {

@@ -2,17 +2,15 @@
 #include "cmd/cri-resmgr-ctl/status_command.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <string>
 #include <system_error>
 #include <vector>
 
 #include <fmt/ranges.h>
 
-#include "cmd/cri-resmgr-ctl/amounts.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "pkg/base/count_text.h"
-#include "pkg/base/table.h"
+#include "cmd/cri-resmgr-ctl/terminal_text.h"
+#include "pkg/base/amount_text.h"
+#include "pkg/base/terminal.h"
 #include "pkg/model/problem.h"
 #include "pkg/topology/cpu_set.h"
 

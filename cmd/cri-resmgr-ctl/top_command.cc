@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
-#include "pkg/base/bytes_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
 
 namespace resmgr {
 namespace {

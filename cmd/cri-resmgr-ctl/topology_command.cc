@@ -7,15 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/json.h"
-#include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
 #include "pkg/dump/yaml_text.h"
-#include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
-#include "pkg/topology/server_types.h"
 
 namespace resmgr {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/terminal.h"
 
 namespace resmgr {
@@ -59,6 +60,17 @@ Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& o
     std::this_thread::sleep_for(pause);
   }
   return OkStatus();
+}
+
+Reply FollowedEntries::NewOf(const Reply& list) {
+  std::map<std::string, int> known = std::exchange(last_, {});
+  Reply fresh = Reply::array();
+  for (const Reply& entry : list) {
+    std::string text = OrderedJsonText(entry);
+    if (--known[text] < 0) fresh.push_back(entry);
+    ++last_[std::move(text)];
+  }
+  return fresh;
 }
 
 }  // namespace resmgr

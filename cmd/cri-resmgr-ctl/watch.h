@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <string>
 
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/status.h"
 
 namespace resmgr {
@@ -31,5 +33,16 @@ class DaemonWait {
 // final error of `look`, or when the output cannot be written; Ctrl-C ends the program.
 Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out,
              std::ostream& notes, std::chrono::milliseconds pause = std::chrono::seconds(1));
+
+// Finds the entries of a growing list that were not in it the last time. Times play no part, since
+// a clock may be set back, and the daemon drops old entries from any place.
+class FollowedEntries {
+ public:
+  // The new ones of the list, in its order.
+  Reply NewOf(const Reply& list);
+
+ private:
+  std::map<std::string, int> last_;  // the entries of the last list, and how often it had them
+};
 
 }  // namespace resmgr

@@ -12,8 +12,8 @@
 namespace resmgr {
 namespace {
 
-using test::Fails;
-using test::IsOk;
+using resmgr::test::Fails;
+using resmgr::test::IsOk;
 using Answers = std::vector<StatusOr<std::string>>;
 
 struct Watched {
@@ -61,6 +61,36 @@ TEST(WatchTest, AFinalErrorEndsIt) {
   const Watched watched = WatchAll({"a\n", NotFound("the pod is gone"), "b\n"});
   EXPECT_THAT(watched.status, Fails(StatusCode::kNotFound, "the pod is gone"));
   EXPECT_EQ(watched.out, "a\n");
+}
+
+Reply Entry(const char* time, const char* event) {
+  return Reply{{"time", time}, {"event", event}};
+}
+
+TEST(FollowedEntriesTest, EachEntryIsNewOnce) {
+  FollowedEntries followed;
+  EXPECT_EQ(followed.NewOf({Entry("1", "a"), Entry("2", "b")}).size(), 2U);
+  EXPECT_EQ(followed.NewOf({Entry("1", "a"), Entry("2", "b")}), Reply::array());
+  EXPECT_EQ(followed.NewOf({Entry("2", "b"), Entry("2", "c")}), Reply::array({Entry("2", "c")}));
+  EXPECT_EQ(followed.NewOf({Entry("2", "b"), Entry("2", "c"), Entry("2", "c")}),
+            Reply::array({Entry("2", "c")}))
+      << "the same twice";
+}
+
+TEST(FollowedEntriesTest, EntriesAfterTheClockWasSetBackAreNew) {
+  FollowedEntries followed;
+  followed.NewOf({Entry("8", "a"), Entry("9", "b")});
+  EXPECT_EQ(followed.NewOf({Entry("8", "a"), Entry("9", "b"), Entry("3", "c")}),
+            Reply::array({Entry("3", "c")}));
+  EXPECT_EQ(followed.NewOf({Entry("9", "b"), Entry("3", "c"), Entry("4", "d")}),
+            Reply::array({Entry("4", "d")}));
+}
+
+TEST(FollowedEntriesTest, EntriesThatAreKeptOverARestartAreNotNew) {
+  FollowedEntries followed;
+  followed.NewOf({Entry("1", "refused"), Entry("2", "b")});
+  EXPECT_EQ(followed.NewOf({Entry("1", "refused"), Entry("5", "e")}),
+            Reply::array({Entry("5", "e")}));
 }
 
 }  // namespace

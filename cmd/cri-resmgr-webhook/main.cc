@@ -9,7 +9,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
-#include "pkg/cmdline/print_out.h"
 #include "pkg/log/log.h"
 #include "webhook/server.h"
 

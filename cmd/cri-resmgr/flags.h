@@ -84,7 +84,7 @@ struct Flags {
 };
 
 // Reads the command line and then the configuration file that it names, if any, in either format
-// (pkg/config/config_format.h). An options file may set every flag except those that name files
+// (pkg/config/config_file.h). An options file may set every flag except those that name files
 // like itself; flags on the command line win. With -help, -version or -list-policies no file is
 // read. kInvalidArgument: one line with the flag, or with file and line.
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);

@@ -8,11 +8,15 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "pkg/config/config.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/print_config.h"
 #include "pkg/hooks/hook_file.h"
 #include "pkg/node/policy_setup.h"
@@ -21,11 +25,11 @@
 namespace resmgr {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
 
 ConfigChecks Checks() {
   ConfigChecks checks;
@@ -468,7 +472,7 @@ TEST(SampleConfigsTest, TheHookFileIsWithoutWarnings) {
   const std::string text((std::istreambuf_iterator<char>(sample)), {});
   const auto file = hooks::ParseHookFile("koordlet.json", text, std::chrono::seconds(1));
   ASSERT_TRUE(file.ok()) << Describe(file.status());
-  EXPECT_THAT(file->warnings, testing::IsEmpty());
+  EXPECT_THAT(file->warnings, IsEmpty());
   EXPECT_EQ(file->settings.points.count(), 3U);
 }
 
@@ -559,6 +563,20 @@ TEST(SampleConfigsTest, PluginModeIsStartedByGoodCommandLines) {
     ASSERT_TRUE(flags.ok()) << file << ": " << Describe(flags.status());
     EXPECT_EQ(flags->mode, Mode::kNriPlugin) << file;
   }
+}
+
+TEST(ConfigPageTest, HasEveryKeyWithItsDefault) {
+  const PolicyRegistry policies = BuiltinPolicies();
+  const std::vector<ConfigKey> keys = AllConfigKeys(ChecksWith(policies));
+  const std::string page = ConfigManPage(keys);
+  for (const ConfigLeaf& leaf : LeavesOf(keys)) {
+    std::string path;
+    for (const char c : leaf.path)
+      path += c == '-' ? "\\-" : std::string(1, c);
+    EXPECT_THAT(page, HasSubstr(".TP\n\\fB" + path + "\\fR\n"));
+  }
+  EXPECT_THAT(page, HasSubstr(".SH NAME\ncri\\-resmgr.yaml \\- configuration"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("`reset")));
 }
 
 }  // namespace

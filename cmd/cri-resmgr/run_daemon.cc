@@ -4,18 +4,16 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
 #include "cmd/cri-resmgr/koord_flags.h"
 #include "cmd/cri-resmgr/wiring.h"
 #include "pkg/api/protobuf_log.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/cmdline/print_out.h"
-#include "pkg/config/config_page.h"
+#include "pkg/cmdline/command_line.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/run_node.h"

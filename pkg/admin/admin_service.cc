@@ -4,32 +4,25 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <utility>
 
-#include "pkg/admin/audit_json.h"
-#include "pkg/admin/classes_json.h"
 #include "pkg/admin/history_json.h"
-#include "pkg/admin/method_parts.h"
 #include "pkg/admin/node_json.h"
-#include "pkg/admin/problems_json.h"
-#include "pkg/admin/rfc3339.h"
+#include "pkg/admin/report_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
 #include "pkg/admin/usage_methods.h"
-#include "pkg/admin/use_methods.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/classes/host_classes.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
-#include "pkg/log/log_sources.h"
-#include "pkg/node/losses.h"
-#include "pkg/node/lost_claims.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/host_claims.h"
 #include "pkg/node/node_problems.h"
 #include "pkg/node/policy_setup.h"
-#include "pkg/topology/machine_format.h"
-#include "pkg/topology/online_cpus.h"
+#include "pkg/topology/machine.h"
+#include "pkg/topology/machine_source.h"
 
 namespace resmgr {
 namespace {

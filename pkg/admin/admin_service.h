@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pkg/admin/explain_method.h"
-#include "pkg/admin/first_look.h"
+#include "pkg/admin/method_parts.h"
 #include "pkg/admin/pod_dump.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"
@@ -22,12 +22,12 @@ namespace resmgr {
 //       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
-//       saved"), "dumpLost" (calls that the dump lacks), "problems" (problems_json.h); and where
+//       saved"), "dumpLost" (calls that the dump lacks), "problems" (report_json.h); and where
 //       there are some "noneKnown" (why no containers are known, method_parts.h), "ended" (problems
 //       of use that have ended: "kind","since","ended","message","before","after") and "byUse" (the
 //       last rebalance by use: "time","state","note")}
 //   Policies     {}                         -> [{"name","description","active"}]
-//   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
+//   Topology     {"form": "table"|"json"}   -> the text of machine_source.h
 //   Pools        {}                         -> [node_json.h]
 //   Plugins      {}                         -> [stage_json.h]
 //   Runtimes     {}                         -> [stage_json.h]
@@ -37,7 +37,7 @@ namespace resmgr {
 //       and where there are some, texts: "cpuFile" (why it has none), "audit", "advice", "byUse"
 //       (how a rebalance moved it), "memoryElsewhere", "classesIgnored", of a claim "cdiFile" (its
 //       path, or that there is none) and "since" (when that was written); "classes"
-//       (classes_json.h), "held" (HeldByPoolJson), and "problems", those of the container and of
+//       (report_json.h), "held" (HeldByPoolJson), and "problems", those of the container and of
 //       its pod]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
@@ -53,17 +53,18 @@ namespace resmgr {
 //   Log          {"level","source"}         -> {}; NotFound for a source that there is not
 //   LogSources   {}                         -> ["SOURCE"]
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
-//   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and use_methods.h}
-//   Audit        {"repair"}                 -> [audit_json.h]
-//   ReleaseClaim {"claim","force"}          -> {"uid","cpus"}; what it held (lost_claims.h)
+//   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and usage_methods.h}
+//   Audit        {"repair"}                 -> [report_json.h]
+//   ReleaseClaim {"claim","force"}          -> {"uid","cpus"}; what it held (host_claims.h)
 //   Uninstall    {"apply"}                  -> [uninstall.h]
-//   Top          {"what","wide"}            -> [usage_json.h]; "containers", "nodes" or "cpus"
-//   Cpus         {"cpus","brief"}           -> [usage_json.h]; a list, or all; brief: without the
+//   Top          {"what","wide"}            -> [usage_methods.h]; "containers", "nodes" or "cpus"
+//   Cpus         {"cpus","brief"}           -> [usage_methods.h]; a list, or all; brief: without
+//   the
 //       containers on each
-//   Classes      {}                         -> [classes_json.h]
+//   Classes      {}                         -> [report_json.h]
 //
 // Questions about containers, and configurations that must not take exclusive CPUs away, wait for
-// the first look of a daemon that starts at the runtime (first_look.h).
+// the first look of a daemon that starts at the runtime (FirstLook).
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

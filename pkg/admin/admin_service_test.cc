@@ -15,9 +15,8 @@
 
 #include "pkg/admin/testing/served_node.h"
 #include "pkg/admin/uninstall.h"
-#include "pkg/node/lost_claims.h"
+#include "pkg/node/host_claims.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/machines/machines.h"

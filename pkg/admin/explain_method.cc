@@ -10,21 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/admin/classes_json.h"
 #include "pkg/admin/history_json.h"
 #include "pkg/admin/method_parts.h"
-#include "pkg/admin/node_json.h"
-#include "pkg/admin/problems_json.h"
-#include "pkg/admin/rfc3339.h"
-#include "pkg/admin/seen_json.h"
+#include "pkg/admin/report_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/classes/host_classes.h"
 #include "pkg/dra/cdi_files.h"
-#include "pkg/kube/annotation_typos.h"
+#include "pkg/kube/annotations.h"
+#include "pkg/node/machine_watch.h"
 #include "pkg/node/node_problems.h"
-#include "pkg/node/online_watch.h"
-#include "pkg/topology/online_cpus.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 namespace {

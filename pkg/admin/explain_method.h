@@ -7,7 +7,7 @@
 
 #include "pkg/admin/node_json.h"
 #include "pkg/audit/batched_look.h"
-#include "pkg/audit/memory_places.h"
+#include "pkg/audit/cgroup_reader.h"
 #include "pkg/base/json.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"

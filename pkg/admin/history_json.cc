@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/admin/rfc3339.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {

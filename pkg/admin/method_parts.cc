@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/method_parts.h"
 
+#include <utility>
+
 namespace resmgr {
 
 StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key) {
@@ -51,6 +53,32 @@ StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string selector, TextOrNone(request, "selector"));
   RESMGR_ASSIGN_OR_RETURN(choice.labels, LabelSelector::Parse(selector));
   return choice;
+}
+
+void FirstLook::Then(EventLoop::Task task) {
+  if (IsOver()) {
+    task();
+    return;
+  }
+  waiting_.push_back(std::move(task));
+  if (timer_ == nullptr)
+    timer_ = node_.loop.Every(std::chrono::milliseconds(10), [this] { Look(); });
+}
+
+bool FirstLook::IsOver() {
+  if (over_) return true;
+  // Under the null policy there is nothing to look at.
+  const ResourceManager* const manager = node_.host.manager();
+  if (manager == nullptr) return true;
+  over_ = manager->ready() || std::chrono::steady_clock::now() - started_ >= kLongest;
+  return over_;
+}
+
+void FirstLook::Look() {
+  if (!IsOver()) return;
+  const EventLoop::HandlePtr ended = std::exchange(timer_, nullptr);
+  for (const EventLoop::Task& task : std::exchange(waiting_, {}))
+    task();
 }
 
 }  // namespace resmgr

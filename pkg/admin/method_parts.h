@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "pkg/admin/node_json.h"
 #include "pkg/base/json.h"
 #include "pkg/base/status.h"
 #include "pkg/node/node_view.h"
+#include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
-// Parts that the methods of the admin socket have in common. Pure functions of request and node.
+// Parts that the methods of the admin socket have in common, pure functions of request and node.
 
 // InvalidArgument where the request has no text of this key.
 StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key);
@@ -28,5 +31,32 @@ StatusOr<ResourceManager*> Manager(const NodeView& node);
 // The reason for which the daemon knows no containers: "the runtime is not connected (…)"; "" if it
 // knows some, or has looked and there are none.
 std::string WhyNoneIsKnown(const NodeView& node);
+
+// Holds questions about containers back while a daemon that has just started reads them from the
+// runtime: an answer before that would say that there are none, and a configuration would seem to
+// take no CPUs away. After kLongest from the start the answer tells what is known, since a runtime
+// may be away for long. Loop's thread only.
+class FirstLook {
+ public:
+  static constexpr std::chrono::milliseconds kLongest{2'000};
+
+  // Counts the time from now. The node must outlive it.
+  explicit FirstLook(const NodeView& node) : node_(node) {}
+  FirstLook(const FirstLook&) = delete;
+  FirstLook& operator=(const FirstLook&) = delete;
+
+  // Runs the task at once where the first look is over, else as soon as it is.
+  void Then(EventLoop::Task task);
+
+ private:
+  bool IsOver();
+  void Look();
+
+  const NodeView& node_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  bool over_ = false;
+  std::vector<EventLoop::Task> waiting_;
+  EventLoop::HandlePtr timer_;
+};
 
 }  // namespace resmgr

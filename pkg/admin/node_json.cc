@@ -2,12 +2,12 @@
 #include "pkg/admin/node_json.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
@@ -16,9 +16,9 @@
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
-#include "pkg/policy/pool_names.h"
+#include "pkg/policy/conventions.h"
 #include "pkg/resmgr/applied_resources.h"
-#include "pkg/resmgr/update_remedies.h"
+#include "pkg/resmgr/refusal_log.h"
 
 namespace resmgr {
 namespace {
@@ -395,6 +395,17 @@ OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
     list.push_back({{"container", move.container}, {"from", from}, {"to", to}});
   }
   return list;
+}
+
+std::string Rfc3339(std::chrono::system_clock::time_point time) {
+  const auto since = time.time_since_epoch();
+  const auto millis = std::chrono::floor<std::chrono::milliseconds>(since).count();
+  const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     millis % 1000);
 }
 
 }  // namespace resmgr

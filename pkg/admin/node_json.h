@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/status.h"
-#include "pkg/kube/label_selector.h"
+#include "pkg/kube/names.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
@@ -103,5 +104,8 @@ OrderedJson HeldJson(const ResourceManager& manager);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);
+
+// UTC with milliseconds: "2024-05-06T07:08:09.123Z".
+std::string Rfc3339(std::chrono::system_clock::time_point time);
 
 }  // namespace resmgr

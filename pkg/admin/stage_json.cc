@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "pkg/admin/rfc3339.h"
-
 namespace resmgr {
 namespace {
 
@@ -19,6 +17,20 @@ void AddOwner(OrderedJson owner, OrderedJson& list) {
   } else {
     *before = std::move(owner);
   }
+}
+
+// Members that only a policy could fill are left out.
+OrderedJson SeenJson(const SeenContainer& seen) {
+  const OrderedJson all = ContainerJson(seen.pod, seen.container, "null");
+  OrderedJson object;
+  for (const char* const key : {"id", "pod", "namespace", "name", "cpus", "mems", "shares", "quota",
+                                "period", "memoryLimit", "policy"}) {
+    object[key] = all.at(key);
+  }
+  object["owners"] = OrderedJson::array();
+  object["hints"] = OrderedJson::array();
+  object["candidates"] = OrderedJson::array();
+  return object;
 }
 
 }  // namespace
@@ -78,6 +90,19 @@ void AddOwners(const FieldOwners& owners, OrderedJson& containers) {
     const auto& left_out = owners.LeftOutOf(ContainerId(container.value("id", "")));
     if (!left_out.empty()) container["leftOut"] = left_out;
   }
+}
+
+StatusOr<OrderedJson> ExplainSeenJson(const std::vector<SeenContainer>& seen,
+                                      const FieldOwners& owners, std::string_view what,
+                                      const ContainerChoice& choice, NameMatch match) {
+  OrderedJson list = OrderedJson::array();
+  for (const SeenContainer& one : seen) {
+    if (!choice.Includes(one.pod)) continue;
+    if (what.empty() || Names(one.pod, one.container, what, match)) list.push_back(SeenJson(one));
+  }
+  if (list.empty()) return NoSuchContainer(what);
+  AddOwners(owners, list);
+  return list;
 }
 
 }  // namespace resmgr

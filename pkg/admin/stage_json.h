@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "pkg/admin/node_json.h"
+#include "pkg/base/status.h"
 #include "pkg/cri/runtimes_watch.h"
-#include "pkg/node/plugin_view.h"
+#include "pkg/node/door_views.h"
 #include "pkg/pipeline/field_owners.h"
 
 namespace resmgr {
@@ -28,5 +30,16 @@ OrderedJson OwnerJson(const FieldOwner& owner);
 // Adds to the "owners" of containers of ExplainJson the fields that stages behind the policy
 // changed; a field that both changed belongs to the stage.
 void AddOwners(const FieldOwners& owners, OrderedJson& containers);
+
+// Explanations under the null policy: the containers of the choice that `what` names, as in
+// ExplainJson, with what plugins and hook servers changed of their requests. Each:
+//   {"id","pod","namespace","name","cpus","mems","shares","quota","period","memoryLimit" (what it
+//    has, as in ContainerJson),"policy": "null","owners" (OwnerJson),"hints": [],
+//    "candidates": []}
+// NotFound when there is none.
+StatusOr<OrderedJson> ExplainSeenJson(const std::vector<SeenContainer>& seen,
+                                      const FieldOwners& owners, std::string_view what,
+                                      const ContainerChoice& choice,
+                                      NameMatch match = NameMatch::kWhole);
 
 }  // namespace resmgr

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/admin/classes_json.h"
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/report_json.h"
 #include "pkg/base/json.h"
 #include "pkg/classes/host_classes.h"
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/usage_methods.h"
 
+#include <chrono>
+#include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/admin/node_json.h"
-#include "pkg/admin/usage_json.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/usage/usage_subject.h"
+#include "pkg/claims/claim_view.h"
+#include "pkg/policy/conventions.h"
+#include "pkg/usage/usage_counters.h"
 
 namespace resmgr {
 namespace {
@@ -54,6 +59,83 @@ void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
   node.usage->Look(answer);
 }
 
+// The longest list of containers of one CPU: thousands may share it.
+constexpr size_t kMostContainers = 64;
+
+// Rounds to a thousandth, which is finer than the measurement.
+double Rounded(double number) {
+  return std::round(number * 1000) / 1000;
+}
+
+template <typename Number>
+OrderedJson OrNull(const std::optional<Number>& number) {
+  if (!number) return nullptr;
+  return *number;
+}
+
+OrderedJson RoundedOrNull(const std::optional<double>& number) {
+  if (!number) return nullptr;
+  return Rounded(*number);
+}
+
+OrderedJson ByNode(const std::map<int, int64_t>& bytes) {
+  OrderedJson object = OrderedJson::object();
+  for (const auto& [node, amount] : bytes)
+    object[std::to_string(node)] = amount;
+  return object;
+}
+
+// The CPUs by their state, and the containers on each.
+struct Owners {
+  CpuSet exclusive;
+  CpuSet shared;
+  CpuSet reserved;
+  std::map<int, std::vector<std::string>> containers;
+};
+
+Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
+  Owners owners;
+  if (manager == nullptr) return owners;
+  const Snapshot& snapshot = manager->snapshot();
+  WithClaims(snapshot, manager->held_claims())
+      .ForEachContainer([&](const Pod& pod, const Container& container) {
+        if (container.state == ContainerState::kExited) return;
+        owners.exclusive |= container.placement.exclusive;
+        const std::optional<CpuSet>& cpus = container.placement.EnforcedCpus();
+        if (!cpus) return;
+        const std::string name = FullName(pod, container.name);
+        for (const int cpu : *cpus& chosen) {
+          std::vector<std::string>& names = owners.containers[cpu];
+          if (names.size() < kMostContainers) names.push_back(name);
+        }
+      });
+  for (const Zone& zone : manager->policy().Zones(snapshot)) {
+    // The isolated CPUs of a zone of this name are free.
+    if (zone.name == "isolated") continue;
+    (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
+  }
+  return owners;
+}
+
+std::string_view StateOf(int cpu, const CpuSet& offline, const Machine& machine,
+                         const Owners& owners) {
+  if (offline.Contains(cpu)) return "offline";
+  if (owners.exclusive.Contains(cpu)) return "exclusive";
+  if (owners.reserved.Contains(cpu)) return "reserved";
+  if (owners.shared.Contains(cpu)) return "shared";
+  return machine.isolated().Contains(cpu) ? "isolated" : "unassigned";
+}
+
+StatusOr<std::string> Rebalanced(UseRebalancer& rebalancer, bool apply,
+                                 std::optional<int> most_moves) {
+  RESMGR_ASSIGN_OR_RETURN(const UseRound round,
+                          apply ? rebalancer.Apply(most_moves) : rebalancer.Preview(most_moves));
+  const auto& rounds = rebalancer.rounds();
+  return OrderedJsonText({{"moves", MovesJson(round.placements)},
+                          {"byUse", UseRoundJson(round)},
+                          {"last", rounds.empty() ? OrderedJson() : UseRoundJson(rounds.back())}});
+}
+
 }  // namespace
 
 void Top(const NodeView& node, const std::string& what, bool wide,
@@ -74,6 +156,111 @@ void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::R
   const StatusOr<CpuSet> chosen = ChosenCpus(node, request.list);
   if (!chosen.ok()) return reply(chosen.status());
   ReplyCpus(node, *chosen, request.brief, reply);
+}
+
+OrderedJson ContainersUsageJson(const UsageFigures& figures, bool wide) {
+  const std::string since = Rfc3339(figures.since);
+  OrderedJson list = OrderedJson::array();
+  for (const ContainerFigures& container : figures.containers) {
+    const UsageSubject& subject = container.subject;
+    const auto pressure = [&container](double Pressure::*member) -> OrderedJson {
+      if (!container.cpu_pressure) return nullptr;
+      return *container.cpu_pressure.*member;
+    };
+    list.push_back({{"namespace", subject.namespace_name},
+                    {"pod", subject.pod},
+                    {"container", subject.container},
+                    {"id", subject.id},
+                    {"cpus", subject.cpus.ToString()},
+                    {"granted", Rounded(subject.granted)},
+                    {"cpuUsed", RoundedOrNull(container.cpu_used)},
+                    {"throttledPercent", RoundedOrNull(container.AnyThrottledPercent())},
+                    {"cpuPressure10", pressure(&Pressure::some10)},
+                    {"cpuPressure60", pressure(&Pressure::some60)},
+                    {"memoryBytes", OrNull(container.memory_bytes)},
+                    {"memoryByNode", ByNode(container.memory_by_node)},
+                    {"remotePercent", RoundedOrNull(container.remote_percent)},
+                    {"pool", subject.pool},
+                    {"since", since}});
+    if (!wide) continue;
+    list.back()["oomKills"] = OrNull(container.events.oom_kills);
+    list.back()["memoryHighEvents"] =
+        container.events.high ? OrderedJson(container.high_events) : OrderedJson(nullptr);
+  }
+  return list;
+}
+
+OrderedJson NodesUsageJson(const UsageFigures& figures, const Machine& machine) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [id, node] : figures.nodes) {
+    const NumaNode* const known = machine.FindNode(id);
+    const CpuSet cpus = known == nullptr ? CpuSet() : known->cpus;
+    list.push_back({{"id", id},
+                    {"cpus", cpus.ToString()},
+                    {"cpuUsed", Rounded(BusyCpus(figures, cpus))},
+                    {"memoryBytes", OrNull(node.total_bytes)},
+                    {"memoryUsed", OrNull(node.used_bytes)},
+                    {"containerBytes", node.container_bytes},
+                    {"otherPagesPercent", RoundedOrNull(node.other_pages_percent)}});
+  }
+  return list;
+}
+
+OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
+  const CpuSet offline = OfflineCpus(map.machine) | map.offline;
+  const Owners owners = OwnersOf(map.manager, map.brief ? CpuSet() : chosen);
+  OrderedJson list = OrderedJson::array();
+  for (const int cpu : chosen) {
+    OrderedJson busy = nullptr;
+    if (map.figures != nullptr) {
+      const auto found = map.figures->cpus.find(cpu);
+      if (found != map.figures->cpus.end()) busy = Rounded(found->second.busy_percent);
+    }
+    OrderedJson& object = list.emplace_back(
+        OrderedJson{{"id", cpu}, {"state", StateOf(cpu, offline, map.machine, owners)}});
+    if (!map.brief) {
+      const auto names = owners.containers.find(cpu);
+      object["containers"] =
+          names == owners.containers.end() ? std::vector<std::string>() : names->second;
+    }
+    object["busyPercent"] = std::move(busy);
+  }
+  return list;
+}
+
+OrderedJson UseRoundJson(const UseRound& round) {
+  OrderedJson moves = OrderedJson::array();
+  for (const UseRound::Move& move : round.moves) {
+    moves.push_back({{"container", move.container},
+                     {"from", move.from},
+                     {"to", move.to},
+                     {"used", Rounded(move.used)},
+                     {"pressure", RoundedOrNull(move.pressure)},
+                     {"gain", Rounded(move.gain)},
+                     {"state", ToString(move.state)},
+                     {"reason", move.text}});
+  }
+  return {
+      {"time", Rfc3339(round.time)},
+      {"state", ToString(round.state)},
+      {"measuredSeconds", std::chrono::duration_cast<std::chrono::seconds>(round.measured).count()},
+      {"containers", round.containers},
+      {"lacking", Rounded(round.lacking)},
+      {"lackingPredicted", Rounded(round.lacking_predicted)},
+      {"lackingMeasured", RoundedOrNull(round.lacking_after)},
+      {"note", round.note},
+      {"moves", std::move(moves)}};
+}
+
+void RebalanceByUse(const NodeView& node, bool apply, std::optional<int> most_moves,
+                    const UnaryServer::Reply& reply) {
+  if (node.usage == nullptr || node.by_use == nullptr)
+    return reply(Unavailable("use is not sampled"));
+  node.usage->Look([&rebalancer = *node.by_use, apply, most_moves,
+                    reply](const StatusOr<UsageSampler::Figures>& figures) {
+    if (!figures.ok()) return reply(figures.status());
+    reply(Rebalanced(rebalancer, apply, most_moves));
+  });
 }
 
 }  // namespace resmgr

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/topology/machine.h"
+#include "pkg/usage/usage_figures.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
-// Answers with usage_json.h. `what` is "containers" (or ""), "nodes" or "cpus"; anything else is
-// InvalidArgument. Where nothing was sampled lately, the answer takes two samples.
-// `wide`: as ContainersUsageJson.
+// Answers with ContainersUsageJson, NodesUsageJson or CpusJson: `what` is "containers" (or ""),
+// "nodes" or "cpus"; anything else is InvalidArgument. Where nothing was sampled lately, the answer
+// takes two samples. `wide`: as ContainersUsageJson.
 void Top(const NodeView& node, const std::string& what, bool wide, const UnaryServer::Reply& reply);
 
 struct CpusRequest {
@@ -19,5 +26,45 @@ struct CpusRequest {
 };
 // Their use is left out where it is not known.
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply);
+
+// A fixed outside contract of `cri-resmgr-ctl top -o json`: a list of
+//   {"namespace","pod","container","id","cpus","granted","cpuUsed","throttledPercent",
+//    "cpuPressure10","cpuPressure60","memoryBytes","memoryByNode":{},"remotePercent","pool","since"}
+// and, only if `wide`, for the table of `-o wide`: "oomKills" of the container so far and
+// "memoryHighEvents" since "since". null where the kernel does not tell. "granted" and "cpuUsed"
+// are in CPUs, on average since "since" (RFC 3339).
+nlohmann::ordered_json ContainersUsageJson(const UsageFigures& figures, bool wide);
+
+// The answer to `top nodes`: a list of
+//   {"id","cpus","cpuUsed","memoryBytes","memoryUsed","containerBytes","otherPagesPercent"}
+nlohmann::ordered_json NodesUsageJson(const UsageFigures& figures, const Machine& machine);
+
+struct CpuMap {
+  const Machine& machine;
+  CpuSet offline{};  // since the machine was read
+  const ResourceManager* manager = nullptr;
+  const UsageFigures* figures = nullptr;
+  bool brief = false;  // leaves out "containers", which may be thousands of names
+};
+// A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
+//   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
+//    "containers":[],"busyPercent"}
+// "containers" are those that are bound to CPUs of which it is one, the first 64 of them, and
+// claims that hold it, as NAMESPACE/CLAIM/claim;
+// "busyPercent" is null where it is not known.
+nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
+
+// A round of a rebalance by use, as RebalanceByUse says.
+nlohmann::ordered_json UseRoundJson(const UseRound& round);
+
+// Answers `rebalance -by use` with
+//   {"moves":[node_json.h],"byUse":ROUND,"last":ROUND or null}, where ROUND is
+//   {"time","state","measuredSeconds","containers","lacking","lackingPredicted","lackingMeasured",
+//    "note","moves":[{"container","from","to","used","pressure","gain","state","reason"}]}
+// "lacking…", "used" and "gain" are CPUs; "lackingMeasured" and "pressure" are null where they are
+// not known. "last" is the last one that moved something. Where nothing was sampled lately, the
+// answer takes two samples. `most_moves`: nullopt for as many as are configured.
+void RebalanceByUse(const NodeView& node, bool apply, std::optional<int> most_moves,
+                    const UnaryServer::Reply& reply);
 
 }  // namespace resmgr

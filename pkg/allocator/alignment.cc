@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"

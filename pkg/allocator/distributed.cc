@@ -9,7 +9,6 @@
 
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/allocator/free_cpus.h"
-#include "pkg/allocator/selections.h"
 
 namespace resmgr {
 
@@ -25,7 +24,7 @@ struct Node {
 
 // A split of a count: `each` CPUs from every node, then one group after the other from the nodes of
 // `remainder_nodes` in turn.
-struct Split {
+struct NodeSplit {
   std::vector<int> nodes;
   int each = 0;
   std::vector<int> remainder_nodes;
@@ -69,7 +68,7 @@ class SplitSearch {
     mean_ = RoundTo3(static_cast<double>(free_sum_ - count) / static_cast<double>(nodes.size()));
   }
 
-  std::optional<Split> Over(int node_count) {
+  std::optional<NodeSplit> Over(int node_count) {
     best_.reset();
     best_balance_ = std::numeric_limits<double>::infinity();
     each_ = count_ / node_count / group_ * group_;
@@ -182,7 +181,7 @@ class SplitSearch {
   void Keep(double balance) {
     if (balance >= best_balance_) return;
     best_balance_ = balance;
-    best_ = Split();
+    best_ = NodeSplit();
     best_->each = each_;
     for (const Node& node : chosen_)
       best_->nodes.push_back(node.id);
@@ -202,7 +201,7 @@ class SplitSearch {
   int remainder_ = 0;
   bool exhaustive_ = true;
   double best_balance_ = 0;
-  std::optional<Split> best_;
+  std::optional<NodeSplit> best_;
   // The present choice. Members, so that thousands of choices need no allocation.
   std::vector<Node> chosen_;
   std::vector<Node> candidates_;
@@ -212,7 +211,7 @@ class SplitSearch {
 };
 
 // Allocates a split, packed inside every node.
-StatusOr<CpuSet> TakeSplit(const Machine& machine, const CpuSet& usable, const Split& split,
+StatusOr<CpuSet> TakeSplit(const Machine& machine, const CpuSet& usable, const NodeSplit& split,
                            int count, int group) {
   CpuSet taken;
   const auto take = [&](int node, int cpus) -> Status {
@@ -249,7 +248,7 @@ StatusOr<CpuSet> TakeDistributed(const Machine& machine, const CpuSet& available
     SplitSearch search(nodes, count, group_size);
     const int most = std::min(count / group_size, static_cast<int>(nodes.size()));
     for (int node_count = 1; node_count <= most; ++node_count) {
-      if (const std::optional<Split> split = search.Over(node_count)) {
+      if (const std::optional<NodeSplit> split = search.Over(node_count)) {
         return TakeSplit(machine, usable, *split, count, group_size);
       }
     }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/allocator/idle_groups.h"
-
 #include <algorithm>
 #include <array>
 #include <random>
@@ -10,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/allocator/cpu_allocator.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {

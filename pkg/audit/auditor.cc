@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/resmgr/applied_resources.h"
 
 namespace resmgr {

@@ -13,11 +13,11 @@
 
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/audit/comparison.h"
-#include "pkg/config/audit_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/log/log.h"
 #include "pkg/model/container.h"
 #include "pkg/model/problem.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"

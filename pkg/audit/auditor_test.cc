@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/testing/manager_fixture.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {

@@ -2,11 +2,17 @@
 #include "pkg/audit/cgroup_reader.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/sys/container_cgroup.h"
+#include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/numa_stat.h"
 
 namespace resmgr {
 namespace {
@@ -132,6 +138,21 @@ std::optional<Process> ReadProcess(const std::string& proc, std::optional<int64_
   return Process{.cpus = *cpus, .parent = ParseInt(line(kParent))};
 }
 
+// Memory that a process has before it is bound may lie anywhere.
+constexpr int64_t kLeast = int64_t{1} << 20;
+
+// The directory in the hierarchy of the memory controller for the one that FindCpuset found.
+std::string MemoryDirectory(const CgroupReader& cgroups,
+                            const CgroupReader::CpusetDirectory& cpuset) {
+  constexpr std::string_view kCpuset = "cpuset/";
+  std::string_view path = cpuset.path;
+  if (cpuset.unified || !path.starts_with(kCpuset)) {
+    return fmt::format("{}/{}", cgroups.mount_point(), path);
+  }
+  path.remove_prefix(kCpuset.size());
+  return fmt::format("{}/memory/{}", cgroups.mount_point(), path);
+}
+
 }  // namespace
 
 CgroupReader::CgroupReader(std::string mount_point, std::string proc, std::string online)
@@ -204,6 +225,23 @@ StatusOr<CgroupValues> CgroupReader::ReadNumbers(std::string_view cgroup_parent,
     values.set.memory_swap_limit = Limit(*memory, "memory.memsw.limit_in_bytes");
   }
   return values;
+}
+
+std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& subject) {
+  const auto cpuset = cgroups.FindCpuset(subject.cgroup_parent, subject.id);
+  if (!cpuset.ok()) return "";
+  const StatusOr<std::string> counted =
+      ReadFile(MemoryDirectory(cgroups, *cpuset) + "/memory.numa_stat", CgroupReader::kMostBytes);
+  if (!counted.ok()) return "";
+  const auto found = ParseNumaStat(*counted, cpuset->unified, false).anonymous;
+  std::string text;
+  for (const auto& [node, bytes] : found) {
+    if (bytes < kLeast || subject.nodes.Contains(node)) continue;
+    text += fmt::format("{}{} on memory node {}", text.empty() ? "" : ", ", BytesText(bytes), node);
+  }
+  if (text.empty()) return "";
+  return text + (cpuset->unified ? ": the kernel has not moved it"
+                                 : " stays there: cgroup v1 moves no memory");
 }
 
 }  // namespace resmgr

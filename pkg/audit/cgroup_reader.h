@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/cpuset_limits.h"
 
@@ -79,5 +79,16 @@ class CgroupReader {
   const std::string proc_;
   const std::string online_;
 };
+
+// The memory of its own that a container has on other nodes than decided, by memory.numa_stat, as a
+// text for people; "" where it is less than a mebibyte on each or unknown. Pages of files are left
+// out, since other containers may have read them first. Cgroup v1 moves no pages when a container
+// moves.
+struct MemorySubject {
+  std::string cgroup_parent{};
+  std::string id{};
+  NodeSet nodes{};  // that were decided
+};
+std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& subject);
 
 }  // namespace resmgr

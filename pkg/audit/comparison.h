@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pkg/audit/cgroup_reader.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
 

@@ -13,7 +13,7 @@
 
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/model/container.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"

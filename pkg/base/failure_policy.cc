@@ -16,4 +16,8 @@ std::string_view ToString(FailurePolicy policy) {
   return policy == FailurePolicy::kFail ? "fail" : "ignore";
 }
 
+std::string_view ToString(RefusedUpdates choice) {
+  return choice == RefusedUpdates::kWrite ? "write" : "wait";
+}
+
 }  // namespace resmgr

@@ -18,4 +18,13 @@ enum class FailurePolicy {
 StatusOr<FailurePolicy> ParseFailurePolicy(std::string_view text);
 std::string_view ToString(FailurePolicy policy);
 
+// How a container is treated that has to leave CPUs while the runtime refuses to update it.
+enum class RefusedUpdates {
+  kWait,   // it stays until the runtime takes an update
+  kWrite,  // the daemon writes the cpuset into the container's cgroup itself
+};
+
+// "wait" or "write".
+std::string_view ToString(RefusedUpdates choice);
+
 }  // namespace resmgr

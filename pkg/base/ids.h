@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -70,6 +71,31 @@ using ContainerId = Id<struct ContainerIdTag>;
 using PodSandboxId = Id<struct PodSandboxIdTag>;
 // Kubernetes' UID of a pod; several sandboxes may carry the same one, one after the other.
 using PodUid = Id<struct PodUidTag>;
+
+// XXH3 of a text, for hash tables by ids of the runtime: for their 64 characters it costs a third
+// of the tables' default. Not for hashes that must be equal on another machine.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const;
+  template <typename Tag>
+  size_t operator()(const Id<Tag>& id) const {
+    return (*this)(id.value());
+  }
+};
+
+// The value of an ordered map whose key begins with this text, where it is the only one or the
+// whole key: runtimes and people name pod sandboxes and containers by beginnings of their ids. A
+// default-constructed value (nullptr) if no key or several match, and for "".
+template <typename Map>
+typename Map::mapped_type OnlyOneThatBeginsWith(const Map& by_id, std::string_view beginning) {
+  if (beginning.empty()) return {};
+  const auto found = by_id.lower_bound(beginning);
+  if (found == by_id.end() || !found->first.starts_with(beginning)) return {};
+  if (found->first.size() == beginning.size()) return found->second;
+  const auto next = std::next(found);
+  const bool unique = next == by_id.end() || !next->first.starts_with(beginning);
+  return unique ? found->second : typename Map::mapped_type{};
+}
 
 }  // namespace resmgr
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/ids.h"
 
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -73,6 +75,17 @@ TEST(IdTest, OrderAndHashAreThoseOfTheText) {
   EXPECT_EQ(by_id.size(), Texts().size());
   for (const auto& [id, text] : by_id)
     EXPECT_EQ(id.value(), text);
+}
+
+TEST(OnlyOneThatBeginsWithTest, TakesTheWholeKeyOrTheOnlyOne) {
+  const std::map<std::string, int, std::less<>> map = {{"ab", 1}, {"abc", 2}, {"abd", 3}, {"x", 4}};
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "ab"), 1);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "abc"), 2);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "a"), 0);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "x"), 4);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "xy"), 0);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, ""), 0);
+  EXPECT_EQ(OnlyOneThatBeginsWith(map, "z"), 0);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,4 +28,27 @@ std::string JsonText(const nlohmann::json& value, int indent = -1);
 // As JsonText, for values that keep the order of their members.
 std::string OrderedJsonText(const nlohmann::ordered_json& value);
 
+// Whether no value in a JSON text is within more than `most` lists and objects. To be asked before
+// a text of others is parsed: each level costs the parser memory and its destructor a call. For a
+// text that is not JSON, either answer may come. Takes time in proportion to the text. Pure
+// function.
+bool IsShallowJson(std::string_view text, size_t most);
+
 }  // namespace resmgr
+
+// Reading parts of a value: one that is absent or of another type is nothing, and nothing throws.
+// Pure functions.
+namespace resmgr::json_path {
+
+using Path = std::initializer_list<std::string_view>;
+
+// The value at a path of nested objects; nullptr if absent.
+const nlohmann::json* Find(const nlohmann::json& value, Path path);
+
+// The string at the path, or "".
+std::string TextAt(const nlohmann::json& value, Path path);
+
+// The number at the path if it is an int, else 0.
+int IntAt(const nlohmann::json& value, Path path);
+
+}  // namespace resmgr::json_path

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/parse.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "pkg/base/append.h"
+#include "pkg/base/failure_policy.h"
+#include "pkg/base/percent.h"
+#include "pkg/base/suggest.h"
 
 namespace resmgr {
 namespace {
@@ -60,6 +66,91 @@ TEST(ParseTest, PrintableHidesControlCharactersAndLength) {
       << "C1: a terminal's CSI in one character";
   EXPECT_EQ(Printable("a\xff\xc3"), "a\\xff\\xc3") << "no UTF-8";
   EXPECT_EQ(Printable("\xc3\xa4\xc3\xb6", 3), "\xc3\xa4...") << "not half a character";
+}
+
+TEST(PercentTest, DecodesAsTheUrlPartHasIt) {
+  EXPECT_EQ(PercentDecoded("a%2Fb%c3%A4+c", UrlPart::kPath), "a/b\xc3\xa4+c");
+  EXPECT_EQ(PercentDecoded("a%2Fb+c", UrlPart::kQuery), "a/b c");
+  EXPECT_EQ(PercentDecoded("", UrlPart::kPath), "");
+  EXPECT_EQ(PercentDecoded("%00", UrlPart::kPath), std::string(1, '\0'));
+}
+
+TEST(PercentTest, RefusesWhatIsCutOrNotHexadecimal) {
+  for (const char* const text : {"%", "a%", "%1", "%zz", "%1g", "%-1"})
+    EXPECT_EQ(PercentDecoded(text, UrlPart::kPath), std::nullopt) << text;
+}
+
+TEST(PercentTest, KeepsWhatIsNotAnEscapeWhereItMay) {
+  EXPECT_EQ(PercentDecodedLeniently("a%20b%2"), "a b%2");
+  EXPECT_EQ(PercentDecodedLeniently("%zz%41%"), "%zzA%");
+}
+
+TEST(PercentTest, EncodesWhatUrlsCannotHold) {
+  EXPECT_EQ(PercentEncoded("metadata.name=a b/c"), "metadata.name%3Da%20b%2Fc");
+  EXPECT_EQ(PercentEncoded("\xff-._~Az09"), "%FF-._~Az09");
+}
+
+const std::vector<std::string_view> kKnown = {"Active", "AvailableResources", "ReservedResources",
+                                              "static", "static-plus"};
+
+TEST(SuggestTest, FindsTypingMistakesWithoutRegardToCase) {
+  EXPECT_EQ(ClosestName("actve", kKnown), "Active");
+  EXPECT_EQ(ClosestName("RESERVEDRESOURCE", kKnown), "ReservedResources");
+  EXPECT_EQ(ClosestName("staticplus", kKnown), "static-plus");
+  EXPECT_EQ(ClosestName("mian", {"side", "main"}), "main") << "exchanged letters are one mistake";
+  EXPECT_EQ(ClosestName("nmai", {"side", "main"}), "");
+}
+
+TEST(SuggestTest, FindsTheOnlyNameThatTheWordBegins) {
+  EXPECT_EQ(ClosestName("avail", kKnown), "AvailableResources");
+}
+
+TEST(SuggestTest, StaysSilentWhenNothingIsNear) {
+  EXPECT_EQ(ClosestName("controllers", kKnown), "");
+  EXPECT_EQ(ClosestName("", kKnown), "");
+  EXPECT_EQ(ClosestName(std::string(100'000, 'a'), kKnown), "");
+  EXPECT_EQ(DidYouMean("controllers", kKnown), "");
+}
+
+TEST(SuggestTest, WritesTheHintWithItsPrefix) {
+  EXPECT_EQ(DidYouMean("activ", kKnown, "-"), "; did you mean -Active?");
+}
+
+TEST(AppendTest, PartsFollowWhatATextHas) {
+  std::string text = "a";
+  AppendParts(text, "b", std::string("cd"), std::string_view(), std::string_view("e"));
+  EXPECT_EQ(text, "abcde");
+  fmt::memory_buffer buffer;
+  AppendParts(buffer, "ab");
+  AppendParts(buffer, std::string(1000, 'c'), "d");
+  EXPECT_EQ(fmt::to_string(buffer), "ab" + std::string(1000, 'c') + "d");
+}
+
+TEST(AppendTest, AssignedPartsLeaveNothingOfALongerOrShorterText) {
+  std::string text = "a longer text than its parts";
+  AssignParts(text, "b", "/", "c");
+  EXPECT_EQ(text, "b/c");
+  AssignParts(text, "d", "/", std::string(100, 'e'));
+  EXPECT_EQ(text, "d/" + std::string(100, 'e'));
+  AssignParts(text, "", "");
+  EXPECT_EQ(text, "");
+}
+
+TEST(FailurePolicyTest, ReadsBackWhatItPrints) {
+  for (const FailurePolicy policy : {FailurePolicy::kFail, FailurePolicy::kIgnore})
+    EXPECT_EQ(*ParseFailurePolicy(ToString(policy)), policy);
+}
+
+TEST(FailurePolicyTest, CaseDoesNotMatter) {
+  EXPECT_EQ(*ParseFailurePolicy("Fail"), FailurePolicy::kFail);
+  EXPECT_EQ(*ParseFailurePolicy("IGNORE"), FailurePolicy::kIgnore);
+}
+
+TEST(FailurePolicyTest, OtherWordsAreErrors) {
+  for (const char* text : {"", "ignored", "true", "fail "})
+    EXPECT_EQ(ParseFailurePolicy(text).status().code(), StatusCode::kInvalidArgument) << text;
+  EXPECT_EQ(Message(ParseFailurePolicy("perhaps\n").status()),
+            "\"perhaps\\x0a\" is not one of fail, ignore");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/wire.h"
 
+#include <algorithm>
 #include <array>
 
 namespace resmgr {
-
 namespace {
 
 constexpr uint32_t kVarint = 0;
@@ -121,6 +121,25 @@ bool WireReader::SkipGroup() {
   bytes_ = {};
   number_ = 0;
   return true;
+}
+
+void FieldWriter::Grow(size_t size) {
+  // Mostly enough for the whole message. Not more for longer texts: they may be there already, and
+  // each writer would fill as much with zeros again.
+  constexpr size_t kMore = 128;
+  out_.resize(size_ + size + kMore);
+}
+
+// Moves the message to make room for a length of several bytes.
+void FieldWriter::EndLong(size_t begin) {
+  const size_t size = size_ - begin;
+  char length[kMaxVarint];
+  const auto more = static_cast<size_t>(AddVarint(size, length) - length - 1);
+  Room(more);
+  char* const content = out_.data() + begin;
+  std::copy_backward(content, content + size, content + size + more);
+  std::copy_n(length, more + 1, content - 1);
+  size_ += more;
 }
 
 }  // namespace resmgr

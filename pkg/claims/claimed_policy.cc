@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "pkg/allocator/alignment.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/claims/claim_options.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/claims/part_placer.h"

@@ -9,7 +9,6 @@
 
 #include "pkg/claims/claim.h"
 #include "pkg/model/container.h"
-#include "pkg/model/placement.h"
 #include "pkg/model/pod.h"
 #include "pkg/topology/machine.h"
 

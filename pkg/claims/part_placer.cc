@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "pkg/allocator/alignment.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/claims/claim_options.h"
 #include "pkg/claims/claim_place.h"
-#include "pkg/model/cpu_holders.h"
-#include "pkg/policy/pool_names.h"
+#include "pkg/model/container_facts.h"
+#include "pkg/policy/conventions.h"
 
 namespace resmgr {
 namespace {

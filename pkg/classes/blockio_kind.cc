@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/class_kinds.h"
+#include "pkg/classes/class_kind.h"
 #include "pkg/classes/subject_ways.h"
 #include "pkg/kube/annotations.h"
 

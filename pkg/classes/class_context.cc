@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/sys/container_cgroup.h"
+#include "pkg/sys/cgroups.h"
 
 namespace resmgr {
 

@@ -3,16 +3,68 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
-#include "pkg/classes/rdt_groups.h"
-#include "pkg/classes/resolved_blockio.h"
+#include "pkg/classes/blockio_limits.h"
 
 namespace resmgr {
 
 class Machine;
+
+// The groups of resctrl that the worker has found last, for the loop: a runtime refuses the
+// creation of a container for another one. The worker learns here whether the runtime starts
+// containers in them, as the loop has seen it last. Thread-safe.
+class RdtGroups {
+ public:
+  using Names = std::set<std::string, std::less<>>;
+
+  void Set(Names names) {
+    const std::lock_guard lock(mutex_);
+    names_ = std::move(names);
+  }
+  bool Has(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    return names_.contains(name);
+  }
+  void SetStartedIn(bool started_in) { started_in_ = started_in; }
+  bool started_in() const { return started_in_; }
+
+ private:
+  mutable std::mutex mutex_;
+  Names names_;
+  std::atomic<bool> started_in_ = false;
+};
+
+// The classes of block I/O as files of cgroup v2, as the worker has found the devices last, and for
+// the loop, which must not look for devices itself. Only files that containers of this node have.
+// Thread-safe.
+class ResolvedBlockio {
+ public:
+  using Classes = std::map<std::string, std::vector<BlockioFile>, std::less<>>;
+
+  void Set(Classes classes) {
+    const std::lock_guard lock(mutex_);
+    classes_ = std::move(classes);
+  }
+  // The class's files; empty if the class is not known yet or sets nothing.
+  std::vector<BlockioFile> Find(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = classes_.find(name);
+    return found == classes_.end() ? std::vector<BlockioFile>() : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Classes classes_;
+};
 
 // The abilities of the front door and its runtime at the creation of a container.
 struct CreationWays {

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "pkg/base/ids.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/text_hash.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {

@@ -12,8 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/classes/class_choice.h"
-#include "pkg/classes/class_needs.h"
-#include "pkg/classes/host_value.h"
+#include "pkg/classes/host_files.h"
 #include "pkg/classes/isolation_wish.h"
 #include "pkg/classes/memory_wish.h"
 #include "pkg/kube/qos.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/container_threads.h"
 #include "pkg/classes/cpu_mask.h"
 #include "pkg/classes/rdt_plan.h"
-#include "pkg/classes/scheduling_threads.h"
 
 namespace resmgr {
 namespace {

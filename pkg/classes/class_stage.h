@@ -10,8 +10,8 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
-#include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/request.h"
 #include "pkg/pipeline/stage.h"
 
 namespace resmgr {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/class_worker.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/classes/partition_steps.h"
 
@@ -13,6 +18,119 @@ std::string BootOf(HostFiles& files) {
   const StatusOr<std::string> boot = files.Read("proc/sys/kernel/random/boot_id");
   return boot.ok() ? std::string(Trim(*boot)) : "";
 }
+
+constexpr size_t kMostNamed = 5;
+
+// The outcome of one part.
+struct PartOutcome {
+  bool active = true;
+  std::string reason{};
+  std::string in_force{};
+};
+
+Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
+  return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
+                     kind, name);
+}
+
+Status Lacks(std::string_view kind, std::string_view name, std::string_view source,
+             std::string_view reason) {
+  return FailedPrecondition("{}: the machine lacks {} {}: {}", source, kind, name, reason);
+}
+
+class Reporter {
+ public:
+  Reporter(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
+           const HostKeeper::Result& result)
+      : plan_(plan), subjects_(subjects), result_(result) {}
+
+  ClassReport Report() {
+    ClassReport report;
+    std::map<std::pair<std::string, std::string>, ClassState> classes;
+    std::set<std::pair<std::string, std::string>> lacking;
+    for (const ClassPart& part : plan_.parts) {
+      const PartOutcome outcome = OutcomeOf(part);
+      const std::pair key(std::string(part.kind), part.name);
+      const bool lacks = part.possible.code() == StatusCode::kNotFound;
+      ClassState& known = classes[key];
+      known.kind = part.kind;
+      known.name = part.name;
+      if (known.active && (!outcome.active || known.reason.empty())) known.reason = outcome.reason;
+      known.active = known.active && outcome.active;
+      if (part.subject == ClassPart::kNoSubject) {
+        known.absent = lacks;
+        // A container or a pool may lack something else.
+        if (lacks && lacking.insert(key).second) known.reason = outcome.reason;
+        continue;
+      }
+      if (lacks) lacking.insert(key);
+      const ClassSubject& subject = subjects_[part.subject];
+      known.containers.push_back(subject.container);
+      if (subject.id.empty()) continue;
+      report.containers[subject.id].push_back({.kind = std::string(part.kind),
+                                               .name = part.name,
+                                               .source = part.source,
+                                               .way = std::string(part.way),
+                                               .in_force = outcome.in_force,
+                                               .active = outcome.active,
+                                               .reason = outcome.reason});
+    }
+    for (auto& [key, known] : classes)
+      report.classes.push_back(std::move(known));
+    report.absent = plan_.absent;
+    report.not_given_back = result_.not_given_back;
+    report.notes = result_.notes;
+    if (!result_.journal.ok()) report.journal = Message(result_.journal);
+    return report;
+  }
+
+ private:
+  PartOutcome OutcomeOf(const ClassPart& part) const {
+    if (!part.possible.ok()) {
+      return {.active = false,
+              .reason = std::string(Message(part.possible)),
+              .in_force = part.in_force};
+    }
+    PartOutcome outcome{.reason = part.note};
+    std::vector<std::string> managed;
+    std::vector<std::string> values;
+    size_t moved = 0;
+    for (const std::string& path : part.paths) {
+      const auto found = result_.outcomes.find(path);
+      if (found == result_.outcomes.end()) continue;
+      const HostOutcome& one = found->second;
+      const auto interrupt = plan_.interrupts.find(path);
+      const bool is_interrupt = interrupt != plan_.interrupts.end();
+      if (one.status.ok()) {
+        if (is_interrupt) ++moved;
+        std::string line = HostValueLine(one.in_force);
+        if (std::ranges::find(values, line) == values.end()) values.push_back(std::move(line));
+      } else if (is_interrupt && IsManaged(one.error)) {
+        managed.push_back(interrupt->second);
+      } else if (is_interrupt && one.status.code() == StatusCode::kNotFound) {
+        continue;  // it has gone since it was listed
+      } else if (outcome.active) {
+        outcome.active = false;
+        outcome.reason = Message(one.status);
+      }
+    }
+    if (part.kind == "interrupts") {
+      outcome.in_force =
+          fmt::format("{} moved", CountText(static_cast<int64_t>(moved), "interrupt"));
+      if (outcome.active && !managed.empty())
+        outcome.reason.append(outcome.reason.empty() ? "" : "; ")
+            .append("the kernel does not let these be moved: ")
+            .append(NamesText(managed));
+    } else {
+      outcome.in_force = part.in_force.empty() ? NamesText(values) : part.in_force;
+    }
+    return outcome;
+  }
+
+  const ClassPlan& plan_;
+  const std::vector<ClassSubject>& subjects_;
+  const HostKeeper::Result& result_;
+};
 
 }  // namespace
 
@@ -80,6 +198,39 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
     report.held.emplace(path, HostValueLine(entry.first));
   report.damage = journal_->damage();
   return report;
+}
+
+std::string NamesText(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i)
+    text.append(text.empty() ? "" : ", ").append(names[i]);
+  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
+  return text;
+}
+
+ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
+                       const HostKeeper::Result& result) {
+  return Reporter(plan, subjects, result).Report();
+}
+
+Status CheckPresent(const ClassReport* report, const ChosenClasses& chosen) {
+  for (const auto& [kind, choice] : chosen.by_name) {
+    if (!choice.by_pod) continue;
+    if (report == nullptr) return NotLookedAt(kind, choice.name, choice.source);
+    for (const ClassState& one : report->classes) {
+      if (one.kind != kind || one.name != choice.name || one.active || !one.absent) continue;
+      return Lacks(kind, one.name, choice.source, one.reason);
+    }
+  }
+  for (const AskedClass& asked : chosen.asked) {
+    if (report == nullptr) return NotLookedAt(asked.kind, asked.name, asked.source);
+    const auto absent = report->absent.find(asked.kind);
+    if (absent == report->absent.end()) continue;
+    const std::vector<std::string>& but = absent->second.but;
+    if (std::ranges::find(but, asked.name) == but.end())
+      return Lacks(asked.kind, asked.name, asked.source, absent->second.reason);
+  }
+  return OkStatus();
 }
 
 }  // namespace resmgr

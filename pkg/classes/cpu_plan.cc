@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/class_kind.h"
 #include "pkg/classes/cpu_machine.h"
 
 namespace resmgr {
@@ -419,10 +420,26 @@ class CpuPlanner {
   CpuSet boost_off_;
 };
 
+class CpuKind final : public ClassKind {
+ public:
+  Status Choose(const ClassedContainer& container, const ClassesConfig& config,
+                ChosenClasses& chosen) const override {
+    std::vector<KnownClass> known;
+    for (const CpuClassConfig& one : config.cpu.classes)
+      known.push_back({.name = one.name});
+    return AddClass("cpu", container.Ask("cpu"), known, config, chosen);
+  }
+  void Plan(const ClassWork& work, ClassPlan& plan) override { PlanCpuClasses(work, plan); }
+};
+
 }  // namespace
 
 void PlanCpuClasses(const ClassWork& work, ClassPlan& plan) {
   if (work.config.cpu.any()) CpuPlanner(work, plan).Plan();
+}
+
+std::unique_ptr<ClassKind> MakeCpuKind() {
+  return std::make_unique<CpuKind>();
 }
 
 }  // namespace resmgr

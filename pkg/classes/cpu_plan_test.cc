@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/class_report.h"
+#include "pkg/classes/class_worker.h"
 #include "pkg/classes/cpu_machine.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/sys/container_cgroup.h"
+#include "pkg/sys/cgroups.h"
 
 namespace resmgr {
 namespace {

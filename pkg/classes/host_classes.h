@@ -15,7 +15,6 @@
 #include "pkg/classes/class_context.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/class_plan.h"
-#include "pkg/classes/class_report.h"
 #include "pkg/classes/class_stage.h"
 #include "pkg/classes/class_worker.h"
 #include "pkg/config/classes_config.h"

@@ -15,7 +15,6 @@
 
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/resmgr/observers.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"

@@ -68,4 +68,58 @@ bool IsDirectoryPath(std::string_view path);
 // "cannot write 0-3 to FILE: Input/output error"; codes of ErrnoStatus.
 Status WriteError(int error, std::string_view path, std::string_view text);
 
+// The wanted value of a file of the host. "DIRECTORY/." stands for the directory itself, as a file
+// that reads "there" or nothing (HostFiles).
+struct HostValue {
+  std::string path;
+  std::string text;
+  // Not empty: all values of a plan with the same name are written, or none of them.
+  std::string together{};
+  // If not empty: the value that the file gets back in the end, in place of its present one, unless
+  // the journal has one already.
+  std::string first{};
+
+  friend bool operator==(const HostValue&, const HostValue&) = default;
+};
+
+// Whether a file that reads `a` has the value `b`: masks of CPUs may have other digits, the kernel
+// keeps whole pages of memory, rounds bandwidth up, ...
+bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
+
+// The value of the file in a fresh cgroup v2, for files with limits of memory and block I/O that a
+// runtime can set when it creates a container; "": not known, or no such file.
+std::string_view FreshValue(std::string_view path);
+
+// The value in a form for people: trimmed, with "; " between lines.
+std::string HostValueLine(std::string_view text);
+
+// Makes files of cgroups that have a line for each block device (io.max, io.weight,
+// blkio.throttle.read_bps_device, ...) files like others: one reads them as a text in a fixed form,
+// and writing a text leaves no line that is not in it. The kernel takes one device with each write.
+// Other files pass unchanged. Thread-compatible.
+class DeviceLines final : public HostFiles {
+ public:
+  // Outlives this object.
+  explicit DeviceLines(HostFiles& files) : files_(files) {}
+
+  StatusOr<std::string> Read(const std::string& path) override;
+  // Writes the lines that differ, also after one that the kernel refuses; the first error.
+  int Write(const std::string& path, std::string_view text) override;
+  std::vector<std::string> List(const std::string& directory) override {
+    return files_.List(directory);
+  }
+
+ private:
+  HostFiles& files_;
+};
+
+// Whether each device has in the text `now` of such a file what it has in one of the others, as
+// when not all lines were written.
+bool MixesDeviceLines(std::string_view path, std::string_view now,
+                      const std::vector<std::string_view>& texts);
+
+// A text of such a file in the form that DeviceLines reads: lines in the order of their devices,
+// "default" in front, without those that say that there is no limit.
+std::string NormalDeviceLines(std::string_view path, std::string_view text);
+
 }  // namespace resmgr

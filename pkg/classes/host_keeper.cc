@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/device_lines.h"
+#include "pkg/classes/host_files.h"
 
 namespace resmgr {
 namespace {

@@ -12,7 +12,6 @@
 #include "pkg/base/status.h"
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/host_files.h"
-#include "pkg/classes/host_value.h"
 
 namespace resmgr {
 

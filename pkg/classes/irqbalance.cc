@@ -17,7 +17,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

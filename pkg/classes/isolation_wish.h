@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/base/string_map.h"
-#include "pkg/classes/interrupt_wish.h"
+#include "pkg/classes/class_choice.h"
+#include "pkg/classes/host_files.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/model/pod.h"
 
 namespace resmgr {
+
+// The interrupts that are to run on a container's own CPUs alone, and those that are to keep away
+// from them, as globs (Interrupt::Matches). A value.
+struct InterruptWish {
+  std::vector<std::string> claim{};
+  std::vector<std::string> mask{};
+  bool mask_wins = false;  // where both match; otherwise the claim does
+
+  bool any() const { return !claim.empty() || !mask.empty(); }
+  std::string ToString() const;  // "claim eth0*, 24; mask *"
+  friend bool operator==(const InterruptWish&, const InterruptWish&) = default;
+};
+
+// The annotation of topology-aware in nri-plugins 0.14, "irq-affinity" (pkg/kube/annotations.h):
+// {claim: [GLOB], mask: [GLOB], mode: mask-first|claim-first}. A mode names the list that is
+// applied first, so the other one wins. InvalidArgument names the key. Pure.
+Status ReadInterruptWish(const StringMap& annotations, std::string_view container,
+                         InterruptWish& wish);
 
 // The disturbances that a container's CPUs are to be kept free of, and the source that says so. A
 // value.
@@ -37,5 +58,20 @@ struct IsolationWish {
 // message names it. Pure.
 StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
                                     const ClassesConfig& config);
+
+// Names of classes of isolation: "10us", "isolated".
+std::string LatencyName(const std::string& text);
+std::string PartitionName(IsolationConfig::Partition partition);
+
+// The classes that the isolation consists of; `source` asks for it. "0", any latency, needs
+// nothing. Pure.
+std::vector<AskedClass> AskedIsolation(const IsolationConfig& isolation, std::string_view source);
+
+// The kinds of isolation for which the machine or its kernel lacks something, whichever container
+// asks. May block.
+AbsentKinds FindAbsentIsolation(HostFiles& files);
+
+// Whether the kernel is older than this version; false if it does not tell. May block.
+bool IsKernelOlderThan(HostFiles& files, int64_t major, int64_t minor);
 
 }  // namespace resmgr

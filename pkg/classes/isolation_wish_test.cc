@@ -9,14 +9,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_kinds.h"
+#include "pkg/classes/class_kind.h"
 #include "pkg/classes/testing/classed_pod.h"
+#include "pkg/classes/testing/fake_host_files.h"
 #include "test/support/machines/machines.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using Interrupts = IsolationConfig::Interrupts;
 using Quota = IsolationConfig::Quota;
@@ -190,6 +192,113 @@ TEST_F(IsolationWishTest, OfOtherNamespacesAnnotationsDoNotCount) {
   EXPECT_EQ(wish.note,
             "annotation irq-load-balancing.crio.io, cpu-quota.crio.io ignored: namespace telco is "
             "not in classes.AllowedNamespaces.isolation");
+}
+
+constexpr const char* kOfPod = "irq-affinity.resource-policy.nri.io/pod";
+
+StatusOr<InterruptWish> ReadWish(std::string_view text) {
+  InterruptWish wish;
+  RESMGR_RETURN_IF_ERROR(ReadInterruptWish({{kOfPod, std::string(text)}}, "main", wish));
+  return wish;
+}
+
+TEST(InterruptWishTest, ReadsTheListsAndTheMode) {
+  const InterruptWish both = ReadWish("claim: ['*eth0*', 24]\nmask: ['*']\n").value();
+  EXPECT_EQ(both, (InterruptWish{.claim = {"*eth0*", "24"}, .mask = {"*"}}));
+  EXPECT_EQ(both.ToString(), "claim *eth0*, 24; mask *");
+  EXPECT_FALSE(ReadWish("{claim: ['*'], mode: mask-first}")->mask_wins);
+  EXPECT_TRUE(ReadWish("{claim: ['*'], mode: claim-first}")->mask_wins);
+  EXPECT_EQ(ReadWish("{mask: nvme*}")->ToString(), "mask nvme*");
+  EXPECT_FALSE(ReadWish("{}")->any());
+  EXPECT_FALSE(ReadWish("")->any());
+}
+
+TEST(InterruptWishTest, TheNarrowestAnnotationCounts) {
+  InterruptWish wish;
+  ASSERT_TRUE(
+      ReadInterruptWish({{kOfPod, "mask: ['*']"},
+                         {"irq-affinity.resource-policy.nri.io/container.main", "claim: [24]"},
+                         {"irq-affinity.resource-policy.nri.io/container.other", "mode: x"}},
+                        "main", wish)
+          .ok());
+  EXPECT_EQ(wish, InterruptWish{.claim = {"24"}});
+}
+
+TEST(InterruptWishTest, MistakesAreNamed) {
+  const auto error = [](std::string_view text) {
+    return std::string(Message(ReadWish(text).status()));
+  };
+  EXPECT_THAT(error("{claims: [24]}"), HasSubstr("irq-affinity.claims: unknown key"));
+  EXPECT_THAT(error("{mode: first}"), HasSubstr("irq-affinity.mode"));
+  EXPECT_THAT(error("{mask: ['eth[']}"), HasSubstr("\"eth[\" has a [ without its ]"));
+  EXPECT_THAT(error("[24]"), HasSubstr("irq-affinity"));
+  EXPECT_NE(error("claim: [{"), "");
+  std::string many = "claim: [a";
+  for (int i = 0; i < 64; ++i)
+    many += ", a";
+  EXPECT_THAT(error(many + "]"), HasSubstr("irq-affinity.claim: has more than 64 globs"));
+}
+
+// A kernel with everything, on cgroup v2.
+class IsolationNeedsTest : public testing::Test {
+ protected:
+  IsolationNeedsTest() {
+    files_.tree = {{"sys/devices/system/cpu/online", "2-7\n"},
+                   {"proc/irq/default_smp_affinity", "ff\n"},
+                   {"sys/devices/virtual/workqueue/cpumask", "ff\n"},
+                   {"sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us", "0\n"},
+                   {"sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave\n"},
+                   {"sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n"},
+                   {"proc/sys/kernel/osrelease", "6.7.0\n"}};
+  }
+  // "": nothing is lacking.
+  std::string Lacks(const std::string& kind) {
+    const AbsentKinds absent = FindAbsentIsolation(files_);
+    const auto found = absent.find(kind);
+    return found == absent.end() ? "" : found->second.reason;
+  }
+
+  test::FakeHostFiles files_;
+};
+
+TEST_F(IsolationNeedsTest, NothingIsLackingWhereEverythingIs) {
+  EXPECT_TRUE(FindAbsentIsolation(files_).empty());
+}
+
+TEST_F(IsolationNeedsTest, PartitionsNeedAKernelAndAController) {
+  auto& release = files_.tree["proc/sys/kernel/osrelease"];
+  release = "6.6.12-generic\n";
+  EXPECT_THAT(Lacks("partition"), HasSubstr("a partition needs Linux 6.7"));
+  release = "5.15\n";
+  EXPECT_THAT(Lacks("partition"), HasSubstr("a partition needs Linux 6.7"));
+  files_.tree["sys/fs/cgroup/kubepods.slice/cpuset.cpus.partition"] = "member\n";
+  EXPECT_THAT(Lacks("partition"), HasSubstr("a partition needs Linux 6.7"));
+  files_.tree["sys/fs/cgroup/kubepods.slice/cpuset.cpus.partition"] = "root\n";
+  EXPECT_EQ(Lacks("partition"), "") << "one below it needs nothing else";
+  files_.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
+  EXPECT_EQ(Lacks("partition"), "sys/fs/cgroup/cgroup.controllers has no cpuset");
+}
+
+TEST_F(IsolationNeedsTest, QuotasNeedTheControllerOfEitherVersion) {
+  files_.tree["sys/fs/cgroup/cgroup.controllers"] = "cpuset memory\n";
+  EXPECT_EQ(Lacks("quota"), "sys/fs/cgroup/cgroup.controllers has no cpu");
+  files_.tree.erase("sys/fs/cgroup/cgroup.controllers");
+  EXPECT_EQ(Lacks("quota"), "there is no sys/fs/cgroup/cpu");
+  files_.tree["sys/fs/cgroup/cpu/cpu.cfs_quota_us"] = "-1\n";
+  EXPECT_EQ(Lacks("quota"), "");
+}
+
+TEST_F(IsolationNeedsTest, AMachineHasTheGovernorsThatItsKernelLists) {
+  files_.tree["sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors"] =
+      "performance powersave \n";
+  const AbsentKinds absent = FindAbsentIsolation(files_);
+  ASSERT_TRUE(absent.contains("clock"));
+  EXPECT_THAT(absent.find("clock")->second.but, ElementsAre("performance", "powersave"));
+}
+
+TEST_F(IsolationNeedsTest, AFileThatCannotBeReadIsNotLacking) {
+  files_.unreadable.insert("proc/irq/default_smp_affinity");
+  EXPECT_EQ(Lacks("interrupts"), "");
 }
 
 }  // namespace

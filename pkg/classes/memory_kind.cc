@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/class_kinds.h"
-#include "pkg/classes/memory_policy.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/memory_wish.h"
 #include "pkg/classes/subject_ways.h"
 
 namespace resmgr {

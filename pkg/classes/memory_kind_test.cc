@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,7 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_kinds.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/memory_wish.h"
 #include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/kind_bench.h"
 
@@ -16,8 +18,10 @@ namespace resmgr {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 class MemoryKindTest : public testing::Test {
  protected:
@@ -178,6 +182,196 @@ TEST_F(MemoryKindTest, DockerdHasFieldsForSomeOfTheFiles) {
   EXPECT_EQ(at_docker.wide()->unified.Find("memory.high"), nullptr);
   EXPECT_NE(at_docker.wide()->unified.Find("memory.low"), nullptr);
   EXPECT_NE(at_docker.wide()->unified.Find("memory.swap.max"), nullptr);
+}
+
+constexpr int64_t kGi = int64_t{1} << 30;
+
+class MemoryWishTest : public testing::Test {
+ protected:
+  StatusOr<MemoryWish> Wish(std::initializer_list<StringMap::value_type> annotations,
+                            int64_t limit = kGi) const {
+    Pod pod;
+    pod.namespace_name = "shop";
+    pod.annotations = StringMap(annotations);
+    return MemoryOf(pod, "main", limit, config_);
+  }
+  std::string ErrorOf(std::initializer_list<StringMap::value_type> annotations,
+                      int64_t limit = kGi) const {
+    return std::string(Message(Wish(annotations, limit).status()));
+  }
+
+  ClassesConfig config_{.memory = {{.name = "bronze", .swap_limit_ratio = 0.5},
+                                   {.name = "silver", .swap_limit_ratio = 0.2},
+                                   {.name = "kept", .low = "1048576", .min = "4096"}},
+                        .memory_files = {"memory.swap.max"},
+                        .namespaces = {{"memory", {"shop"}}}};
+};
+
+// The rows of reference/classes.md 6.
+TEST_F(MemoryWishTest, AClassIsAPartOfTheLimit) {
+  EXPECT_THAT(Wish({{"class.memory-qos.nri.io", "bronze"}})->files,
+              ElementsAre(Pair("memory.high", "536870912"), Pair("memory.swap.max", "max")));
+  EXPECT_EQ(Wish({{"class.memory-qos.nri.io/main", "silver"}})->files.at("memory.high"),
+            "858993459");
+  EXPECT_THAT(Wish({{"class.memory-qos.nri.io", "kept"}}, 0)->files,
+              ElementsAre(Pair("memory.low", "1048576"), Pair("memory.min", "4096")));
+}
+
+TEST_F(MemoryWishTest, AFileWinsOverTheClassWhereItIsAllowed) {
+  const MemoryWish wish =
+      Wish({{"class.memory-qos.nri.io", "bronze"}, {"memory.swap.max.memory-qos.nri.io", "0"}})
+          .value();
+  EXPECT_EQ(wish.files.at("memory.swap.max"), "0");
+  EXPECT_EQ(wish.name, "bronze");
+  EXPECT_EQ(ErrorOf({{"memory.oom.group.memory-qos.nri.io", "1"}}),
+            "annotation memory.oom.group.memory-qos.nri.io: memory.oom.group is not in "
+            "classes.MemoryAnnotations");
+}
+
+TEST_F(MemoryWishTest, TheContainersOwnAnnotationWinsAndAnEmptyOneRemoves) {
+  EXPECT_EQ(Wish({{"class.memory-qos.nri.io", "bronze"},
+                  {"class.memory-qos.nri.io/main", "silver"},
+                  {"class.memory-qos.nri.io/other", "what"}})
+                ->name,
+            "silver");
+  EXPECT_THAT(
+      Wish({{"class.memory-qos.nri.io", "bronze"}, {"class.memory-qos.nri.io/main", ""}})->files,
+      IsEmpty());
+  EXPECT_EQ(Wish({{"other", "1"}}).value(), MemoryWish());
+}
+
+TEST_F(MemoryWishTest, WhatCannotBeIsRefused) {
+  EXPECT_EQ(ErrorOf({{"class.memory-qos.nri.io", "gold"}}),
+            "annotation class.memory-qos.nri.io: there is no class \"gold\" of memory; there are: "
+            "bronze, silver, kept");
+  EXPECT_THAT(ErrorOf({{"class.memory-qos.nri.io", "bronze"}}, 0),
+              HasSubstr("the container has none"));
+  config_.namespaces["memory"] = {"kube-*"};
+  const MemoryWish wish = Wish({{"class.memory-qos.nri.io", "gold"}}).value();
+  EXPECT_EQ(wish.note,
+            "annotation class.memory-qos.nri.io ignored: namespace shop is not in "
+            "classes.AllowedNamespaces.memory");
+  EXPECT_THAT(wish.files, IsEmpty());
+}
+
+using Mode = MemoryPolicySettings::Mode;
+
+// Two packages with two nodes each, two CPUs on a node.
+Machine FourNodes() {
+  Machine::Parts parts;
+  for (int cpu = 0; cpu < 8; ++cpu)
+    parts.cpus.push_back(
+        {.id = cpu, .core = cpu, .numa = cpu / 2, .package = cpu / 4, .online = true});
+  for (int node = 0; node < 4; ++node) {
+    NumaNode made;
+    made.id = node;
+    made.memory = Bytes{int64_t{1} << 30};
+    for (int other = 0; other < 4; ++other)
+      made.distances.push_back(node == other ? 10 : node / 2 == other / 2 ? 21 : 31);
+    parts.nodes.push_back(made);
+  }
+  parts.allowed = CpuSet::Parse("0-7").value();
+  return Machine::Create(std::move(parts)).value();
+}
+
+class MemoryPolicyTest : public testing::Test {
+ protected:
+  MemoryPolicyTest() {
+    config_.memory = {
+        {.name = "spread", .policy = MemoryPolicyConfig{Mode::kInterleave, "all", {}}},
+        {.name = "plain", .low = "1"}};
+    config_.namespaces["memory"] = {"shop"};
+  }
+  StatusOr<MemoryPolicyWish> Wish(std::initializer_list<StringMap::value_type> annotations) const {
+    return MemoryPolicyOf(PodWith(annotations), "main", config_);
+  }
+  static Pod PodWith(std::initializer_list<StringMap::value_type> annotations) {
+    Pod pod;
+    pod.namespace_name = "shop";
+    pod.annotations = StringMap(annotations);
+    return pod;
+  }
+  // The nodes for a container on the CPUs of node 1.
+  std::string Nodes(const std::string& nodes) const {
+    const auto settings = ResolveMemoryPolicy({Mode::kBind, nodes, {}}, CpuSet{2},
+                                              NodeSet::Parse("1-2").value(), machine_);
+    return settings.ok() ? settings->nodes : std::string(Message(settings.status()));
+  }
+
+  const Machine machine_ = FourNodes();
+  ClassesConfig config_;
+};
+
+// The rows of reference/classes.md 7.
+TEST_F(MemoryPolicyTest, NodesAreThoseOfTheContainer) {
+  EXPECT_EQ(Nodes("cpu-nodes"), "1");
+  EXPECT_EQ(Nodes("cpu-packages"), "0-1");
+  EXPECT_EQ(Nodes("all"), "0-3");
+  EXPECT_EQ(Nodes("max-dist:21"), "0-1");
+  EXPECT_EQ(Nodes("max-dist:10"), "1");
+  EXPECT_EQ(Nodes("max-dist:31"), "0-3");
+  EXPECT_EQ(Nodes("allowed-mems"), "1-2");
+  EXPECT_EQ(Nodes("2-9"), "2-3");
+  EXPECT_EQ(Nodes("8"), "the machine has none of the nodes 8");
+}
+
+TEST_F(MemoryPolicyTest, TheNarrowestAnnotationCounts) {
+  EXPECT_EQ(Wish({{"class.memory-policy.nri.io", "spread"}})->name, "spread");
+  const MemoryPolicyConfig own{Mode::kPreferred, "0", {MemoryPolicySettings::Flag::kStaticNodes}};
+  const char* const text = "{mode: MPOL_PREFERRED, nodes: 0, flags: [MPOL_F_STATIC_NODES]}";
+  const MemoryPolicyWish wish = Wish({{"class.memory-policy.nri.io", "spread"},
+                                      {"policy.memory-policy.nri.io/container.main", text},
+                                      {"policy.memory-policy.nri.io/container.other", "x"}})
+                                    .value();
+  EXPECT_EQ(wish.policy, own);
+  EXPECT_EQ(wish.source, "annotation policy.memory-policy.nri.io/container.main");
+  EXPECT_EQ(Wish({{"class.memory-policy.nri.io", "spread"},
+                  {"class.memory-policy.nri.io/container.main", ""}})
+                ->policy,
+            std::nullopt);
+  EXPECT_EQ(Wish({}).value(), MemoryPolicyWish());
+}
+
+TEST_F(MemoryPolicyTest, WhatCannotBeIsRefused) {
+  const auto error = [this](const char* key, const char* value) {
+    return std::string(Message(Wish({{key, value}}).status()));
+  };
+  EXPECT_THAT(error("class.memory-policy.nri.io", "gold"), HasSubstr("no class \"gold\""));
+  EXPECT_THAT(error("class.memory-policy.nri.io", "plain"), HasSubstr("with a policy"));
+  EXPECT_EQ(error("mode.memory-policy.nri.io", "x"),
+            "annotation mode.memory-policy.nri.io: there is no such annotation");
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: MPOL_BIND, nodes: ''}"),
+              HasSubstr("\"\" is no list of nodes"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: bind}"), HasSubstr("needs nodes"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: local, nodes: 0}"),
+              HasSubstr("not for the mode local"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: interlaeve, nodes: all}"),
+              EndsWith("weighted-interleave; did you mean interleave?"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{flags: [fast]}"),
+              HasSubstr("is not one of static-nodes, relative-nodes, numa-balancing"));
+  config_.namespaces.clear();
+  EXPECT_THAT(Wish({{"mode.memory-policy.nri.io", "x"}})->note, HasSubstr("shop is not in"));
+}
+
+TEST_F(MemoryPolicyTest, OnlyADoorThatCanSetItTakesIt) {
+  const test::ClassedPod pod{.pod = PodWith({{"class.memory-policy.nri.io", "spread"}})};
+  ClassContext context;
+  context.machine = &machine_;
+  ChosenClasses chosen;
+  const Status refused = MakeMemoryKind(context)->Choose(pod.container(), config_, chosen);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("NRI 0.12"));
+  context.door = [] { return CreationWays{.memory_policy = true}; };
+  const auto kind = MakeMemoryKind(context);
+  ASSERT_TRUE(kind->Choose(pod.container(), config_, chosen).ok());
+  EXPECT_TRUE(chosen.any());
+  Adjustment adjustment;
+  kind->AtCreation(chosen, config_, false, adjustment);
+  const MemoryPolicySettings expected{.mode = Mode::kInterleave, .nodes = "0-3"};
+  EXPECT_EQ(adjustment.wide()->memory_policy, expected);
+  test::KindBench bench;
+  bench.subjects.push_back({.container = "shop/p/main", .id = "id", .chosen = chosen});
+  EXPECT_EQ(bench.Run(*kind).containers.at("id").at(0).in_force, "interleave 0-3");
 }
 
 }  // namespace

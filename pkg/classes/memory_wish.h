@@ -10,7 +10,10 @@
 #include "pkg/base/process_settings.h"
 #include "pkg/base/status.h"
 #include "pkg/config/classes_config.h"
+#include "pkg/config/memory_classes_config.h"
+#include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 
@@ -22,7 +25,7 @@ struct MemoryWish {
   // Files of its cgroup v2 to their texts.
   std::map<std::string, std::string> files{};
   bool by_pod = false;  // its annotations ask for some of them
-  // The policy of an annotation (memory_policy.h); the class may have one of its own.
+  // The policy of an annotation; the class may have one of its own.
   std::optional<MemoryPolicySettings> policy{};
   std::string policy_name{};    // the class that says it; "": an annotation
   std::string policy_source{};  // the pool or the annotation
@@ -42,5 +45,30 @@ MemoryWish MemoryOfPool(std::string_view class_name, std::string_view pool, int6
 // or a class that needs a limit; the message names the annotation. Pure.
 StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
                               const ClassesConfig& config, const MemoryWish& of_pool = {});
+
+// The memory policy that a pod asks for. A value.
+struct MemoryPolicyWish {
+  std::optional<MemoryPolicyConfig> policy{};  // nullopt: none
+  std::string name{};                          // of its class; "": none
+  std::string source{};                        // the annotation that counts; "": none does
+  std::string note{};                          // why the annotation has no effect
+
+  friend bool operator==(const MemoryPolicyWish&, const MemoryPolicyWish&) = default;
+};
+
+// Reads the annotations "policy.memory-policy.nri.io/container.NAME" (mode, nodes and flags) and
+// "class.memory-policy.nri.io/container.NAME" (a class of memory with a policy), or without a
+// container for all of them; the container's own one wins, then the policy over the class. An empty
+// one is none. These are the annotations of nri-plugins' memory-policy. InvalidArgument: another
+// annotation of the domain, an unknown class, or a malformed policy; the message names the
+// annotation. Pure.
+StatusOr<MemoryPolicyWish> MemoryPolicyOf(const Pod& pod, std::string_view container,
+                                          const ClassesConfig& config);
+
+// The policy with numbers of nodes, for a container that may run on `cpus` and use `mems`; each
+// empty: all that containers may use. InvalidArgument: there is none of the nodes. Pure.
+StatusOr<MemoryPolicySettings> ResolveMemoryPolicy(const MemoryPolicyConfig& policy,
+                                                   const CpuSet& cpus, const NodeSet& mems,
+                                                   const Machine& machine);
 
 }  // namespace resmgr

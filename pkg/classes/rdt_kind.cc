@@ -11,9 +11,8 @@
 #include <sys/types.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/cgroup_threads.h"
-#include "pkg/classes/class_kinds.h"
-#include "pkg/classes/rdt_machine.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/container_threads.h"
 #include "pkg/classes/rdt_plan.h"
 #include "pkg/classes/subject_ways.h"
 

@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_kinds.h"
-#include "pkg/classes/class_report.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/class_worker.h"
 #include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"

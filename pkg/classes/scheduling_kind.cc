@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/scheduling_kind.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -6,9 +8,8 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/burst_plan.h"
-#include "pkg/classes/class_kinds.h"
-#include "pkg/classes/scheduling_threads.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/container_threads.h"
 #include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
@@ -210,6 +211,23 @@ std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context) {
 std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context,
                                               std::unique_ptr<ThreadAttributes> threads) {
   return std::make_unique<SchedulingKind>(context, std::move(threads));
+}
+
+std::optional<int64_t> BurstOf(int64_t quota, int64_t percent) {
+  constexpr int64_t kWhole = 100;
+  if (quota <= 0) return std::nullopt;
+  if (percent >= kWhole) return quota;
+  // In two parts, so that no product overflows.
+  return quota / kWhole * percent + quota % kWhole * percent / kWhole;
+}
+
+StatusOr<int64_t> ParseQuota(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  const std::string_view quota = trimmed.substr(0, trimmed.find(' '));
+  if (quota == "max") return -1;
+  const std::optional<int64_t> number = ParseInt(quota);
+  if (number && *number >= -1) return *number;
+  return InvalidArgument("\"{}\" is no CPU quota", Printable(trimmed, 64));
 }
 
 }  // namespace resmgr

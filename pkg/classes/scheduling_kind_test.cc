@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/scheduling_kind.h"
+
 #include <cerrno>
+#include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_kinds.h"
+#include "pkg/classes/class_kind.h"
 #include "pkg/classes/testing/fake_thread_attributes.h"
 #include "pkg/classes/testing/kind_bench.h"
 
@@ -168,6 +172,39 @@ TEST_F(SchedulingKindTest, AContainerWithoutItsCgroupIsInactiveOnceItRuns) {
   EXPECT_EQ(Run().reason, "the container has no cgroup");
   bench_.subjects[0].cgroup = "sys/fs/cgroup/gone";
   EXPECT_THAT(Run().reason, HasSubstr("no threads that this daemon can see"));
+}
+
+TEST(BurstPlanTest, ABurstIsAPartOfTheQuota) {
+  EXPECT_EQ(BurstOf(50'000, 50), 25'000);
+  EXPECT_EQ(BurstOf(50'000, 0), 0);
+  EXPECT_EQ(BurstOf(50'000, 100), 50'000);
+  EXPECT_EQ(BurstOf(50'000, 1000), 50'000) << "the kernel takes no more";
+  EXPECT_EQ(BurstOf(-1, 100), std::nullopt);
+  EXPECT_EQ(BurstOf(0, 100), std::nullopt);
+}
+
+TEST(BurstPlanTest, QuotasOfBothVersionsOfCgroups) {
+  EXPECT_EQ(ParseQuota("50000 100000\n").value(), 50'000);
+  EXPECT_EQ(ParseQuota("max 100000\n").value(), -1);
+  EXPECT_EQ(ParseQuota("50000\n").value(), 50'000);
+  EXPECT_EQ(ParseQuota("-1\n").value(), -1);
+  EXPECT_FALSE(ParseQuota("").ok());
+  EXPECT_FALSE(ParseQuota("x 100000").ok());
+}
+
+TEST(BurstPlanTest, PropertyABurstIsNeverAboveTheQuota) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 10'000; ++round) {
+    const auto quota = static_cast<int64_t>(random() % (uint64_t{1} << (1 + random() % 62)));
+    const auto percent = static_cast<int64_t>(random() % 1001);
+    const std::optional<int64_t> burst = BurstOf(quota, percent);
+    ASSERT_EQ(burst.has_value(), quota > 0);
+    if (!burst) continue;
+    ASSERT_LE(*burst, quota);
+    ASSERT_GE(*burst, 0);
+    const bool exact = percent < 100 && quota < std::numeric_limits<int64_t>::max() / 1000;
+    ASSERT_EQ(*burst, exact ? quota * percent / 100 : *burst);
+  }
 }
 
 }  // namespace

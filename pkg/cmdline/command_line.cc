@@ -2,13 +2,14 @@
 #include "pkg/cmdline/command_line.h"
 
 #include <algorithm>
-#include <utility>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 
 namespace resmgr {
-
 namespace {
 
 // The name in "-name", "--name", "-name=value"; empty if the argument is not a flag.
@@ -227,6 +228,13 @@ CommandDocument CommandLine::Document() const {
   for (const Declaration& declaration : declarations_)
     document.flags.push_back(declaration.flag);
   return document;
+}
+
+Status PrintOut(std::string_view text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return OkStatus();
+  return Unavailable("the output cannot be written: {}", std::generic_category().message(errno));
 }
 
 }  // namespace resmgr

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/class_name.h"
-#include "pkg/kube/glob.h"
+#include "pkg/config/known_words.h"
+#include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 
 namespace resmgr {

@@ -5,10 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/glob.h"
+#include "pkg/kube/names.h"
 
 namespace resmgr {
 namespace {

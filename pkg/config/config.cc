@@ -2,22 +2,37 @@
 #include "pkg/config/config.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
-#include "pkg/config/dotted_keys.h"
-#include "pkg/config/named_class_place.h"
-#include "pkg/config/policy_names.h"
-#include "pkg/config/problems.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"
 
 namespace resmgr {
-
 namespace {
+
+// An alias of a policy, from cri-resource-manager, that configurations may use.
+struct PolicyAlias {
+  std::string_view alias;
+  std::string_view policy;
+};
+
+constexpr std::array kPolicyAliases = {
+    PolicyAlias{"none", "null"},
+    PolicyAlias{"memtier", "topology-aware"},
+};
+
+// The policy's own name, which is shown everywhere; `name` itself if it is not an alias.
+constexpr std::string_view OwnPolicyName(std::string_view name) {
+  for (const PolicyAlias& known : kPolicyAliases) {
+    if (known.alias == name) return known.policy;
+  }
+  return name;
+}
 
 // The CPUs of one domain; `help` is about them.
 void DescribeCpus(ConfigSection& policy, std::string_view key, std::string_view flag,

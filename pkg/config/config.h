@@ -9,21 +9,15 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
-#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
-#include "pkg/config/audit_config.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/config_section.h"
 #include "pkg/config/cpu_constraint.h"
-#include "pkg/config/cpu_files_config.h"
-#include "pkg/config/dra_config.h"
-#include "pkg/config/hooks_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/config/nri_config.h"
-#include "pkg/config/nrt_config.h"
 #include "pkg/config/policy_classes.h"
 #include "pkg/config/runtimes_config.h"
-#include "pkg/config/usage_config.h"
 
 namespace resmgr {
 

@@ -8,14 +8,11 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
-#include "pkg/config/config_format.h"
 #include "pkg/config/config_options.h"
-#include "pkg/config/config_text.h"
-#include "pkg/config/options_file.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/config/yaml_reader.h"
 
 namespace resmgr {
-
 namespace {
 
 StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
@@ -38,20 +35,14 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
   return config;
 }
 
-// nullptr if the map has no such key.
-const ConfigNode* ValueOf(const ConfigNode& map, std::string_view key) {
-  const auto entry = std::ranges::find(map.entries, key, &ConfigNode::Entry::key);
-  return entry == map.entries.end() ? nullptr : &entry->value;
-}
-
 bool IsConfigMap(const ConfigNode& document) {
-  const ConfigNode* const kind = ValueOf(document, "kind");
+  const ConfigNode* const kind = FindMember(document, "kind");
   return kind != nullptr && kind->text == "ConfigMap" &&
-         ValueOf(document, "apiVersion") != nullptr && ValueOf(document, "data") != nullptr;
+         FindMember(document, "apiVersion") != nullptr && FindMember(document, "data") != nullptr;
 }
 
 StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map) {
-  const ConfigNode& data = *ValueOf(config_map, "data");
+  const ConfigNode& data = *FindMember(config_map, "data");
   if (data.kind != ConfigNode::Kind::kMap && data.kind != ConfigNode::Kind::kNull) {
     return ErrorAt(data, "data", "must be a map, not " + std::string(ToString(data.kind)));
   }
@@ -64,6 +55,29 @@ StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map
     texts[key] = value.text;
   }
   return texts;
+}
+
+std::string_view Unquote(std::string_view key) {
+  const bool quoted = key.size() >= 2 && (key[0] == '"' || key[0] == '\'') && key.back() == key[0];
+  return quoted ? key.substr(1, key.size() - 2) : key;
+}
+
+// `line` has no white space at its ends.
+bool OnlyYamlHas(std::string_view line) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view key = Unquote(Trim(line.substr(0, colon)));
+  if (key.empty() || key.find_first_of(" \t=") != std::string_view::npos) return false;
+  const std::string_view module = key.substr(0, key.find('.'));
+  if (module.size() < key.size()) {
+    static const auto* const kModules = new std::vector<std::string>(ConfigModuleNames());
+    return std::any_of(kModules->begin(), kModules->end(),
+                       [module](std::string_view name) { return EqualsIgnoreCase(name, module); });
+  }
+  const std::string_view value = Trim(line.substr(colon + 1));
+  if (value.empty() || value[0] == '#') return true;
+  return colon + 1 < line.size() &&
+         std::string_view("{&!~").find(value[0]) != std::string_view::npos;
 }
 
 }  // namespace
@@ -83,6 +97,23 @@ StatusOr<Config> ParseConfigFile(std::string_view text, std::string_view source,
     return ParseYamlFile(checked, source, checks);
   }
   return ParseOptions(checked, source, checks);
+}
+
+ConfigFormat DetectConfigFormat(std::string_view text) {
+  size_t indentation = std::string_view::npos;
+  for (const std::string_view line : Split(text, '\n')) {
+    const std::string_view content = Trim(line);
+    if (content.empty() || content[0] == '#') continue;
+    const size_t indented = line.find_first_not_of(" \t");
+    if (indentation == std::string_view::npos) {
+      indentation = indented;
+      if (content[0] == '{' || content[0] == '%' || content.starts_with("---")) {
+        return ConfigFormat::kYaml;
+      }
+    }
+    if (indented == indentation && OnlyYamlHas(content)) return ConfigFormat::kYaml;
+  }
+  return ConfigFormat::kOptions;
 }
 
 }  // namespace resmgr

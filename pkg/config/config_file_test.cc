@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-using ::testing::StartsWith;
+using testing::StartsWith;
 
 StatusOr<Config> ParseFile(std::string_view text) {
   ConfigChecks checks;
@@ -128,6 +128,30 @@ TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
     RecordProperty(name, shown);
     EXPECT_LT(milliseconds[1'000'000], 25 * milliseconds[100'000] + 50) << name << ": " << shown;
     EXPECT_LT(milliseconds[1'000'000], 3000) << name << ": " << shown;
+  }
+}
+
+TEST(ConfigFormatTest, SectionsMakeYaml) {
+  for (const char* text :
+       {"policy:\n  Active: static\n", "# comment\n\npolicy:   # which one\n  Active: static\n",
+        "logger: {Debug: '*'}\n", "policy.Active: static\n", "Policy.active: static\n",
+        "{\"policy\": {\"Active\": \"static\"}}", "---\npolicy: static\n", "%YAML 1.2\n---\n",
+        "\"policy\":\n  Active: static\n", "  policy:\n    Active: static\n",
+        "plicy:\n  Active: x\n", "policy: &a {Active: static}\n", "policy: ~\n",
+        "policy:\r\n  Active: x\r\n", "policy: static\nlogger:\n  Debug: '*'\n",
+        "policy:\n  Active: [broken\n"}) {
+    EXPECT_EQ(DetectConfigFormat(text), ConfigFormat::kYaml) << text;
+  }
+}
+
+TEST(ConfigFormatTest, LinesWithValuesAreOptions) {
+  for (const char* text :
+       {"", "\n\n# nothing\n", "policy null\n", "policy = null\n", "policy: static\n",
+        "policy null\ndump reset,full:.*\ndump-file /tmp/cri.dump\n", "dump: reset,full:.*\n",
+        "list-policies\n", "relay-socket=/run/a:b.sock\n", "relay-socket unix:///run/a.sock\n",
+        "runtime-socket: unix:///run/a.sock\n", "reserved-resources CPU=cgroup:/kubepods\n",
+        "dump off:\n", "topology synthetic:numa:2\n", "  policy null\n", "policy\tnull\n"}) {
+    EXPECT_EQ(DetectConfigFormat(text), ConfigFormat::kOptions) << text;
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,5 +50,35 @@ Status ErrorAt(const ConfigNode& node, std::string_view path, std::string_view m
 
 // A noun for messages: "a map", ...
 std::string_view ToString(ConfigNode::Kind kind);
+
+// Collects the mistakes of a configuration, so that its author sees all at once. A plain value.
+class Problems {
+ public:
+  // Limit of reported problems: a text that is not a configuration at all would have thousands.
+  static constexpr size_t kMost = 20;
+
+  // Adds a status that is not OK. The status of other Problems adds all of theirs. `origin` is put
+  // before each.
+  void Add(const Status& status, std::string_view origin = "");
+  // False when further problems are not reported, so that their messages need not be computed.
+  bool open() const { return lines_.size() < kMost; }
+
+  // OK without problems; else kInvalidArgument with one line for each, in their order.
+  Status ToStatus() const;
+
+ private:
+  std::vector<std::string> lines_;
+  bool more_ = false;
+};
+
+// The message of ToStatus as one line for the log.
+std::string OneLine(std::string_view message);
+
+// Splits every key of the root that has dots: {"policy.Active": x} becomes {"policy": {"Active":
+// x}}, merged with an existing "policy". Names match without regard to case. A key is left out and
+// reported as a problem if its place has a value already, if it is below something that is not a
+// map, or if more than 20,000 maps would be made. A root that is not a map is returned unchanged.
+// Takes time in proportion to the tree.
+ConfigNode ExpandDottedKeys(ConfigNode root, Problems& problems);
 
 }  // namespace resmgr

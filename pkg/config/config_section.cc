@@ -6,7 +6,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/known_words.h"
-#include "pkg/kube/duration.h"
+#include "pkg/kube/quantity.h"
 
 namespace resmgr {
 namespace {

@@ -16,7 +16,6 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
-#include "pkg/config/problems.h"
 
 namespace resmgr {
 
@@ -160,7 +159,7 @@ class ConfigSection {
   void Fail(const ConfigNode& value, std::string_view key, std::string_view message);
   // The same for a key that may be absent. Only when reading.
   void Fail(std::string_view key, std::string_view message);
-  // Called after the last key: returns all errors, one per line (problems.h), including unknown
+  // Called after the last key: returns all errors, one per line (Problems), including unknown
   // keys.
   Status Finish();
 

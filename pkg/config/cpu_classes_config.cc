@@ -11,11 +11,11 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/classes_config.h"
+#include "pkg/config/known_words.h"
 
 namespace resmgr {
 namespace {
 
-constexpr size_t kLongestClassName = 63;
 constexpr size_t kMostClasses = 64;
 constexpr size_t kMostIdleStates = 32;
 constexpr int64_t kMostPriority = 1'000'000;
@@ -35,11 +35,6 @@ std::optional<double> NumberOf(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
-}
-
-Status CheckClassName(std::string_view name) {
-  if (!name.empty() && name.size() <= kLongestClassName && IsPlainAscii(name)) return OkStatus();
-  return InvalidArgument("\"{}\" can be no name of a class", Printable(name, 64));
 }
 
 // A word of the kernel's list, or a number.

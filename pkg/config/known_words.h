@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/status.h"
 #include "pkg/base/suggest.h"
 
 namespace resmgr {
@@ -30,5 +31,9 @@ std::string NotOneOf(std::string_view given,
     words.push_back(word);
   return NotOneOf(given, std::move(words));
 }
+
+// Whether a class can have this name: 1 to 63 printable ASCII characters. InvalidArgument: it has
+// others.
+Status CheckClassName(std::string_view name);
 
 }  // namespace resmgr

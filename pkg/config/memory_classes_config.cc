@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/memory_classes_config.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/class_name.h"
+#include "pkg/config/known_words.h"
 #include "pkg/kube/quantity.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
 namespace {
@@ -72,6 +76,71 @@ void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
   if (section.Node("policy") != nullptr) item.policy = policy;
 }
 
+using MemoryMode = MemoryPolicySettings::Mode;
+using MemoryFlag = MemoryPolicySettings::Flag;
+
+constexpr std::array<std::pair<std::string_view, MemoryMode>, 7> kMemoryModes = {{
+    {"default", MemoryMode::kDefault},
+    {"preferred", MemoryMode::kPreferred},
+    {"bind", MemoryMode::kBind},
+    {"interleave", MemoryMode::kInterleave},
+    {"local", MemoryMode::kLocal},
+    {"preferred-many", MemoryMode::kPreferredMany},
+    {"weighted-interleave", MemoryMode::kWeightedInterleave},
+}};
+
+constexpr std::array<std::pair<std::string_view, MemoryFlag>, 3> kMemoryFlags = {{
+    {"static-nodes", MemoryFlag::kStaticNodes},
+    {"relative-nodes", MemoryFlag::kRelativeNodes},
+    {"numa-balancing", MemoryFlag::kNumaBalancing},
+}};
+
+// "MPOL_PREFERRED_MANY" is "preferred-many", "MPOL_F_STATIC_NODES" is "static-nodes".
+std::string PlainWord(std::string_view word) {
+  for (const std::string_view prefix : {"MPOL_F_", "MPOL_"}) {
+    if (!word.starts_with(prefix)) continue;
+    word.remove_prefix(prefix.size());
+    break;
+  }
+  std::string plain = ToLower(word);
+  std::ranges::replace(plain, '_', '-');
+  return plain;
+}
+
+Status CheckNodes(std::string_view nodes) {
+  constexpr std::string_view kDistance = "max-dist:";
+  for (const std::string_view word : {"all", "allowed-mems", "cpu-nodes", "cpu-packages"})
+    if (nodes == word) return OkStatus();
+  if (nodes.starts_with(kDistance)) {
+    const std::optional<uint64_t> distance = ParseUint(nodes.substr(kDistance.size()));
+    if (distance && *distance < 256) return OkStatus();
+  } else if (const StatusOr<NodeSet> list = NodeSet::Parse(nodes); list.ok() && !list->empty()) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      "\"{}\" is no list of nodes, and not all, allowed-mems, cpu-nodes, cpu-packages or "
+      "max-dist:N",
+      Printable(nodes, 64));
+}
+
+void DescribeMemoryFlags(ConfigSection& section, std::vector<MemoryFlag>& flags) {
+  std::vector<std::string> names;
+  for (const auto& [name, flag] : kMemoryFlags)
+    if (std::ranges::find(flags, flag) != flags.end()) names.emplace_back(name);
+  section.List("flags", names, "`static-nodes`, `relative-nodes`, `numa-balancing`");
+  flags.clear();
+  for (const std::string& name : names) {
+    const std::string plain = PlainWord(name);
+    const auto* const known =
+        std::ranges::find(kMemoryFlags, plain, [](const auto& one) { return one.first; });
+    if (known == kMemoryFlags.end()) {
+      section.Fail("flags", NotOneOf(name, kMemoryFlags));
+    } else if (std::ranges::find(flags, known->second) == flags.end()) {
+      flags.push_back(known->second);
+    }
+  }
+}
+
 }  // namespace
 
 void DescribeMemoryClasses(ConfigSection& classes, std::vector<MemoryClassConfig>& memory) {
@@ -85,6 +154,50 @@ void DescribeMemoryClasses(ConfigSection& classes, std::vector<MemoryClassConfig
     if (!one.name.empty() && !names.insert(one.name).second)
       classes.Fail(*node, "memory", fmt::format("\"{}\" is there twice", one.name));
   }
+}
+
+std::string_view ToString(MemoryPolicySettings::Mode mode) {
+  const auto* const known =
+      std::ranges::find(kMemoryModes, mode, [](const auto& one) { return one.second; });
+  return known == kMemoryModes.end() ? "unknown" : known->first;
+}
+
+void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
+  bool known_mode = true;
+  section
+      .Parse(
+          "mode",
+          config == MemoryPolicyConfig() ? std::nullopt
+                                         : std::optional(std::string(ToString(config.mode))),
+          [&config, &known_mode](std::string_view text) -> Status {
+            const std::string plain = PlainWord(text);
+            const auto* const known =
+                std::ranges::find(kMemoryModes, plain, [](const auto& one) { return one.first; });
+            known_mode = known != kMemoryModes.end();
+            if (!known_mode) return InvalidArgument("{}", NotOneOf(text, kMemoryModes));
+            config.mode = known->second;
+            return OkStatus();
+          },
+          "the memory policy with which a container begins (`set_mempolicy(2)`): `preferred`, "
+          "`bind`, `interleave`, `local`, `preferred-many`, `weighted-interleave`; NRI 0.12 alone "
+          "can set it")
+      .Default("none");
+  section
+      .Parse(
+          "nodes", config.nodes.empty() ? std::nullopt : std::optional(config.nodes),
+          [&config](std::string_view text) -> Status {
+            config.nodes = text;
+            return CheckNodes(text);
+          },
+          "its nodes: `all`, `allowed-mems`, `cpu-nodes`, `cpu-packages`, `max-dist:N` or a list")
+      .Default("none");
+  DescribeMemoryFlags(section, config.flags);
+  if (!known_mode) return;
+  const bool bare = config.mode == MemoryMode::kDefault || config.mode == MemoryMode::kLocal;
+  if (bare && !config.nodes.empty())
+    section.Fail("nodes", fmt::format("are not for the mode {}", ToString(config.mode)));
+  if (!bare && config.nodes.empty())
+    section.Fail("nodes", fmt::format("the mode {} needs nodes", ToString(config.mode)));
 }
 
 }  // namespace resmgr

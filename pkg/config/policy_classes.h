@@ -51,4 +51,13 @@ void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesC
 // InvalidArgument: the first one that does not exist, and those of its kind that do.
 Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config);
 
+// The value in a policy's section that names this class: the first one with its name below a key of
+// its kind ("cpuClass", "idleCPUClass"). nullptr: there is none.
+const ConfigNode* FindNamedClass(const ConfigNode& section, const NamedClass& named);
+
+// InvalidArgument: the classes that a policy's section names and that do not exist, one per line
+// and each with its place. `path` is the section's.
+Status CheckClassesOfSection(const std::vector<NamedClass>& named, const ClassesConfig& config,
+                             const ConfigNode& section, std::string_view path);
+
 }  // namespace resmgr

@@ -217,7 +217,7 @@ void DescribeAllocations(ConfigSection& section, RdtAllocations& allocations) {
                      "to such lists");
 }
 
-Status CheckClassName(std::string_view name) {
+Status CheckRdtClassName(std::string_view name) {
   if (IsRdtRoot(name)) return OkStatus();
   const bool plain = IsPlainAscii(name) && name.find('/') == std::string_view::npos;
   if (plain && name != "." && name != ".." && name.size() <= kLongestClass) return OkStatus();
@@ -262,7 +262,7 @@ void DescribePartitions(ConfigSection& rdt, RdtConfig& config) {
       [](std::string_view, ConfigSection& section, RdtPartitionConfig& partition) -> Status {
         DescribeAllocations(section, partition.allocations);
         section.Each<RdtClassConfig>(
-            "classes", "CLASS", partition.classes, CheckClassName,
+            "classes", "CLASS", partition.classes, CheckRdtClassName,
             [](std::string_view, ConfigSection& described, RdtClassConfig& one) -> Status {
               DescribeRdtClass(described, one);
               return OkStatus();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/class_name.h"
 #include "pkg/config/known_words.h"
 
 namespace resmgr {

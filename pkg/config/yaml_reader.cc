@@ -12,10 +12,8 @@
 #include <yaml-cpp/parser.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/config_text.h"
 
 namespace resmgr {
-
 namespace {
 
 constexpr size_t kMaxDepth = 64;
@@ -239,6 +237,14 @@ StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view 
   return builder.TakeRoots();
 }
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+bool IsText(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  // The bytes 0xfe and 0xff are invalid in UTF-8, but begin texts in UTF-16.
+  return c == '\t' || c == '\n' || c == '\r' || (byte >= 0x20 && byte != 0x7f && byte < 0xfe);
+}
+
 }  // namespace
 
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget) {
@@ -259,6 +265,21 @@ StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
                                                      std::string_view source) {
   YamlBudget budget = kManyDocuments;
   return Parse(text, source, kMaxYamlDocuments, kMaxYamlDocumentsSize, budget);
+}
+
+StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_view source,
+                                           size_t max_size) {
+  if (text.size() > max_size) {
+    return InvalidArgument("{}:1: it has {} bytes, more than {}", source, text.size(), max_size);
+  }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const auto bad = std::find_if_not(text.begin(), text.end(), IsText);
+  if (bad != text.end()) {
+    return InvalidArgument("{}:{}: byte 0x{:02x} is not allowed in a text", source,
+                           std::count(text.begin(), bad, '\n') + 1,
+                           static_cast<unsigned char>(*bad));
+  }
+  return text;
 }
 
 }  // namespace resmgr

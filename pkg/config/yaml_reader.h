@@ -35,4 +35,12 @@ inline constexpr size_t kMaxYamlDocumentsSize = size_t{32} << 20;
 StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
                                                      std::string_view source);
 
+inline constexpr size_t kMaxConfigSize = size_t{1} << 20;
+
+// Checks that the contents are text, and removes a byte order mark. kInvalidArgument "SOURCE:LINE:
+// ..." if it has more than `max_size` bytes or control characters, some of which a library would
+// take for the end.
+StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_view source,
+                                           size_t max_size = kMaxConfigSize);
+
 }  // namespace resmgr

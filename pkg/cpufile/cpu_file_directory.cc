@@ -2,6 +2,7 @@
 #include "pkg/cpufile/cpu_file_directory.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,12 +10,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pkg/cpufile/cpu_file_text.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {
@@ -75,6 +76,22 @@ Status WriteFileAt(int directory, std::string_view text) {
   if (::renameat(directory, kTemporary.c_str(), directory, kFile.c_str()) != 0)
     return ErrnoStatus(errno, "rename");
   return OkStatus();
+}
+
+constexpr size_t kLongestName = 255;  // NAME_MAX
+
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+void AppendEscaped(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    if (IsPlain(c)) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
 }
 
 }  // namespace
@@ -162,6 +179,33 @@ StatusOr<std::vector<std::string>> CpuFileDirectory::List() {
   }
   if (errno != 0) return ErrnoStatus(errno, fmt::format("cannot list {}", path_));
   return names;
+}
+
+std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeSet& mems) {
+  return fmt::format("CPUS={}\nEXCLUSIVE_CPUS={}\nSHARED_CPUS={}\nMEMORY_NODES={}\n",
+                     cpus.ToString(), exclusive.ToString(), (cpus - exclusive).ToString(),
+                     mems.ToString());
+}
+
+std::string CpuFileDirectoryPrefix(std::string_view sandbox) {
+  std::string prefix;
+  AppendEscaped(sandbox, prefix);
+  return prefix;
+}
+
+std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt) {
+  std::string suffix = "_";
+  AppendEscaped(container, suffix);
+  return suffix + fmt::format("_{}", attempt);
+}
+
+std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
+                                 uint32_t attempt) {
+  // Checked before the name is escaped: users who create containers may give them any name.
+  if (sandbox.size() > kLongestName || container.size() > kLongestName) return "";
+  std::string name = CpuFileDirectoryPrefix(sandbox) + CpuFileDirectorySuffix(container, attempt);
+  if (name.size() > kLongestName) name.clear();
+  return name;
 }
 
 }  // namespace resmgr

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/sys/unique_fd.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
 
@@ -15,7 +17,7 @@ namespace resmgr {
 // takes the place of the former one; a mount of the file itself would keep the former one.
 //
 // Everything blocks on the disk, and is for one thread at a time. No symbolic link is followed
-// below the path. Error codes: see errno_status.h; AlreadyExists: another process has the
+// below the path. Error codes: see ErrnoStatus; AlreadyExists: another process has the
 // directory; FailedPrecondition: it belongs to another user, or others may write there.
 class CpuFileDirectory {
  public:
@@ -40,5 +42,24 @@ class CpuFileDirectory {
   std::string path_;
   UniqueFd directory_;
 };
+
+// The file's name in the directory that a container has mounted.
+inline constexpr std::string_view kCpuFileName = "cpus.env";
+
+// The text of the file (docs/cpu-file.md, pkg/adr/0008-cpu-file.md): lines NAME=LIST, which a shell
+// can source, with lists as the kernel writes them ("0,3-7", "" for none). `exclusive` is a part of
+// `cpus`.
+std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeSet& mems);
+
+// The name of a container's directory on the host, known before the runtime gives an id: that of
+// its pod sandbox, its own name and its attempt, "SANDBOX_NAME_ATTEMPT", with all but letters,
+// digits and "-" of the first two as %XX. No two containers have the same. Empty if it would be
+// longer than file systems allow, which names of Kubernetes never are.
+std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
+                                 uint32_t attempt);
+// The beginning of that name which all containers of the sandboxes with this beginning of an id
+// have, and its end which all with this name and attempt have.
+std::string CpuFileDirectoryPrefix(std::string_view sandbox);
+std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt);
 
 }  // namespace resmgr

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/model/overlay.h"
+#include "pkg/model/adjustment.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {

@@ -7,7 +7,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container_details.h"
-#include "pkg/model/create_request.h"
+#include "pkg/model/request.h"
 #include "pkg/pipeline/stage.h"
 
 namespace resmgr {

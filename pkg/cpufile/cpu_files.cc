@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
-#include "pkg/cpufile/cpu_file_text.h"
-#include "pkg/model/placeholder_name.h"
+#include "pkg/cpufile/cpu_file_directory.h"
+#include "pkg/model/container.h"
 
 namespace resmgr {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
-#include "pkg/config/cpu_files_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/cpufile/cpu_file_stage.h"
 #include "pkg/cpufile/cpu_file_writer.h"
 #include "pkg/model/problem.h"

@@ -15,10 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/pipeline/testing/test_call.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
 #include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 

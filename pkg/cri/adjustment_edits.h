@@ -8,7 +8,7 @@
 #include "pkg/cri/message_splice.h"
 #include "pkg/cri/messages.h"
 #include "pkg/model/adjustment.h"
-#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
 
 namespace resmgr {
 

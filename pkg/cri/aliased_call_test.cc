@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients name aliases of handlers, and the runtime never gets one.
-#include "pkg/cri/aliased_call.h"
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "pkg/cri/backend_router.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/cri/relay_fixture.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/cri/backends.h"
 #include "pkg/cri/edit_fields.h"
-#include "pkg/cri/listed_ids.h"
 #include "pkg/cri/messages.h"
 
 namespace resmgr {

@@ -2,18 +2,34 @@
 #include "pkg/cri/backends.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/cri/edit_fields.h"
 
 namespace resmgr {
-
 namespace {
+
+using Kind = IdOwners::Kind;
 
 // Limit of the warnings for one runtime: if two names lead to the same runtime, it claims
 // everything twice.
 constexpr uint64_t kMostWarnings = 8;
+
+constexpr uint32_t kListedEntry = 1;     // in replies of ListPodSandbox and ListContainers
+constexpr uint32_t kListedId = 1;        // in both entries
+constexpr uint32_t kPodMetadata = 2;     // in PodSandbox
+constexpr uint32_t kUidOfPod = 2;        // in PodSandboxMetadata
+constexpr uint32_t kPodOfContainer = 2;  // Container.pod_sandbox_id
+
+bool IsOfOther(const IdOwners& owners, Kind kind, size_t backend, std::string_view entry) {
+  if (owners.IsOfOther(kind, TextOfField(entry, kListedId), backend)) return true;
+  return kind == Kind::kContainer &&
+         owners.IsOfOther(Kind::kPodSandbox, TextOfField(entry, kPodOfContainer), backend);
+}
 
 }  // namespace
 
@@ -32,11 +48,10 @@ void Backends::OnConflict(const IdOwners::Conflict& conflict) {
   if (claims > kMostWarnings) return;
   log_.Warn(
       "runtimes {} and {} have the same {} {}: it stays that of {}, and what {} has under this id "
-      "is "
-      "left out everywhere; see docs/runtime-classes.md{}",
+      "is left out everywhere; see docs/runtime-classes.md{}",
       backends_[conflict.owner].name, claimant,
-      conflict.kind == IdOwners::Kind::kContainer ? "container" : "pod sandbox",
-      Printable(conflict.id), backends_[conflict.owner].name, claimant,
+      conflict.kind == Kind::kContainer ? "container" : "pod sandbox", Printable(conflict.id),
+      backends_[conflict.owner].name, claimant,
       claims == kMostWarnings
           ? fmt::format(". Further ones of {} are counted in runtime_refused_claims_total",
                         claimant)
@@ -50,7 +65,6 @@ std::optional<size_t> Backends::Find(std::string_view name) const {
 }
 
 StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteKeys& keys) const {
-  using Kind = IdOwners::Kind;
   switch (route.by) {
     case CallRoute::By::kDefault:
       return Choice();
@@ -84,6 +98,53 @@ size_t Backends::OfHandler(std::string_view handler) const {
     return std::ranges::find(backend.handlers, handler) != backend.handlers.end();
   });
   return it == backends_.end() ? 0 : static_cast<size_t>(it - backends_.begin());
+}
+
+Status LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view list,
+                 IdOwners::ListBegin begin) {
+  std::vector<std::string_view> entries;
+  const bool read = ForEachField(list, [&entries](const WireReader& field) {
+    if (field.field() != kListedEntry || !field.is_bytes()) return true;
+    entries.push_back(field.bytes());
+    return ForEachField(field.bytes(), [](const WireReader&) { return true; });
+  });
+  if (!read) return InvalidArgument("the list is malformed protobuf");
+  std::vector<std::string_view> ids;
+  for (const std::string_view entry : entries) {
+    const bool in_others_pod =
+        kind == Kind::kContainer &&
+        owners.IsOfOther(Kind::kPodSandbox, TextOfField(entry, kPodOfContainer), backend);
+    if (!in_others_pod) ids.push_back(TextOfField(entry, kListedId));
+  }
+  owners.SetAll(kind, backend, ids, begin);
+  if (kind != Kind::kPodSandbox) return OkStatus();
+  std::vector<std::string_view> uids;
+  for (const std::string_view entry : entries) {
+    if (IsOfOther(owners, kind, backend, entry)) continue;
+    uids.push_back(TextOfField(TextOfField(entry, kPodMetadata), kUidOfPod));
+  }
+  owners.SetAll(Kind::kPodUid, backend, uids, begin);
+  return OkStatus();
+}
+
+std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, Kind kind, size_t backend,
+                                                std::string_view list) {
+  std::string kept;
+  bool left_out = false;
+  std::string_view rest = list;
+  const bool read = ForEachField(list, [&](const WireReader& field) {
+    const std::string_view whole = rest.substr(0, rest.size() - field.rest().size());
+    rest = field.rest();
+    const bool is_entry = field.field() == kListedEntry && field.is_bytes();
+    if (is_entry && IsOfOther(backends.owners(), kind, backend, field.bytes())) {
+      left_out = true;
+    } else {
+      kept += whole;
+    }
+    return true;
+  });
+  if (!read || !left_out) return std::nullopt;
+  return kept;
 }
 
 }  // namespace resmgr

@@ -122,4 +122,16 @@ class Backends {
   mutable ImageIds image_ids_;
 };
 
+// Learns a runtime's ids from its reply of ListPodSandbox or ListContainers without a filter.
+// Containers in a pod sandbox of another runtime are ignored. kInvalidArgument: malformed protobuf,
+// and nothing is learned.
+Status LearnList(IdOwners& owners, IdOwners::Kind kind, size_t backend, std::string_view list,
+                 IdOwners::ListBegin begin);
+
+// Such a reply, with or without a filter, without the entries whose id belongs to another runtime:
+// clients use the id alone, and would stop or remove the container of the other runtime. nullopt:
+// there is no such entry, or the reply is malformed.
+std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, IdOwners::Kind kind,
+                                                size_t backend, std::string_view list);
+
 }  // namespace resmgr

@@ -6,8 +6,8 @@
 
 #include "pkg/cri/call_reading.h"
 #include "pkg/cri/connection.h"
+#include "pkg/cri/edit_fields.h"
 #include "pkg/cri/relay.h"
-#include "pkg/cri/status_numbers.h"
 #include "pkg/h2/memory.h"
 
 namespace resmgr {

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "pkg/base/recycled.h"
-#include "pkg/cri/aliased_call.h"
 #include "pkg/cri/backend_router.h"
-#include "pkg/cri/body_rewriter.h"
-#include "pkg/cri/call_clock.h"
-#include "pkg/cri/call_tap.h"
-#include "pkg/cri/event_reader.h"
+#include "pkg/cri/call_observers.h"
+#include "pkg/cri/event_stream.h"
 #include "pkg/cri/fan_out_call.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/stream.h"
@@ -66,15 +64,7 @@ class Call final : public h2::StreamHandler,
   // Members that only calls with stages have.
   struct Reading;
   // A reply of one runtime whose messages are rewritten.
-  struct Rewriting {
-    explicit Rewriting(BodyRewriter::Rewrite rewrite) : body(std::move(rewrite)) {}
-
-    BodyRewriter body;
-    // `owed`: bytes for which the runtime's window is still to be opened. `held`: counted bytes of
-    // the incomplete message, and of those that wait for the client.
-    size_t owed = 0;
-    size_t held = 0;
-  };
+  struct Rewriting;
 
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
   // Whether stages see the call at this time.

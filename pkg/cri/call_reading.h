@@ -2,18 +2,24 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "pkg/base/recycled.h"
+#include "pkg/base/status.h"
 #include "pkg/cri/call.h"
 #include "pkg/cri/cri_request.h"
 #include "pkg/cri/held_message.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/header_block.h"
 #include "pkg/pipeline/pipeline_call.h"
 
 namespace resmgr {
 
-// Only for the parts of Call: call.cc, call_request.cc and call_reply.cc.
+// Only for the parts of Call: call.cc and call_messages.cc.
 
 // Bytes; runtimes themselves refuse longer messages (containerd and CRI-O take 16 MiB).
 inline constexpr size_t kMaxIntercepted = size_t{16} * 1024 * 1024;
@@ -46,6 +52,45 @@ struct Call::Reading : public Recycled<Reading> {
   std::optional<Stages> stages;
 
   bool holds_reply() const { return stages && stages->call.HoldsReply(); }
+};
+
+// Rewrites the messages of a passing body of gRPC. Compressed messages stay unchanged.
+// Thread-compatible.
+class BodyRewriter {
+ public:
+  // Bytes of one message: the limit of kubelets and runtimes.
+  static constexpr size_t kMostOfMessage = size_t{16} * 1024 * 1024;
+  // nullopt: the message stays unchanged.
+  using Rewrite = std::function<std::optional<std::string>(std::string_view message)>;
+
+  explicit BodyRewriter(Rewrite rewrite);
+  // Takes bytes of the old body and returns those of the new one that follow from them: whole
+  // messages. kResourceExhausted: a message is longer than kMostOfMessage; nothing may be fed after
+  // that.
+  StatusOr<std::string> Feed(std::string_view bytes);
+  // Whether the body so far ends with a whole message.
+  bool complete() const { return reader_.complete(); }
+  // Bytes of memory of an incomplete message.
+  size_t held() const { return reader_.held(); }
+
+ private:
+  void Take(const GrpcMessage& message);
+
+  const Rewrite rewrite_;
+  std::string out_;
+  Status failure_;
+  GrpcMessageReader reader_;
+};
+
+// A reply of one runtime whose messages are rewritten.
+struct Call::Rewriting {
+  explicit Rewriting(BodyRewriter::Rewrite rewrite) : body(std::move(rewrite)) {}
+
+  BodyRewriter body;
+  // `owed`: bytes for which the runtime's window is still to be opened. `held`: counted bytes of
+  // the incomplete message, and of those that wait for the client.
+  size_t owed = 0;
+  size_t held = 0;
 };
 
 }  // namespace resmgr

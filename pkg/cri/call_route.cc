@@ -123,7 +123,7 @@ constexpr std::array kImageRoutes = {
 constexpr uint32_t kId = 1;              // in requests about one object, and in entries of lists
 constexpr uint32_t kFilter = 1;          // in list requests
 constexpr uint32_t kEntries = 1;         // in list replies
-constexpr uint32_t kImage = 1;           // in requests about an image, and in an ImageFilter
+constexpr uint32_t kImageField = 1;      // in requests about an image, and in an ImageFilter
 constexpr uint32_t kImageName = 1;       // ImageSpec.image
 constexpr uint32_t kImageHandler = 19;   // ImageSpec.runtime_handler
 constexpr uint32_t kPodConfig = 1;       // RunPodSandboxRequest.config
@@ -134,7 +134,7 @@ constexpr uint32_t kUid = 2;             // in PodSandboxMetadata
 // Paths of fields.
 constexpr std::array kHandlerOfImage = {kImageHandler};
 constexpr std::array kNameOfImage = {kImageName};
-constexpr std::array kHandlerOfFilter = {kImage, kImageHandler};
+constexpr std::array kHandlerOfFilter = {kImageField, kImageHandler};
 constexpr std::array kUidOfConfig = {kConfigMetadata, kUid};
 
 Status NoProtobuf() {
@@ -199,7 +199,7 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
         RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kUidOfConfig, keys.pod_uid));
         break;
       case By::kImagePull:
-        if (reader.field() == kImage) {
+        if (reader.field() == kImageField) {
           RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kHandlerOfImage, keys.handler));
         } else if (reader.field() == kPullPodConfig) {
           RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kUidOfConfig, keys.id));

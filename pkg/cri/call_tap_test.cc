@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/call_tap.h"
-
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/cri/call_observers.h"
 #include "test/support/gzip.h"
 
 namespace resmgr {

@@ -1,36 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls between gRPC's own client and server, or raw frames, through the relay.
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+
 #include "pkg/cri/relay_fixture.h"
+#include "pkg/metrics/metrics.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/fake_runtime/fake_runtime.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using std::chrono::milliseconds;
 using test::CriClient;
 using test::FakeRuntime;
 using test::IsOk;
 using test::RawRuntime;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Pair;
 
 // A path of the runtime; no test depends on it.
 constexpr char kMethod[] = "/test.Service/Method";
+constexpr char kPath[] = "/test.Echo/Unary";
 
 class CallTest : public RelayTest {
  protected:
-  CallTest() {
-    StartRelay({.runtime_socket = Path("runtime.sock"), .image_socket = std::nullopt});
+  CallTest() { Serve({}); }
+
+  void Serve(Relay::Observers observers) {
+    StopRelay();
+    StartRelay({.runtime_socket = Path("runtime.sock"), .image_socket = std::nullopt}, observers);
     client_ = std::make_unique<CriClient>(RelaySocket());
   }
 
@@ -57,16 +67,14 @@ class CallTest : public RelayTest {
 
 TEST_F(CallTest, HeadersMessagesAndTrailersPassBothWays) {
   StartRuntime();
-  runtime_.Script("/test.Echo/Unary",
-                  {.error = grpc::Status(grpc::StatusCode::ABORTED, "try 50% later"),
-                   .headers = {{"x-begin", "1"}},
-                   .trailers = {{"x-end", "2"}}});
-  const auto result =
-      client_->Call("/test.Echo/Unary", {"text"}, {.metadata = {{"x-client", "3"}}});
+  runtime_.Script(kPath, {.error = grpc::Status(grpc::StatusCode::ABORTED, "try 50% later"),
+                          .headers = {{"x-begin", "1"}},
+                          .trailers = {{"x-end", "2"}}});
+  const auto result = client_->Call(kPath, {"text"}, {.metadata = {{"x-client", "3"}}});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(result.status.error_message(), "try 50% later");
   EXPECT_THAT(result.trailers, Contains(Pair("x-end", "2")));
-  const auto calls = runtime_.Calls("/test.Echo/Unary");
+  const auto calls = runtime_.Calls(kPath);
   ASSERT_EQ(calls.size(), 1U);
   EXPECT_THAT(calls[0].messages, ElementsAre("text"));
   EXPECT_THAT(calls[0].metadata, Contains(Pair("x-client", "3")));
@@ -111,13 +119,13 @@ TEST_F(CallTest, ClientIsStoppedWhileTheRuntimeDoesNotRead) {
 
 TEST_F(CallTest, CancellationReachesTheRuntime) {
   StartRuntime();
-  runtime_.Script("/test.Echo/Unary", {.hold = true});
-  const auto call = client_->Start("/test.Echo/Unary", "x");
-  ASSERT_TRUE(runtime_.WaitForHeld("/test.Echo/Unary", 1));
+  runtime_.Script(kPath, {.hold = true});
+  const auto call = client_->Start(kPath, "x");
+  ASSERT_TRUE(runtime_.WaitForHeld(kPath, 1));
   call->Cancel();
-  EXPECT_TRUE(runtime_.WaitForCancelled("/test.Echo/Unary", 1));
-  EXPECT_TRUE(client_->Call("/test.Echo/Unary", {"y"}, {.timeout = std::chrono::milliseconds(50)})
-                  .status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(runtime_.WaitForCancelled(kPath, 1));
+  EXPECT_TRUE(client_->Call(kPath, {"y"}, {.timeout = milliseconds(50)}).status.error_code() ==
+              grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
 // gRPC over HTTP/2, section "Errors", defines the status that clients derive from a reset.
@@ -147,24 +155,72 @@ TEST_F(CallTest, EndWithoutStatusIsInternal) {
   });
   const auto result = client_->Call(kMethod, {""});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::INTERNAL);
-  EXPECT_THAT(result.status.error_message(), testing::HasSubstr("without a status"));
+  EXPECT_THAT(result.status.error_message(), HasSubstr("without a status"));
 }
 
 TEST_F(CallTest, LostConnectionToTheRuntimeIsUnavailable) {
   StartRuntime();
-  runtime_.Script("/test.Echo/Unary", {.times = 1, .cut = true});
-  const auto result = client_->Call("/test.Echo/Unary", {"x"});
+  runtime_.Script(kPath, {.times = 1, .cut = true});
+  const auto result = client_->Call(kPath, {"x"});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(client_->Call("/test.Echo/Unary", {"x"}).status.ok()) << "the next call connects";
+  EXPECT_TRUE(client_->Call(kPath, {"x"}).status.ok()) << "the next call connects";
 }
 
 TEST_F(CallTest, NothingIsKeptOfCallsThatAreOver) {
   StartRuntime();
   for (int i = 0; i < 20; ++i)
-    EXPECT_TRUE(client_->Call("/test.Echo/Unary", {std::string(100'000, 'x')}).status.ok());
+    EXPECT_TRUE(client_->Call(kPath, {std::string(100'000, 'x')}).status.ok());
   client_.reset();
   ASSERT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 0; }));
   EXPECT_TRUE(Eventually([](Relay&) { return h2::Memory::held() == 0; }));
+}
+
+// The metrics of calls' durations, and of calls under way.
+class CallTimesTest : public CallTest {
+ protected:
+  CallTimesTest() { Serve({.metrics = &metrics_}); }
+  ~CallTimesTest() override { StopRelay(); }
+
+  std::string Text() const {
+    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  }
+  static std::string Bucket(const std::string& part, const std::string& most, int count) {
+    return "cri_resmgr_call_seconds_bucket{method=\"Unary\",part=\"" + part +
+           "\",service=\"test.Echo\",le=\"" + most + "\"} " + std::to_string(count);
+  }
+
+  Metrics metrics_{"1.2.3", {kPath}};
+};
+
+TEST_F(CallTimesTest, TheRuntimesTimeIsToldFromOurs) {
+  StartRuntime();
+  runtime_.Script(kPath, {.delay = milliseconds(600)});
+  EXPECT_TRUE(client_->Call(kPath, {"text"}).status.ok());
+  EXPECT_THAT(Text(), HasSubstr(Bucket("runtime", "0.5", 0)));
+  EXPECT_THAT(Text(), HasSubstr(Bucket("runtime", "20", 1)));
+  EXPECT_THAT(Text(), HasSubstr(Bucket("ours", "0.5", 1)));
+}
+
+TEST_F(CallTimesTest, WithoutARuntimeAllTimeIsOurs) {
+  EXPECT_FALSE(client_->Call(kPath, {"text"}).status.ok());
+  EXPECT_THAT(Text(), HasSubstr(Bucket("runtime", "1e-05", 1)));
+  EXPECT_THAT(Text(), HasSubstr("calls_in_flight 0\n"));
+}
+
+TEST_F(CallTimesTest, CallsAreInFlightUntilTheyHaveEndedInAnyWay) {
+  StartRuntime();
+  runtime_.Script(kPath, {.hold = true});
+  const auto first = client_->Start(kPath, "one");
+  const auto second = client_->Start(kPath, "two");
+  ASSERT_TRUE(runtime_.WaitForHeld(kPath, 2));
+  EXPECT_THAT(Text(), HasSubstr("calls_in_flight 2\n"));
+  second->Cancel();
+  EXPECT_TRUE(runtime_.WaitForCancelled(kPath, 1));
+  runtime_.Release(kPath);
+  EXPECT_TRUE(first->Wait(kPatience).has_value());
+  EXPECT_TRUE(Eventually(
+      [this](Relay&) { return Text().find("calls_in_flight 0\n") != std::string::npos; }));
+  EXPECT_THAT(Text(), HasSubstr("code=\"CANCELLED\""));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "pkg/cri/messages.h"
+#include "pkg/model/container_details.h"
 #include "pkg/model/request.h"
 #include "pkg/pipeline/stage.h"
 
@@ -42,5 +43,18 @@ bool RepliesTell(Operation operation);
 // The runtime's answer for stages; `message` is empty if the call failed or cannot be read, and
 // must live as long as the result.
 Outcome ReadOutcome(Operation operation, int code, std::string_view message);
+
+// Adds these parts of a CreateContainerRequest (CRI runtime.v1) to `details`, in the order of the
+// message; `config` and `sandbox_config` are its fields 2 and 3. The CRI has neither resource
+// limits nor OCI hooks. False: a message is malformed, and some of the parts are missing.
+bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
+                   ContainerDetails& details);
+
+// The same for an UpdateContainerResourcesRequest, which has only Detail::kResources.
+bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details);
+
+// Adds the values of a LinuxContainerSecurityContext (CRI runtime.v1). Unknown enumerators count as
+// unset. False: the message is malformed, and some values are missing.
+bool DecodeSecurity(std::string_view message, ContainerSecurity& security);
 
 }  // namespace resmgr

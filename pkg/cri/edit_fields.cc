@@ -2,11 +2,104 @@
 #include "pkg/cri/edit_fields.h"
 
 #include <array>
+#include <cstdint>
 
-#include "pkg/base/field_writer.h"
+#include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/wire.h"
+#include "pkg/model/unified_files.h"
 
 namespace resmgr {
+namespace {
+
+namespace v1 = ::runtime::v1;
+using Linux = v1::LinuxContainerResources;
+
+constexpr std::array<uint32_t, 3> kResources = {v1::ContainerStatusResponse::kStatusFieldNumber,
+                                                v1::ContainerStatus::kResourcesFieldNumber,
+                                                v1::ContainerResources::kLinuxFieldNumber};
+
+// nullptr: another field.
+std::optional<int64_t>* NumberOf(uint32_t field, CpuNumbers& numbers) {
+  switch (field) {
+    case Linux::kCpuPeriodFieldNumber:
+      return &numbers.period;
+    case Linux::kCpuQuotaFieldNumber:
+      return &numbers.quota;
+    case Linux::kCpuSharesFieldNumber:
+      return &numbers.shares;
+    default:
+      return nullptr;
+  }
+}
+
+constexpr std::array<uint32_t, 3> kNumbers = {
+    Linux::kCpuPeriodFieldNumber, Linux::kCpuQuotaFieldNumber, Linux::kCpuSharesFieldNumber};
+
+// Whether an entry of the map of files sets the CPU shares.
+bool SaysShares(std::string_view entry) {
+  std::string_view file;
+  std::string_view value;
+  WireReader reader(entry);
+  while (reader.Next()) {
+    if (reader.field() == 1) file = reader.bytes();
+    if (reader.field() == 2) value = reader.bytes();
+  }
+  const std::optional<FieldChange> said = FieldOfFile(file, value);
+  return said && said->field == Field::kCpuShares;
+}
+
+std::optional<CpuNumbers> Read(std::string_view linux) {
+  CpuNumbers numbers;
+  WireReader reader(linux);
+  while (reader.Next()) {
+    std::optional<int64_t>* const number = NumberOf(reader.field(), numbers);
+    if (number != nullptr) *number = static_cast<int64_t>(reader.number());
+    if (reader.field() == Linux::kUnifiedFieldNumber && reader.is_bytes()) {
+      numbers.shares_in_file |= SaysShares(reader.bytes());
+    }
+  }
+  if (reader.failed()) return std::nullopt;
+  return numbers;
+}
+
+// 0 means unset, and is not written.
+void Write(uint32_t field, const std::optional<int64_t>& number, std::string& out) {
+  if (number.value_or(0) != 0) FieldWriter(out).Number(field, static_cast<uint64_t>(*number));
+}
+
+std::optional<std::string> Edited(std::string_view linux,
+                                  const std::function<void(CpuNumbers&)>& edit) {
+  std::optional<CpuNumbers> reported = Read(linux);
+  if (!reported) return std::nullopt;
+  CpuNumbers shown = *reported;
+  edit(shown);
+  if (shown == *reported) return std::nullopt;
+  std::string out;
+  CpuNumbers left = shown;  // numbers still to be written
+  std::string_view rest = linux;
+  WireReader reader(linux);
+  while (reader.Next()) {
+    const std::string_view raw = rest.substr(0, rest.size() - reader.rest().size());
+    rest = reader.rest();
+    std::optional<int64_t>* const number = NumberOf(reader.field(), left);
+    const bool file_goes = reported->shares_in_file && !shown.shares_in_file &&
+                           reader.field() == Linux::kUnifiedFieldNumber && reader.is_bytes() &&
+                           SaysShares(reader.bytes());
+    if (file_goes) continue;
+    if (number == nullptr ||
+        *NumberOf(reader.field(), shown) == *NumberOf(reader.field(), *reported)) {
+      out += raw;
+    } else {
+      Write(reader.field(), *number, out);
+    }
+    if (number != nullptr) number->reset();
+  }
+  for (const uint32_t field : kNumbers)
+    Write(field, *NumberOf(field, left), out);
+  return out;
+}
+
+}  // namespace
 
 std::optional<std::string> EditFields(std::string_view message, std::span<const uint32_t> path,
                                       const FieldEdit& edit) {
@@ -49,6 +142,12 @@ std::string_view TextOfField(std::string_view message, uint32_t field) {
     if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
   }
   return reader.failed() ? std::string_view() : text;
+}
+
+std::optional<std::string> WithCpuNumbers(std::string_view response,
+                                          const std::function<void(CpuNumbers&)>& edit) {
+  return EditFields(response, kResources,
+                    [&edit](std::string_view linux) { return Edited(linux, edit); });
 }
 
 }  // namespace resmgr

@@ -8,6 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/base/wire.h"
+#include "pkg/model/resources.h"
+
 namespace resmgr {
 
 // The new bytes of a field; nullopt: unchanged.
@@ -24,5 +27,33 @@ std::string WithText(std::string_view message, uint32_t field, std::string_view 
 
 // The last occurrence of a string field; "" if there is none, or the message is malformed.
 std::string_view TextOfField(std::string_view message, uint32_t field);
+
+// Reads the message and calls visit(reader) for each field; visit returns false if a nested message
+// is malformed. False: the message is malformed.
+template <typename Visit>
+bool ForEachField(std::string_view message, Visit visit) {
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+// The same for the fields whose bits are set.
+template <typename Visit>
+bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
+  WireReader reader(message);
+  while (reader.NextOf(wanted)) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+// A ContainerStatusResponse with other CPU numbers in status.resources.linux: `edit` gets the
+// reported ones. All other bytes stay, also unknown fields. If `edit` resets `shares_in_file`, the
+// files that set the shares are removed. nullopt: nothing changes, for example without resources,
+// or in a malformed reply.
+std::optional<std::string> WithCpuNumbers(std::string_view response,
+                                          const std::function<void(CpuNumbers&)>& edit);
 
 }  // namespace resmgr

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/cri/messages.h"
+
 namespace resmgr {
 namespace {
 
@@ -13,6 +15,12 @@ constexpr int kGrpcUnimplemented = 12;
 constexpr int kGrpcUnavailable = 14;
 
 }  // namespace
+
+EventReader::EventReader(std::function<void(const ContainerEvent&)> on_event)
+    : messages_(kMost, [on_event = std::move(on_event)](const GrpcMessage& message) {
+        if (message.compressed || message.truncated()) return on_event({});
+        on_event(DecodeContainerEvent(message.payload).value_or(ContainerEvent()));
+      }) {}
 
 EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options)
     : loop_(loop),

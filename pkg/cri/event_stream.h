@@ -2,12 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "pkg/cri/event_reader.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/runtime_client.h"
@@ -15,6 +16,20 @@
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
+
+// Reads the body of a GetContainerEvents answer while it passes. A compressed, overlong or
+// malformed message becomes an event of unknown kind.
+class EventReader {
+ public:
+  // Kept bytes of a message at most. An event has the statuses of all containers of a pod.
+  static constexpr size_t kMost = size_t{256} * 1024;
+
+  explicit EventReader(std::function<void(const ContainerEvent&)> on_event);
+  void Feed(std::string_view bytes) { messages_.Feed(bytes); }
+
+ private:
+  GrpcMessageReader messages_;
+};
 
 // GetContainerEvents on the resource manager's own connection, if the runtime has it: opened again,
 // with growing pauses, whenever it ends, and not tried again on this connection if the runtime

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,7 +14,8 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "pkg/base/ids.h"
-#include "pkg/base/text_hash.h"
+#include "pkg/base/status.h"
+#include "pkg/cri/method_table.h"
 #include "pkg/state/state_store.h"
 
 namespace resmgr {
@@ -68,6 +71,78 @@ class HandlerAliases {
   StateStore* state_ = nullptr;
   absl::flat_hash_map<std::string, Sandbox, TextHash, std::equal_to<>> sandboxes_;
   Moment now_ = 0;
+};
+
+// Finds RuntimeClass handlers in messages of runtime.v1 and runtime.v1alpha2, and replaces them by
+// those of the other side. All other bytes stay; nullopt: no change. Pure functions.
+
+// The role of handlers in a call.
+enum class HandlerUse : uint8_t {
+  kNone,
+  kNewSandbox,      // RunPodSandboxRequest.runtime_handler
+  kNewContainer,    // CreateContainerRequest: ImageSpec.runtime_handler of the image and of mounts
+  kImage,           // PullImage, ImageStatus, RemoveImage: ImageSpec.runtime_handler
+  kImageFilter,     // ListImages, StreamImages: the same in ImageFilter
+  kRemovedSandbox,  // RemovePodSandbox names no handler; its sandbox's alias is forgotten
+  kSandboxStatus,   // PodSandboxStatus.runtime_handler in the reply, and in its verbose info
+  kSandboxList,     // PodSandbox.runtime_handler in the reply of ListPodSandbox
+  kSandboxStream,   // the same in StreamPodSandboxes
+  kEvents,          // ContainerEventResponse.pod_sandbox_status in GetContainerEvents
+  kHandlers,        // StatusResponse.runtime_handlers
+};
+HandlerUse HandlerUseOf(const Method& method);
+
+// A request with aliases replaced by the runtime's handlers.
+std::optional<std::string> WithRuntimesHandlers(HandlerUse use, std::string_view request,
+                                                const HandlerAliases& aliases);
+
+// A message of a reply with the aliases that clients named. Verbose info is edited in containerd's
+// form: a member `runtimeHandler` in the JSON text of `info`.
+std::optional<std::string> WithAliases(HandlerUse use, std::string_view reply,
+                                       const HandlerAliases& aliases);
+
+// The JSON text with another string as the value of this member of its outermost object; every
+// other byte stays. nullopt: there is no such member, or its value is not a string. `key` and
+// `value` must not need escapes. Takes time in proportion to the text. Pure function.
+std::optional<std::string> WithJsonText(std::string_view json, std::string_view key,
+                                        std::string_view value);
+
+// One call whose messages name RuntimeClass handlers, some of which are aliases: the runtime gets
+// its own handlers, the client the ones that it named. Loop's thread only.
+class AliasedCall {
+ public:
+  // nullptr: the call does not concern handlers. `several`: there are several runtimes, whose
+  // Status is merged with the aliases (reply_merge.h).
+  static std::unique_ptr<AliasedCall> Begin(HandlerAliases& aliases, const Method& method,
+                                            bool several);
+
+  AliasedCall(HandlerAliases& aliases, HandlerUse use)
+      : aliases_(aliases), use_(use), begin_(aliases.Now()) {}
+
+  // Whether the request must be collected for OnRequest.
+  bool ReadsRequest() const;
+  // The request for the runtime; nullopt: unchanged.
+  std::optional<std::string> OnRequest(std::string_view request);
+
+  // Whether OnReply needs the message.
+  bool ReadsReply() const { return use_ == HandlerUse::kNewSandbox; }
+  // Called when the call was carried out.
+  void OnReply(std::string_view message);
+
+  // Whether the reply's messages are rewritten.
+  bool RewritesReply() const;
+  // Called for each message of the reply; nullopt: unchanged.
+  std::optional<std::string> Rewrite(std::string_view message);
+
+ private:
+  void NoteListed(std::string_view list);
+
+  HandlerAliases& aliases_;
+  const HandlerUse use_;
+  const HandlerAliases::Moment begin_;
+  std::string alias_;  // alias of the new sandbox
+  PodSandboxId removed_;
+  bool lists_all_ = false;
 };
 
 }  // namespace resmgr

@@ -7,7 +7,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/message_splice.h"
-#include "pkg/grpc/inflater.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/growing_block.h"
 #include "pkg/h2/header_block.h"

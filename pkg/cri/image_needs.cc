@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
 #include "pkg/cri/edit_fields.h"
-#include "pkg/cri/for_each_field.h"
 #include "pkg/cri/image_ids.h"
 
 namespace resmgr {

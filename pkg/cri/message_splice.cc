@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/wire.h"
 
 namespace resmgr {

@@ -8,9 +8,9 @@
 
 #include <absl/container/inlined_vector.h>
 
-#include "pkg/base/field_writer.h"
-#include "pkg/cri/for_each_field.h"
-#include "pkg/model/identity.h"
+#include "pkg/base/wire.h"
+#include "pkg/cri/edit_fields.h"
+#include "pkg/model/pod.h"
 #include "pkg/model/resource_fields.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/request.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 #include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr {
@@ -31,7 +30,7 @@ struct CreateParts {
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts);
 
 // Reads a PodSandboxConfig as a pod: QoS class from the cgroup parent, no id. Missing metadata come
-// from labels (pkg/model/identity.h).
+// from labels (pkg/model/pod.h).
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
 // Sets pod.qos, from pod.cgroup_parent or, if that does not belong to a pod, from the webhook's

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
 
 namespace resmgr {
 namespace {

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/base/text_hash.h"
-#include "pkg/cri/known_methods.h"
+#include <fmt/format.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/ids.h"
 
 namespace resmgr {
-
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
@@ -85,6 +86,22 @@ Method ClassifyMethod(std::string_view path) {
   method.endless = method.name == "GetContainerEvents";
   method.unknown = method.place == Places().places.size();
   return method;
+}
+
+std::vector<std::string> KnownMethodPaths() {
+  const google::protobuf::FileDescriptor* file =
+      ::runtime::v1::VersionRequest::descriptor()->file();
+  std::vector<std::string> paths;
+  for (int i = 0; i < file->service_count(); ++i) {
+    const google::protobuf::ServiceDescriptor* service = file->service(i);
+    for (int j = 0; j < service->method_count(); ++j) {
+      for (const char* version : {"v1", "v1alpha2"}) {
+        paths.push_back(
+            fmt::format("/runtime.{}.{}/{}", version, service->name(), service->method(j)->name()));
+      }
+    }
+  }
+  return paths;
 }
 
 }  // namespace resmgr

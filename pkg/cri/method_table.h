@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
 
 namespace resmgr {
 
@@ -28,5 +30,9 @@ struct Method {
 // Both API versions, runtime.v1 and runtime.v1alpha2, have the same methods. Never fails: an
 // unknown method is kOther. The path must outlive the result.
 Method ClassifyMethod(std::string_view path);
+
+// The paths of all methods of the CRI (runtime.v1 and runtime.v1alpha2) that this build knows,
+// which metrics count by name. Calls of other methods pass as well.
+std::vector<std::string> KnownMethodPaths();
 
 }  // namespace resmgr

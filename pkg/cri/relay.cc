@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {

@@ -13,8 +13,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/adjustment_edits.h"
-#include "pkg/cri/call_counts.h"
-#include "pkg/cri/call_tap.h"
+#include "pkg/cri/call_observers.h"
 #include "pkg/cri/connection.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/h2/limits.h"

@@ -14,8 +14,7 @@
 #include "pkg/cri/relay_fixture.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/fake_runtime/fake_runtime.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "pkg/cri/handler_aliases.h"
-#include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 #include "pkg/cri/runtime_facts.h"
 #include "pkg/cri/status_reply.h"

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,13 +21,39 @@
 namespace resmgr {
 namespace {
 
-using resmgr::test::RunUntil;
 using test::FakeRuntime;
 using test::IsOk;
+using test::RunUntil;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-class RuntimeConnectionTest : public testing::Test {
+// A runtime, and the loop of a connection to it.
+class WithRuntime : public testing::Test {
+ protected:
+  void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
+  // Creates a pod with a container at the runtime.
+  void CreatePod(const std::string& name = "pod") {
+    test::CriClient client(socket_);
+    const auto config = test::MakeBestEffortPod(name);
+    const auto pod = client.RunPod(config);
+    ASSERT_THAT(pod, IsOk());
+    pod_ = *pod;
+    const auto container =
+        client.CreateContainer(pod_, config, test::MakeBestEffortContainer("main"));
+    ASSERT_THAT(container, IsOk());
+    container_ = *container;
+  }
+
+  const TempDir directory_;
+  const std::string socket_ = directory_.File("runtime.sock");
+  FakeRuntime runtime_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  std::string pod_;  // the last one that was created, and its container
+  std::string container_;
+};
+
+class RuntimeConnectionTest : public WithRuntime {
  protected:
   void Start() {
     connection_.Start({.connected = [this] { ++connects_; },
@@ -38,7 +65,6 @@ class RuntimeConnectionTest : public testing::Test {
                          };
                        }});
   }
-  void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
   StatusOr<RuntimeInventory> List() {
     std::optional<StatusOr<RuntimeInventory>> result;
     connection_.ListAll({}, [&](StatusOr<RuntimeInventory> list) { result = std::move(list); });
@@ -52,33 +78,11 @@ class RuntimeConnectionTest : public testing::Test {
     EXPECT_TRUE(RunUntil(loop_, [&] { return result.has_value(); }));
     return *result;
   }
-  // Creates a container at the runtime.
   ContainerId Create() {
-    test::CriClient client(socket_);
-    const auto pod = client.RunPod(test::MakeBestEffortPod("pod"));
-    EXPECT_THAT(pod, IsOk());
-    const auto container = client.CreateContainer(*pod, test::MakeBestEffortPod("pod"),
-                                                  test::MakeBestEffortContainer("main"));
-    EXPECT_THAT(container, IsOk());
-    return ContainerId(container.value_or(""));
-  }
-  // Creates pods with a container each.
-  void CreateMany(int count) {
-    test::CriClient client(socket_);
-    for (int i = 0; i < count; ++i) {
-      const auto config = test::MakeBestEffortPod("pod" + std::to_string(i));
-      const auto pod = client.RunPod(config);
-      ASSERT_THAT(pod, IsOk());
-      ASSERT_THAT(client.CreateContainer(*pod, config, test::MakeBestEffortContainer("main")),
-                  IsOk());
-    }
+    CreatePod();
+    return ContainerId(container_);
   }
 
-  const TempDir directory_;
-  const std::string socket_ = directory_.File("runtime.sock");
-  FakeRuntime runtime_;
-  EventLoop loop_;
-  h2::FlushQueue flushes_{loop_};
   RuntimeConnection connection_{loop_, flushes_, socket_};
   int connects_ = 0;
   int disconnects_ = 0;
@@ -145,7 +149,8 @@ TEST_F(RuntimeConnectionTest, ListsPodsAndContainersWithTheirStatus) {
 
 TEST_F(RuntimeConnectionTest, AListAsksNothingMoreOnceItsConnectionIsLost) {
   StartRuntime();
-  CreateMany(50);
+  for (int i = 0; i < 50; ++i)
+    CreatePod("pod" + std::to_string(i));
   runtime_.Script("PodSandboxStatus", {.times = 1, .cut = true});
   Start();
   EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
@@ -197,6 +202,217 @@ TEST_F(RuntimeConnectionTest, TellsEventsUnlessAClientListens) {
   EXPECT_TRUE(RunUntil(loop_, [this] {
     return runtime_.WaitForCancelled("GetContainerEvents", 1, std::chrono::milliseconds(0));
   }));
+}
+
+// The stages' questions to one runtime: a connection without Start.
+class RuntimeAccessTest : public WithRuntime {
+ protected:
+  // The answer that `ask` passes to the given function.
+  template <typename Answer, typename Ask>
+  Answer Await(Ask ask) {
+    std::optional<Answer> answer;
+    const auto deadline = loop_.After(std::chrono::seconds(20), [this] { loop_.Stop(); });
+    bool asking = true;
+    ask([&](Answer told) {
+      EXPECT_FALSE(asking) << "answered inside the call";
+      answer = std::move(told);
+      loop_.Stop();
+    });
+    asking = false;
+    loop_.Run();
+    EXPECT_TRUE(answer.has_value());
+    return answer ? *std::move(answer) : Answer(Unavailable("the test waited in vain"));
+  }
+  StatusOr<RuntimeAccess::Version> Version() {
+    return Await<StatusOr<RuntimeAccess::Version>>(
+        [this](auto done) { connection_->AskVersion(std::move(done)); });
+  }
+  StatusOr<RuntimeAccess::Everything> All() {
+    return Await<StatusOr<RuntimeAccess::Everything>>(
+        [this](auto done) { connection_->InspectAll(std::move(done)); });
+  }
+  StatusOr<ContainerFacts> Container(const std::string& id) {
+    return Await<StatusOr<ContainerFacts>>(
+        [&](auto done) { connection_->InspectContainer(ContainerId(id), std::move(done)); });
+  }
+  StatusOr<SandboxFacts> Sandbox(const std::string& id) {
+    return Await<StatusOr<SandboxFacts>>(
+        [&](auto done) { connection_->InspectSandbox(PodSandboxId(id), std::move(done)); });
+  }
+  void FailVersion1(std::string_view method) {
+    runtime_.Script("/runtime.v1.RuntimeService/" + std::string(method),
+                    {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown service")});
+  }
+
+  std::unique_ptr<RuntimeConnection> connection_ =
+      std::make_unique<RuntimeConnection>(loop_, flushes_, socket_, socket_);
+};
+
+TEST_F(RuntimeAccessTest, TellsWhichRuntimeItIs) {
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable) << "not there yet";
+  StartRuntime();
+  const auto version = Version();
+  ASSERT_THAT(version, IsOk());
+  EXPECT_EQ(version->name, "fake");
+  EXPECT_EQ(version->version, "1.0.0");
+}
+
+TEST_F(RuntimeAccessTest, ConnectsAnewAfterALoss) {
+  StartRuntime();
+  ASSERT_THAT(Version(), IsOk());
+  runtime_.Stop();
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable);
+  StartRuntime();
+  EXPECT_THAT(Version(), IsOk());
+}
+
+TEST_F(RuntimeAccessTest, InspectsSandboxAndContainer) {
+  StartRuntime();
+  CreatePod();
+  const auto sandbox = Sandbox(pod_);
+  ASSERT_THAT(sandbox, IsOk());
+  EXPECT_EQ(sandbox->pod.id.value(), pod_);
+  EXPECT_TRUE(sandbox->ready);
+  EXPECT_EQ(sandbox->pid, 1U);
+  const auto container = Container(container_);
+  ASSERT_THAT(container, IsOk());
+  EXPECT_EQ(container->container.pod_id.value(), pod_);
+  EXPECT_EQ(container->container.state, ContainerState::kCreated);
+  EXPECT_THAT(container->cgroups_path, HasSubstr(container_));
+  EXPECT_EQ(Container("none").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RuntimeAccessTest, InspectsEverythingButWhatEndsMeanwhile) {
+  StartRuntime();
+  const auto nothing = All();
+  ASSERT_THAT(nothing, IsOk());
+  EXPECT_THAT(nothing->sandboxes, SizeIs(0));
+  CreatePod();
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  ASSERT_THAT(everything->sandboxes, SizeIs(1));
+  ASSERT_THAT(everything->containers, SizeIs(1));
+  EXPECT_EQ(everything->sandboxes[0].pid, 1U);
+  EXPECT_EQ(everything->containers[0].container.pod_id.value(), pod_);
+  EXPECT_GT(everything->containers[0].created_at, 0);
+  runtime_.Script("ContainerStatus",
+                  {.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "no container")});
+  const auto without = All();
+  ASSERT_THAT(without, IsOk());
+  EXPECT_THAT(without->sandboxes, SizeIs(1));
+  EXPECT_THAT(without->containers, SizeIs(0));
+}
+
+TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
+  StartRuntime();
+  CreatePod();
+  runtime_.Script("ContainerStatus",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  ASSERT_THAT(everything->containers, SizeIs(1));
+  EXPECT_EQ(everything->containers[0].container.id.value(), container_);
+  EXPECT_EQ(everything->containers[0].container.name, "main");
+}
+
+TEST_F(RuntimeAccessTest, TellsNothingWhenTheRuntimeIsLostInBetween) {
+  StartRuntime();
+  CreatePod();
+  runtime_.Script("ContainerStatus", {.cut = true});
+  EXPECT_EQ(All().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(RuntimeAccessTest, AsksForMoreThanFitAtOnce) {
+  StartRuntime();
+  test::CriClient client(socket_);
+  for (int i = 0; i < 80; ++i) {
+    ASSERT_THAT(client.RunPod(test::MakeBestEffortPod("pod-" + std::to_string(i))), IsOk());
+  }
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  EXPECT_THAT(everything->sandboxes, SizeIs(80));
+}
+
+TEST_F(RuntimeAccessTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
+  StartRuntime();
+  FailVersion1("Version");
+  EXPECT_THAT(Version(), IsOk());
+  EXPECT_THAT(All(), IsOk());
+  EXPECT_THAT(runtime_.Calls("/runtime.v1alpha2.RuntimeService/ListContainers"), SizeIs(1));
+}
+
+TEST_F(RuntimeAccessTest, MethodThatNoVersionHasLeavesTheVersion) {
+  StartRuntime();
+  runtime_.Script("Version", {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not here")});
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(All(), IsOk());
+  EXPECT_THAT(runtime_.Calls("/runtime.v1.RuntimeService/ListContainers"), SizeIs(1));
+}
+
+TEST_F(RuntimeAccessTest, ChangesWhatRuns) {
+  StartRuntime();
+  CreatePod();
+  ResourceChange change;
+  change.resources.cpu_shares = 512;
+  const auto update = [&](const std::string& id) {
+    return Await<Status>(
+        [&](auto done) { connection_->UpdateContainer(ContainerId(id), change, std::move(done)); });
+  };
+  EXPECT_THAT(update(container_), IsOk());
+  EXPECT_EQ(runtime_.FindContainer(container_)->resources.cpu_shares(), 512);
+  EXPECT_EQ(update("none").code(), StatusCode::kNotFound);
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                connection_->StopContainer(ContainerId(container_), std::chrono::seconds(3),
+                                           std::move(done));
+              }),
+              IsOk());
+  test::cri::StopContainerRequest stop;
+  ASSERT_TRUE(stop.ParseFromString(runtime_.Calls("StopContainer").at(0).messages.at(0)));
+  EXPECT_EQ(stop.timeout(), 3);
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                connection_->StopSandbox(PodSandboxId(pod_), std::move(done));
+              }),
+              IsOk());
+  EXPECT_FALSE(Sandbox(pod_)->ready);
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                connection_->RemoveSandbox(PodSandboxId(pod_), std::move(done));
+              }),
+              IsOk());
+  EXPECT_EQ(Sandbox(pod_).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RuntimeAccessTest, AsksTheImageServiceOnItsOwnSocket) {
+  const std::string image_socket = directory_.File("images.sock");
+  FakeRuntime images;
+  ASSERT_THAT(images.Start(image_socket), IsOk());
+  connection_ = std::make_unique<RuntimeConnection>(loop_, flushes_, socket_, image_socket);
+  const auto ask = [this] {
+    return Await<StatusOr<ImageFacts>>(
+        [this](auto done) { connection_->InspectImage("web:1", std::move(done)); });
+  };
+  EXPECT_EQ(ask().status().code(), StatusCode::kNotFound);
+  test::cri::ImageStatusResponse reply;
+  reply.mutable_image()->add_repo_digests("web@sha256:1");
+  images.Script("ImageStatus", {.reply = {{reply.SerializeAsString()}}});
+  const auto facts = ask();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_EQ(facts->digest, "web@sha256:1");
+}
+
+TEST_F(RuntimeAccessTest, TellsNothingAfterItsEnd) {
+  StartRuntime();
+  CreatePod();
+  runtime_.Script("ContainerStatus", {.hold = true});
+  bool told = false;
+  connection_->InspectAll([&](const auto&) { told = true; });
+  EventLoop::HandlePtr later;
+  connection_->AskVersion([&](const auto&) {
+    connection_.reset();
+    later = loop_.After(std::chrono::milliseconds(1), [this] { loop_.Stop(); });
+  });
+  loop_.Run();
+  EXPECT_EQ(connection_, nullptr);
+  EXPECT_FALSE(told);
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr {
+
+class HandlerAliases;
 
 // Reads facts for stages from the replies of verbose Status calls. kInvalidArgument for malformed
 // bytes; missing fields stay empty.
@@ -34,8 +37,18 @@ Status AddFacts(std::string_view reply, ContainerFacts& listed);
 // it.
 StatusOr<ImageFacts> ReadImageFacts(std::string_view reply, std::string_view reference);
 
+// Reads the replies to List calls. Used while synchronizing, so it uses the full protobuf library.
+
+// Reads ListPodSandboxResponse. If the runtime's handlers have aliases, a pod gets its alias.
+StatusOr<std::vector<SandboxFacts>> ReadPodList(std::string_view reply,
+                                                const HandlerAliases* aliases = nullptr);
+// Reads ListContainersResponse, which has no resources.
+StatusOr<std::vector<ContainerFacts>> ReadContainerList(std::string_view reply);
+
 // Encodes requests (CRI runtime.v1; v1alpha2 has the same numbers).
 std::string EncodeVerboseImageStatusRequest(std::string_view reference);
 std::string EncodeUpdateRequest(const ContainerId& id, const ResourceChange& change);
+std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id);
+std::string EncodeVerboseContainerStatusRequest(const ContainerId& id);
 
 }  // namespace resmgr

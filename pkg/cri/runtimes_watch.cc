@@ -6,8 +6,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/cri/call_route.h"
 #include "pkg/cri/edit_fields.h"
-#include "pkg/cri/for_each_field.h"
-#include "pkg/cri/handler_edits.h"
+#include "pkg/cri/handler_aliases.h"
 
 namespace resmgr {
 namespace {

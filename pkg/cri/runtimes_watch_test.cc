@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtimes_watch.h"
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +14,9 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/cri/fan_out_call.h"
+#include "pkg/cri/runtime_inspectors.h"
+#include "pkg/cri/testing/several_runtimes_fixture.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 #include "test/support/wait.h"
@@ -17,7 +24,13 @@
 namespace resmgr {
 namespace {
 
+namespace cri = ::runtime::v1;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using test::IsOk;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 using State = RuntimeView::State;
 
@@ -92,15 +105,15 @@ TEST_F(RuntimesWatchTest, TheOnlyOneIsAskedWhenPeopleWantToKnow) {
 }
 
 TEST_F(RuntimesWatchTest, TheOnlyOneTellsWhatItHas) {
-  ::runtime::v1::ListPodSandboxResponse pods;
+  cri::ListPodSandboxResponse pods;
   for (const char* id : {"a", "b"})
     pods.add_items()->set_id(id);
   first_.Script("ListPodSandbox", {.reply = {{pods.SerializeAsString()}}});
-  ::runtime::v1::ListContainersResponse containers;
+  cri::ListContainersResponse containers;
   for (const char* id : {"c", "d", "e"})
     containers.add_containers()->set_id(id);
   first_.Script("ListContainers", {.reply = {{containers.SerializeAsString()}}});
-  ::runtime::v1::StatusResponse status;
+  cri::StatusResponse status;
   status.add_runtime_handlers()->set_name("");
   status.add_runtime_handlers()->set_name("runc");
   first_.Script("Status", {.reply = {{status.SerializeAsString()}}});
@@ -116,9 +129,9 @@ TEST_F(RuntimesWatchTest, TheOnlyOneThatHangsOrIsAwayHasNoCounts) {
   RuntimesWatch watch(loop_, flushes_, backends_.all().front());
   EXPECT_EQ(Described(watch).front().containers, 0U);
   first_.Script("ListContainers", {.hold = true});
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = steady_clock::now();
   const RuntimeView hanging = Described(watch).front();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10 * RuntimesWatch::kPatience);
+  EXPECT_LT(steady_clock::now() - begin, 10 * RuntimesWatch::kPatience);
   EXPECT_EQ(hanging.pods, 0U);
   EXPECT_FALSE(hanging.containers.has_value());
   EXPECT_FALSE(hanging.last_error.empty());
@@ -130,7 +143,232 @@ TEST_F(RuntimesWatchTest, EndsWhileAQuestionIsOpen) {
   auto watch = std::make_unique<RuntimesWatch>(loop_, flushes_, backends_, nullptr);
   watch->Describe([](const std::vector<RuntimeView>&) { FAIL() << "it is gone"; });
   watch.reset();
-  test::RunFor(loop_, std::chrono::milliseconds(50));
+  test::RunFor(loop_, milliseconds(50));
+}
+
+// A runtime that takes calls and does not answer: calls that concern it end in time with its name,
+// and no others wait for it.
+class HungRuntimeTest : public SeveralRuntimesTest {
+ protected:
+  // For the quickest of some calls: a wait would delay each, a busy machine delays some.
+  static constexpr milliseconds kAtOnce{1'000};
+
+  void HangSecond() {
+    for (const char* const method :
+         {"ListPodSandbox", "ListContainers", "ListContainerStats", "ListPodSandboxStats",
+          "ListPodSandboxMetrics", "ListMetricDescriptors", "Status", "ImageStatus", "ListImages",
+          "StreamContainers", "GetContainerEvents", "Version"})
+      second_.Script(method, {.hold = true});
+  }
+  static steady_clock::duration Quickest(const std::function<void()>& call) {
+    auto quickest = steady_clock::duration::max();
+    for (int i = 0; i < 5; ++i) {
+      const auto begin = steady_clock::now();
+      call();
+      quickest = std::min(quickest, steady_clock::now() - begin);
+    }
+    return quickest;
+  }
+  struct Ended {
+    grpc::Status status;
+    steady_clock::duration after{};
+  };
+  Ended Ask(const std::string& method, milliseconds timeout) {
+    const auto begin = steady_clock::now();
+    const auto result =
+        client_->Start(client_->PathOf(method), "", {.timeout = timeout})->Wait(seconds(60));
+    EXPECT_TRUE(result.has_value()) << method;
+    if (!result) return {};
+    return {result->status, steady_clock::now() - begin};
+  }
+};
+
+TEST_F(HungRuntimeTest, C12ListsFailBeforeTheClientsDeadline) {
+  RunPod("here", "");
+  HangSecond();
+  for (const char* const method :
+       {"ListPodSandbox", "ListContainers", "ListContainerStats", "ListPodSandboxStats",
+        "ListPodSandboxMetrics", "ListImages", "StreamContainers"}) {
+    const Ended ended = Ask(method, milliseconds(4'000));
+    EXPECT_EQ(ended.status.error_code(), grpc::StatusCode::UNAVAILABLE) << method;
+    EXPECT_THAT(ended.status.error_message(), HasSubstr("runtime kata: no answer within"))
+        << method;
+  }
+  const Ended status = Ask("Status", milliseconds(2'000));
+  EXPECT_TRUE(status.status.ok()) << status.status.error_message();
+}
+
+TEST_F(HungRuntimeTest, C12ListsFailAfterSomeSeconds) {
+  HangSecond();
+  const Ended ended = Ask("ListContainers", milliseconds(120'000));
+  EXPECT_EQ(ended.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ended.status.error_message(), "runtime kata: no answer within 10000 ms");
+  EXPECT_LT(ended.after, seconds(30));
+  EXPECT_TRUE(second_.WaitForCancelled("ListContainers", 1));
+}
+
+// An unknown id, as after a start.
+TEST_F(HungRuntimeTest, C12UnknownIdOfAnotherRuntimeDoesNotWaitForIt) {
+  const std::string here = RunPod("here", "");
+  const std::string container = CreateContainer(here);
+  HangSecond();
+  EXPECT_LT(Quickest([&] {
+              ForgetIds();
+              EXPECT_THAT(client_->ContainerStatus(container), IsOk());
+            }),
+            kAtOnce);
+  EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(1)) << "it is asked once until it answers";
+  // A container that no answering runtime has may belong to the hanging one.
+  cri::ContainerStatusRequest request;
+  request.set_container_id("none");
+  const auto result =
+      client_->Start("ContainerStatus", request, {.timeout = milliseconds(2'000)})->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(result->status.error_message(), HasSubstr("runtime kata"));
+}
+
+TEST_F(HungRuntimeTest, C12WhatIsKnownToHangIsNotWaitedFor) {
+  HangSecond();
+  thread_.Do([this] { backends_->NoteAnswer(1, false); });
+  EXPECT_LT(Quickest([this] {
+              const Ended image = Ask("ImageStatus", milliseconds(120'000));
+              EXPECT_TRUE(image.status.ok()) << image.status.error_message();
+            }),
+            kAtOnce);
+  EXPECT_LT(Quickest([this] {
+              EXPECT_THAT(client_->ContainerStatus("none"),
+                          test::Fails(StatusCode::kUnavailable, HasSubstr("runtime kata")));
+            }),
+            kAtOnce);
+}
+
+// The watch asks every five seconds, and at once if an answer is late.
+TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
+  std::unique_ptr<RuntimesWatch> watch;
+  thread_.Do([&] {
+    watch = std::make_unique<RuntimesWatch>(thread_.loop(), thread_.flushes(), *backends_, nullptr);
+  });
+  ASSERT_TRUE(second_.WaitForCalls("Version", 1));
+  HangSecond();
+  const Ended image = Ask("ImageStatus", milliseconds(120'000));
+  EXPECT_TRUE(image.status.ok()) << image.status.error_message();
+  EXPECT_LT(image.after, FanOutCall::kPatience) << "as long as without the watch";
+  EXPECT_LT(Quickest([this] {
+              const Ended next = Ask("ImageStatus", milliseconds(120'000));
+              EXPECT_TRUE(next.status.ok()) << next.status.error_message();
+            }),
+            kAtOnce);
+  thread_.Do([&] { watch.reset(); });
+  // The watch is gone, so no question follows.
+  thread_.Do([this] { backends_->NoteSilence(1); });
+}
+
+TEST_F(HungRuntimeTest, C12EventsOfTheOthersGoOn) {
+  const std::string here = RunPod("here", "");
+  HangSecond();
+  const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "");
+  ASSERT_TRUE(first_.WaitForCalls("GetContainerEvents", 1));
+  CreateContainer(here);
+  EXPECT_TRUE(events->WaitForMessages(1, kPatience));
+  events->Cancel();
+}
+
+class RuntimeInspectorsTest : public SeveralRuntimesTest {
+ protected:
+  RuntimeInspectorsTest() {
+    thread_.Do([this] {
+      inspectors_ =
+          std::make_unique<RuntimeInspectors>(thread_.loop(), thread_.flushes(), *backends_);
+    });
+  }
+  ~RuntimeInspectorsTest() override {
+    thread_.Do([this] { inspectors_.reset(); });
+  }
+  // Asks on the loop's thread, and waits for the answer.
+  template <typename Result, typename Ask>
+  Result Answer(Ask ask) {
+    auto answered = std::make_shared<std::promise<Result>>();
+    auto result = answered->get_future();
+    thread_.Do([&] { ask([answered](Result value) { answered->set_value(std::move(value)); }); });
+    return result.get();
+  }
+
+  std::unique_ptr<RuntimeInspectors> inspectors_;
+};
+
+using Everything = StatusOr<RuntimeAccess::Everything>;
+
+TEST_F(RuntimeInspectorsTest, AskTheRuntimeThatHasIt) {
+  const std::string there = RunPod("there", "kata");
+  const ContainerId container(CreateContainer(there));
+  const auto inspect = [&](auto done) { inspectors_->InspectContainer(container, done); };
+  ASSERT_TRUE(Answer<StatusOr<ContainerFacts>>(inspect).ok());
+  EXPECT_THAT(first_.Calls("ContainerStatus"), IsEmpty());
+  ForgetIds();
+  EXPECT_TRUE(Answer<StatusOr<ContainerFacts>>(inspect).ok());
+  EXPECT_THAT(first_.Calls("ContainerStatus"), SizeIs(1)) << "one after the other";
+  EXPECT_TRUE(Answer<StatusOr<SandboxFacts>>([&](auto done) {
+                inspectors_->InspectSandbox(PodSandboxId(there), done);
+              }).ok());
+  const auto missing = Answer<StatusOr<ContainerFacts>>(
+      [&](auto done) { inspectors_->InspectContainer(ContainerId("none"), done); });
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(Answer<Status>([&](auto done) {
+                inspectors_->StopContainer(container, std::chrono::seconds(1), done);
+              }).ok());
+}
+
+TEST_F(RuntimeInspectorsTest, TellWhatAllHaveThatAreThere) {
+  RunPod("here", "");
+  RunPod("there", "kata");
+  const auto inspect = [&](auto done) { inspectors_->InspectAll(done); };
+  EXPECT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(2));
+  second_.Stop();
+  EXPECT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(1));
+  first_.Script("ListPodSandbox", {.times = 1, .error = grpc::Status(grpc::INTERNAL, "the disk")});
+  EXPECT_THAT(Message(Answer<Everything>(inspect).status()), HasSubstr("runtime default: "));
+  first_.Stop();
+  EXPECT_EQ(Answer<Everything>(inspect).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(RuntimeInspectorsTest, C12OneThatHangsIsOneThatIsAway) {
+  RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  const auto inspect = [&](auto done) { inspectors_->InspectAll(done); };
+  ASSERT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(2));
+  second_.Script("ListPodSandbox", {.hold = true});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto all = Answer<Everything>(inspect);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10))
+      << "its own patience";
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_THAT(all->unlisted, testing::ElementsAre(there)) << "which is not gone";
+}
+
+// The refusal of a runtime that is down comes at once, and says nothing about how fast others are.
+TEST_F(RuntimeInspectorsTest, ASlowOneIsWaitedForWhereTheOtherIsDown) {
+  (void)CreateContainer(RunPod("here", ""));
+  second_.Stop();
+  first_.Script("ContainerStatus", {.times = 1, .delay = std::chrono::milliseconds(1'500)});
+  const auto all = Answer<Everything>([&](auto done) { inspectors_->InspectAll(done); });
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_THAT(all->containers, SizeIs(1));
+}
+
+TEST_F(RuntimeInspectorsTest, B5WhatTwoHaveIsTheFirstOnes) {
+  const std::string here = RunPod("here", "");
+  ::runtime::v1::ListPodSandboxResponse list;
+  list.add_items()->set_id(here);
+  second_.Script("ListPodSandbox", {.reply = {{list.SerializeAsString()}}});
+  second_.Script("PodSandboxStatus", {.error = grpc::Status(grpc::INTERNAL, "the shim hangs")});
+  ForgetIds();
+  const auto all = Answer<Everything>([&](auto done) { inspectors_->InspectAll(done); });
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_EQ(thread_.Do([&] { return backends_->calls(1).refused_claims; }), 1U);
 }
 
 }  // namespace

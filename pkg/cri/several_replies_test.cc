@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merged replies of two runtimes.
+// Merged replies of two runtimes, and their images.
 #include <memory>
 #include <string>
 
@@ -12,8 +12,11 @@ namespace resmgr {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 namespace cri = ::runtime::v1;
+
+constexpr const char* kNewImage = "docker.io/local/new:1";
 
 class SeveralRepliesTest : public SeveralRuntimesTest {
  protected:
@@ -152,6 +155,219 @@ TEST_F(SeveralRepliesTest, CallThatClientGivesUpIsGivenUpEverywhere) {
   ASSERT_TRUE(second_.WaitForHeld("Status", 1));
   status->Cancel();
   EXPECT_TRUE(second_.WaitForCancelled("Status", 1));
+}
+
+// Images of two runtimes, each with its own store.
+class SeveralImagesTest : public SeveralRuntimesTest {
+ protected:
+  grpc::Status Pull(const cri::PullImageRequest& request) {
+    cri::PullImageResponse reply;
+    return client_->Unary("PullImage", request, &reply);
+  }
+  static cri::PullImageRequest PullFor(const std::string& pod) {
+    cri::PullImageRequest request;
+    request.mutable_image()->set_image(kNewImage);
+    if (!pod.empty()) *request.mutable_sandbox_config() = test::MakeBestEffortPod(pod);
+    return request;
+  }
+  // Whether the kubelet would consider the image present.
+  bool Present(const std::string& handler = "") {
+    cri::ImageStatusRequest request;
+    request.mutable_image()->set_image(kNewImage);
+    request.mutable_image()->set_runtime_handler(handler);
+    cri::ImageStatusResponse reply;
+    EXPECT_TRUE(client_->Unary("ImageStatus", request, &reply).ok());
+    return reply.has_image();
+  }
+  int Images(const std::string& handler = "") {
+    cri::ListImagesRequest request;
+    request.mutable_filter()->mutable_image()->set_runtime_handler(handler);
+    cri::ListImagesResponse reply;
+    EXPECT_TRUE(client_->Unary("ListImages", request, &reply).ok());
+    return reply.images_size();
+  }
+};
+
+TEST_F(SeveralImagesTest, R07ImageIsPulledWhereItsPodRuns) {
+  RunPod("here", "");
+  RunPod("there", "kata");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_FALSE(Present()) << "the other runtime lacks it";
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_TRUE(Present());
+}
+
+TEST_F(SeveralImagesTest, R07RuntimeWithoutPodsNeedsNoImage) {
+  RunPod("here", "");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_FALSE(Present()) << "what the other one has is not known";
+  EXPECT_THAT(PodIds(), SizeIs(1));
+  EXPECT_TRUE(Present());
+  const std::string there = RunPod("there", "kata");
+  EXPECT_FALSE(Present()) << "its container may come next";
+  EXPECT_THAT(client_->StopPod(there), test::IsOk());
+  EXPECT_THAT(client_->RemovePod(there), test::IsOk());
+  EXPECT_TRUE(Present());
+}
+
+TEST_F(SeveralImagesTest, R07PodOfPullIsLookedForWhereItIsNotKnown) {
+  RunPod("there", "kata");
+  ForgetIds();
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_TRUE(Pull(PullFor("no such pod")).ok());
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), SizeIs(2)) << "the default";
+}
+
+TEST_F(SeveralImagesTest, R07PodsOfListsAreKnown) {
+  RunPod("there", "kata");
+  ForgetIds();
+  EXPECT_THAT(PodIds(), SizeIs(1));
+  const size_t lists = first_.Calls("ListContainers").size();
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(first_.Calls("ListContainers"), SizeIs(lists)) << "nothing was looked for";
+}
+
+TEST_F(SeveralImagesTest, R07HandlerOfImageChoosesItsRuntime) {
+  cri::PullImageRequest pull = PullFor("");
+  pull.mutable_image()->set_runtime_handler("kata");
+  EXPECT_TRUE(Pull(pull).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), IsEmpty());
+  EXPECT_TRUE(Present("kata"));
+  EXPECT_FALSE(Present("runc"));
+  EXPECT_FALSE(Present());
+  EXPECT_EQ(Images("kata"), 3);
+  EXPECT_EQ(Images("runc"), 2);
+}
+
+TEST_F(SeveralImagesTest, ImagesOfAllRuntimesAreListedOnceAndRemovedEverywhere) {
+  cri::PullImageRequest pull = PullFor("");
+  pull.mutable_image()->set_runtime_handler("kata");
+  EXPECT_TRUE(Pull(pull).ok());
+  EXPECT_EQ(Images(), 3) << "two are at both";
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  EXPECT_TRUE(Present());
+  cri::RemoveImageRequest remove;
+  remove.mutable_image()->set_image(kNewImage);
+  cri::RemoveImageResponse removed;
+  EXPECT_TRUE(client_->Unary("RemoveImage", remove, &removed).ok());
+  EXPECT_FALSE(Present("runc"));
+  EXPECT_FALSE(Present("kata"));
+}
+
+TEST_F(SeveralImagesTest, RuntimeThatIsAwayHoldsNoOtherOnesImages) {
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  cri::ImageFsInfoResponse file_systems;
+  ASSERT_TRUE(client_->Unary("ImageFsInfo", cri::ImageFsInfoRequest(), &file_systems).ok());
+  EXPECT_THAT(file_systems.image_filesystems(), SizeIs(2));
+  second_.Stop();
+  EXPECT_TRUE(Present()) << "the runtime that is away creates no container of it";
+  ASSERT_TRUE(client_->Unary("ImageFsInfo", cri::ImageFsInfoRequest(), &file_systems).ok());
+  EXPECT_THAT(file_systems.image_filesystems(), SizeIs(1));
+  const grpc::Status list = Ask("ListImages");
+  EXPECT_EQ(list.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(list.error_message(), HasSubstr("runtime kata: "));
+  first_.Stop();
+  EXPECT_THAT(Ask("ImageStatus").error_message(), HasSubstr("runtime default: "));
+  EXPECT_THAT(Ask("ImageFsInfo").error_message(), HasSubstr("runtime default: "));
+}
+
+TEST_F(SeveralImagesTest, DefaultRuntimeMayHaveItsImagesElsewhere) {
+  test::FakeRuntime images;
+  ASSERT_THAT(images.Start(Path("images.sock")), test::IsOk());
+  StopRelay();
+  thread_.Do([this] {
+    router_.reset();
+    backends_ = std::make_unique<Backends>(std::vector<Backends::Backend>{
+        {.name = "default", .socket = Path("first.sock"), .image_socket = Path("images.sock")},
+        {.name = "kata", .socket = Path("second.sock"), .handlers = {"kata"}}});
+    router_ = std::make_unique<BackendRouter>(thread_.loop(), thread_.flushes(), *backends_);
+  });
+  Serve();
+  client_ = std::make_unique<test::CriClient>(RelaySocket());
+  RunPod("here", "");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_EQ(Images(), 3);
+  EXPECT_THAT(images.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(images.Calls("ListImages"), SizeIs(1));
+  EXPECT_THAT(first_.Calls("ListImages"), IsEmpty());
+  EXPECT_THAT(images.Calls("RunPodSandbox"), IsEmpty());
+}
+
+// A kubelet stores who may use an image by the id in the pull's answer, and looks it up by the id
+// in ImageStatus.
+class ImageIdFormsTest : public SeveralImagesTest {
+ protected:
+  static std::string WithPrefix() { return "sha256:" + Digits(); }
+  static std::string Digits() { return std::string(64, 'a'); }
+  static cri::ContainerStatus StatusOfContainer(const std::string& id) {
+    cri::ContainerStatus status;
+    status.set_id(id);
+    status.mutable_image()->set_image(kNewImage);
+    status.set_image_ref(WithPrefix());
+    status.set_image_id(WithPrefix());
+    return status;
+  }
+  std::string Pulled(test::FakeRuntime& runtime, const std::string& handler,
+                     const std::string& answer) {
+    cri::PullImageResponse reply;
+    reply.set_image_ref(answer);
+    runtime.Script("PullImage", {.times = 1, .reply = {{reply.SerializeAsString()}}});
+    cri::PullImageRequest request = PullFor("");
+    request.mutable_image()->set_runtime_handler(handler);
+    EXPECT_TRUE(client_->Unary("PullImage", request, &reply).ok());
+    return reply.image_ref();
+  }
+};
+
+TEST_F(ImageIdFormsTest, APullAnswersTheIdThatImagesAreShownBy) {
+  EXPECT_EQ(Pulled(first_, "runc", WithPrefix()), WithPrefix()) << "the only form";
+  EXPECT_EQ(Pulled(second_, "kata", Digits()), Digits());
+  EXPECT_EQ(Pulled(first_, "runc", WithPrefix()), Digits()) << "known of pulls alone";
+  const std::string by_digest = "docker.io/local/new@" + WithPrefix();
+  EXPECT_EQ(Pulled(first_, "runc", by_digest), by_digest) << "no id";
+}
+
+TEST_F(ImageIdFormsTest, AContainerOfEachReplyHasTheIdThatImagesAreShownBy) {
+  const std::string pod = RunPod("here", "");
+  const std::string container = CreateContainer(pod);
+  EXPECT_EQ(Pulled(second_, "kata", Digits()), Digits());
+  cri::ContainerStatusResponse status;
+  *status.mutable_status() = StatusOfContainer(container);
+  first_.Script("ContainerStatus", {.reply = {{status.SerializeAsString()}}});
+  cri::ContainerStatusRequest request;
+  request.set_container_id(container);
+  ASSERT_TRUE(client_->Unary("ContainerStatus", request, &status).ok());
+  EXPECT_EQ(status.status().image_ref(), Digits());
+  EXPECT_EQ(status.status().image_id(), Digits());
+  EXPECT_EQ(status.status().image().image(), kNewImage);
+
+  cri::PodSandboxStatusResponse of_pod;
+  of_pod.mutable_status()->set_id(pod);
+  *of_pod.add_containers_statuses() = StatusOfContainer(container);
+  first_.Script("PodSandboxStatus", {.reply = {{of_pod.SerializeAsString()}}});
+  cri::PodSandboxStatusRequest pod_request;
+  pod_request.set_pod_sandbox_id(pod);
+  ASSERT_TRUE(client_->Unary("PodSandboxStatus", pod_request, &of_pod).ok());
+  EXPECT_EQ(of_pod.containers_statuses(0).image_ref(), Digits());
+  EXPECT_EQ(of_pod.containers_statuses(0).image_id(), Digits());
+
+  cri::ContainerEventResponse event;
+  event.set_container_id(container);
+  *event.add_containers_statuses() = StatusOfContainer(container);
+  first_.Script("GetContainerEvents", {.reply = {{event.SerializeAsString()}}, .stall = true});
+  const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "");
+  ASSERT_TRUE(events->WaitForMessages(1, kPatience));
+  events->Cancel();
+  const auto result = events->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  ASSERT_TRUE(event.ParseFromString(result->messages.at(0)));
+  EXPECT_EQ(event.containers_statuses(0).image_ref(), Digits());
+  EXPECT_EQ(event.containers_statuses(0).image_id(), Digits());
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/status_numbers.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/cri/edit_fields.h"
 
 namespace resmgr {
 namespace {

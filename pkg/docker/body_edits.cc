@@ -12,11 +12,9 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/docker/blockio_fields.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/docker_labels.h"
-#include "pkg/docker/host_config_fields.h"
-#include "pkg/docker/host_config_lists.h"
+#include "pkg/docker/host_config.h"
 #include "pkg/docker/json_text.h"
 #include "pkg/model/resource_fields.h"
 

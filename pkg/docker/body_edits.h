@@ -7,7 +7,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
-#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr::docker {

@@ -15,8 +15,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/docker/characters.h"
 #include "pkg/docker/docker_labels.h"
-#include "pkg/docker/host_config_fields.h"
-#include "pkg/docker/host_config_lists.h"
+#include "pkg/docker/host_config.h"
 #include "pkg/docker/json_text.h"
 #include "pkg/model/resource_fields.h"
 

@@ -2,12 +2,20 @@
 #include "pkg/docker/container_body.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/docker/docker_labels.h"
+#include "pkg/docker/json_text.h"
+
 namespace resmgr::docker {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 TEST(ContainerBodyTest, ReadsWhatACreationSays) {
   const auto body = ReadCreateBody(R"({
@@ -169,6 +177,146 @@ TEST(ContainerBodyTest, RefusesWhatDockerdRefuses) {
         R"({"HostConfig": {"Memory": 1.5}})"}) {
     EXPECT_EQ(ReadCreateBody(body).status().code(), StatusCode::kInvalidArgument) << body;
   }
+}
+
+TEST(DockerLabelsTest, LabelsSayWhatAContainerIs) {
+  const Identity sandbox = ReadIdentity({{"io.kubernetes.docker.type", "podsandbox"},
+                                         {"io.kubernetes.container.name", "POD"},
+                                         {"io.kubernetes.pod.name", "web"},
+                                         {"io.kubernetes.pod.namespace", "shop"},
+                                         {"io.kubernetes.pod.uid", "u1"},
+                                         {"app", "web"},
+                                         {"annotation.example.com/a", "b"}},
+                                        "k8s_POD_web_shop_u1_0");
+  EXPECT_EQ(sandbox.kind, Identity::Kind::kSandbox);
+  EXPECT_EQ(sandbox.pod.name, "web");
+  EXPECT_EQ(sandbox.pod.namespace_name, "shop");
+  EXPECT_EQ(sandbox.pod.uid, PodUid("u1"));
+  EXPECT_TRUE(sandbox.pod.labels.contains("app"));
+  EXPECT_EQ(sandbox.pod.annotations, (StringMap{{"example.com/a", "b"}}));
+  const Identity container = ReadIdentity({{"io.kubernetes.docker.type", "container"},
+                                           {"io.kubernetes.sandbox.id", "s1"},
+                                           {"io.kubernetes.container.name", "main"}},
+                                          "k8s_main_web_shop_u1_3");
+  EXPECT_EQ(container.kind, Identity::Kind::kContainer);
+  EXPECT_EQ(container.pod_id, PodSandboxId("s1"));
+  EXPECT_EQ(container.container, "main");
+  EXPECT_EQ(container.attempt, 3U);
+  EXPECT_EQ(container.pod.namespace_name, "shop");
+}
+
+TEST(DockerLabelsTest, NamesHaveSixPartsOrSevenAfterAConflict) {
+  const StringMap labels{{"io.kubernetes.sandbox.id", "s1"}};
+  const Identity seven = ReadIdentity(labels, "k8s_main_web_shop_u1_12_5f3a9c");
+  EXPECT_EQ(seven.container, "main");
+  EXPECT_EQ(seven.attempt, 12U);
+  const Identity other = ReadIdentity(labels, "some_name");
+  EXPECT_EQ(other.kind, Identity::Kind::kContainer);
+  EXPECT_EQ(other.container, "");
+  EXPECT_EQ(other.attempt, 0U);
+}
+
+TEST(DockerLabelsTest, OtherContainersAreNoPods) {
+  EXPECT_EQ(ReadIdentity({}, "k8s_main_web_shop_u1_0").kind, Identity::Kind::kOther);
+  EXPECT_EQ(ReadIdentity({{"io.kubernetes.docker.type", "container"}}, "x").kind,
+            Identity::Kind::kOther);
+}
+
+TEST(DockerLabelsTest, BothCgroupDriversTellTheClass) {
+  Pod pod;
+  AddCgroup("/kubepods/burstable/pod5c1d", pod);
+  EXPECT_EQ(pod.qos, QosClass::kBurstable);
+  EXPECT_EQ(pod.uid, PodUid("5c1d"));
+  Pod systemd;
+  AddCgroup("kubepods-pod5c1d_2e.slice", systemd);
+  EXPECT_EQ(systemd.qos, QosClass::kGuaranteed);
+  EXPECT_EQ(systemd.uid, PodUid("5c1d-2e"));
+  Pod best_effort;
+  AddCgroup("kubepods-besteffort-pod5c1d.slice", best_effort);
+  EXPECT_EQ(best_effort.qos, QosClass::kBestEffort);
+}
+
+TEST(DockerLabelsTest, ASliceIsInOthers) {
+  EXPECT_EQ(WholeCgroup("kubepods-burstable-podu.slice"),
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu.slice");
+  EXPECT_EQ(WholeCgroup("a.slice"), "/a.slice");
+  EXPECT_EQ(WholeCgroup("/kubepods/podu"), "/kubepods/podu");
+  EXPECT_EQ(WholeCgroup("-.slice"), "-.slice");
+  EXPECT_EQ(WholeCgroup(""), "");
+}
+
+// Any client of dockerd may send one.
+TEST(DockerLabelsTest, ASliceWhosePathWouldBeTooLongIsInNoOther) {
+  std::string slice;
+  for (int i = 0; i < 4096; ++i)
+    slice += "a-";
+  slice += "a.slice";
+  const std::string whole = WholeCgroup(slice);
+  EXPECT_TRUE(whole == "/" + slice) << whole.size() << " bytes";
+  EXPECT_TRUE(CgroupForEngine(whole, slice) == slice);
+}
+
+std::vector<std::pair<std::string, std::string>> Members(std::string_view object) {
+  std::vector<std::pair<std::string, std::string>> members;
+  ForEachMember(object, [&members](std::string_view name, std::string_view value) {
+    members.emplace_back(name, value);
+  });
+  return members;
+}
+
+std::vector<std::string> Elements(std::string_view list) {
+  std::vector<std::string> elements;
+  ForEachElement(list, [&elements](std::string_view value) { elements.emplace_back(value); });
+  return elements;
+}
+
+TEST(JsonTextTest, TakesWhatJsonIs) {
+  for (const std::string_view text :
+       {"null", " true ", "-0.5e+10", R"("a\u00e9\\\"")", "[]", "{}", "[[],{}]", "[1,[2],3]",
+        R"({"a":{},"b":[],"c":{"d":1}})", "[ 1 , 2 ]", "\"\xff\xfe\""}) {
+    EXPECT_TRUE(CheckJson(text).ok()) << text;
+  }
+}
+
+TEST(JsonTextTest, RefusesWhatItIsNot) {
+  for (const std::string_view text :
+       {"",           " ",           "{",     "[",   "[1",    "{\"a\"}", "{\"a\":}",
+        "{\"a\":1,}", "[1,]",        "[,1]",  "{,}", "[,]",   "01",      "1.",
+        "-",          "1e",          "+1",    "nul", "'a'",   "\"a",     "\"\n\"",
+        R"("\x")",    R"("\u12g4")", "{} {}", "[]]", "{a:1}", "[1 2]",   "{\"a\":1 \"b\":2}",
+        "[{]}",       "\"\\"}) {
+    EXPECT_FALSE(CheckJson(text).ok()) << text;
+  }
+  const std::string deepest = std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']');
+  EXPECT_TRUE(CheckJson(deepest).ok());
+  EXPECT_FALSE(CheckJson("[" + deepest + "]").ok());
+}
+
+TEST(JsonTextTest, FindsMembersAndElementsWhereTheyLie) {
+  EXPECT_THAT(Members(R"({ "a" : 1, "b\"" :{"c": [1, 2]} ,"a":null })"),
+              ElementsAre(Pair(R"("a")", "1"), Pair(R"("b\"")", R"({"c": [1, 2]})"),
+                          Pair(R"("a")", "null")));
+  EXPECT_THAT(Members("{ }"), ElementsAre());
+  EXPECT_THAT(Elements(R"([ "a]" ,{"b":[]}, 1.50 ])"),
+              ElementsAre(R"("a]")", R"({"b":[]})", "1.50"));
+  EXPECT_THAT(Elements("[]"), ElementsAre());
+}
+
+TEST(JsonTextTest, DecodesTextsAndNumbers) {
+  EXPECT_EQ(DecodeJsonText(R"("a\n\/\u00e9\ud83d\ude00")"), "a\n/\xC3\xA9\xF0\x9F\x98\x80");
+  EXPECT_EQ(DecodeJsonText(R"("\ud83dx\udc00")"), "\xEF\xBF\xBDx\xEF\xBF\xBD");
+  EXPECT_EQ(DecodeJsonText(EncodeJsonText("a\"\\\x01\xC3\xA9")), "a\"\\\x01\xC3\xA9");
+  EXPECT_EQ(DecodeJsonInteger("-12"), -12);
+  EXPECT_EQ(DecodeJsonInteger("1.5"), std::nullopt);
+  EXPECT_EQ(DecodeJsonInteger("99999999999999999999"), std::nullopt);
+}
+
+TEST(JsonTextTest, NamesAreFieldsAsGoReadsThem) {
+  EXPECT_TRUE(IsField(R"("CpusetCpus")", "CpusetCpus"));
+  EXPECT_TRUE(IsField(R"("cpusetCPUS")", "CpusetCpus"));
+  EXPECT_TRUE(IsField(R"("\u0043pu\u017fetCpus")", "CpusetCpus"));
+  EXPECT_TRUE(IsField("\"Networ\xE2\x84\xAAMode\"", "NetworkMode"));
+  EXPECT_FALSE(IsField(R"("CpusetCpu")", "CpusetCpus"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "pkg/docker/engine_client.h"
 #include "pkg/docker/engine_inventory.h"
 #include "pkg/docker/interception.h"
-#include "pkg/model/placeholder_name.h"
+#include "pkg/model/container.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/sys/event_loop.h"
 

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "pkg/docker/call_watch.h"
-#include "pkg/docker/held_exchange.h"
+#include "pkg/docker/interception.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/pipeline/testing/function_stage.h"

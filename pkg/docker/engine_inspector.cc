@@ -8,7 +8,6 @@
 #include "pkg/base/percent.h"
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/engine_facts.h"
-#include "pkg/docker/engine_listing.h"
 
 namespace resmgr::docker {
 namespace {

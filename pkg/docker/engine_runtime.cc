@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/docker/body_edits.h"
-#include "pkg/docker/engine_listing.h"
+#include "pkg/docker/engine_facts.h"
 
 namespace resmgr::docker {
 namespace {

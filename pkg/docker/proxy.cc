@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pkg/docker/call_watch.h"
-#include "pkg/docker/held_exchange.h"
+#include "pkg/docker/interception.h"
 #include "pkg/docker/proxy_connection.h"
 
 namespace resmgr::docker {

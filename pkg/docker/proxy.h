@@ -28,9 +28,9 @@ class ProxyConnection;
 
 // Connects clients of the Docker API with dockerd: each client's connection has its own connection
 // to dockerd, opened with its first request and closed with it, and all bytes of requests and
-// replies pass unchanged. Ambiguous or malformed HTTP/1.x is refused here (pkg/docker/http_head.h),
-// in the form of dockerd's own errors. Requests that an Interceptor wants are held as a whole, and
-// so are their replies (interception.h). Loop's thread only.
+// replies pass unchanged. Ambiguous or malformed HTTP/1.x is refused here
+// (pkg/docker/http_message.h), in the form of dockerd's own errors. Requests that an Interceptor
+// wants are held as a whole, and so are their replies (interception.h). Loop's thread only.
 class Proxy {
  public:
   // Limit in bytes of all held requests together.

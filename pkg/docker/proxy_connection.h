@@ -10,9 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/docker/call_watch.h"
 #include "pkg/docker/exchange.h"
-#include "pkg/docker/held_exchange.h"
 #include "pkg/docker/interception.h"
-#include "pkg/docker/passage.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
 

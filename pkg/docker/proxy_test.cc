@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "pkg/docker/passage.h"
+#include "pkg/docker/exchange.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::docker {

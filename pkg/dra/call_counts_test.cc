@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/dra/call_counts.h"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "pkg/api/dra.pb.h"
+#include "pkg/dra/dra_service.h"
 
 namespace resmgr::dra {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dra/cdi_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -8,12 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include "pkg/base/json.h"
 #include "pkg/claims/claim_names.h"
-#include "pkg/dra/cdi_spec.h"
 #include "pkg/dra/claim_metadata.h"
-#include "pkg/sys/errno_status.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr::dra {
@@ -111,6 +113,15 @@ Status ReconcileFiles(const ClaimDisk& disk, const ClaimForm& form,
   return OkStatus();
 }
 
+constexpr std::string_view kTemporary = ".tmp";  // of AtomicWriteFile
+
+// The part of a name before the UID.
+std::string FilePrefix(std::string_view kind) {
+  std::string prefix(kind);
+  std::ranges::replace(prefix, '/', '-');
+  return prefix + "_" + ClaimDeviceName("");
+}
+
 }  // namespace
 
 StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid) {
@@ -206,6 +217,38 @@ void CdiFiles::Late(std::list<Order>::iterator order) {
   done(refused ? ResourceExhausted("too many files of claims wait for {}", options_.directory)
                : DeadlineExceeded("{} has not answered for {} ms", options_.directory,
                                   options_.deadline.count()));
+}
+
+std::string CdiSpec(std::string_view kind, std::string_view uid, const CpuSet& cpus) {
+  nlohmann::ordered_json environment = nlohmann::ordered_json::array();
+  environment.push_back(fmt::format("{}={}", ClaimVariable(uid), cpus.ToString()));
+  nlohmann::ordered_json device;
+  device["name"] = ClaimDeviceName(uid);
+  device["containerEdits"]["env"] = std::move(environment);
+  nlohmann::ordered_json spec;
+  spec["cdiVersion"] = kCdiVersion;
+  spec["kind"] = kind;
+  spec["devices"] = nlohmann::ordered_json::array({std::move(device)});
+  return OrderedJsonText(spec) + "\n";
+}
+
+std::string CdiFileName(std::string_view kind, std::string_view uid) {
+  return fmt::format("{}{}{}", FilePrefix(kind), uid, kCdiExtension);
+}
+
+std::optional<std::string> UidInFileName(std::string_view prefix, std::string_view file_name) {
+  if (file_name.ends_with(kTemporary)) file_name.remove_suffix(kTemporary.size());
+  if (!file_name.ends_with(kCdiExtension)) return std::nullopt;
+  file_name.remove_suffix(kCdiExtension.size());
+  if (!file_name.starts_with(prefix)) return std::nullopt;
+  const std::string_view uid = file_name.substr(prefix.size());
+  return IsClaimUid(uid) ? std::optional(std::string(uid)) : std::nullopt;
+}
+
+std::optional<std::string> UidOfCdiFile(std::string_view file_name) {
+  for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind})
+    if (std::optional<std::string> uid = UidInFileName(FilePrefix(kind), file_name)) return uid;
+  return std::nullopt;
 }
 
 }  // namespace resmgr::dra

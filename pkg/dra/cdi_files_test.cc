@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 #include "pkg/claims/claim_names.h"
-#include "pkg/dra/cdi_spec.h"
 #include "pkg/dra/claim_metadata.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/json.h"
-#include "pkg/base/json_path.h"
 #include "pkg/base/parse.h"
 #include "pkg/claims/claim_options.h"
 #include "pkg/kube/names.h"

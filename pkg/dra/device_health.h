@@ -3,11 +3,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pkg/claims/claim.h"
+#include "pkg/claims/held_claims.h"
+#include "pkg/dra/driver.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr::dra {
 
@@ -47,5 +52,13 @@ class DeviceHealth {
   std::vector<DeviceState> devices_;
   std::vector<UnaryServer::Send> watchers_;
 };
+
+// How well the driver's devices at these places are, also where they have no room for claims, and
+// after them those that only claims of this driver have: devices of a former configuration, or of
+// CPUs that were offline when the daemon started. A kubelet takes a device that is not told for
+// unknown. A device is unhealthy while all of its CPUs are `offline`. Pure.
+std::vector<DeviceState> DeviceStates(const Driver& driver, std::span<const ClaimPart> places,
+                                      const HeldClaims& held, const Machine& machine,
+                                      const CpuSet& offline);
 
 }  // namespace resmgr::dra

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -90,6 +92,20 @@ Status CheckName(const ClaimName& claim) {
 
 Status WasWithdrawn() {
   return Unavailable("the claim was unprepared meanwhile");
+}
+
+constexpr std::string_view kPrepareMethod = "/NodePrepareResources";
+constexpr std::string_view kUnprepareMethod = "/NodeUnprepareResources";
+
+template <typename Response>
+void CountClaims(const StatusOr<std::string>& reply, AnsweredCall& call) {
+  Response response;
+  if (!reply.ok() || !response.ParseFromString(*reply)) {
+    call.failed = 1;
+    return;
+  }
+  for (const auto& [uid, entry] : response.claims())
+    ++(entry.error().empty() ? call.ok : call.failed);
 }
 
 }  // namespace
@@ -271,6 +287,31 @@ void DraService::Unprepare(const std::string& uid, const Unprepared& done) {
 bool DraService::IsHeld(const std::string& uid) const {
   const std::vector<ClaimGrant> held = options_.holder.Held();
   return std::ranges::any_of(held, [&uid](const ClaimGrant& grant) { return grant.uid == uid; });
+}
+
+UnaryServer::Methods WithCounts(UnaryServer::Methods methods, const EventLoop& loop,
+                                std::function<void(const AnsweredCall&)> tell) {
+  if (!tell) return methods;
+  for (auto& [path, method] : methods) {
+    const bool prepare = path.ends_with(kPrepareMethod);
+    if (!prepare && !path.ends_with(kUnprepareMethod)) continue;
+    method = [&loop, tell, prepare, inner = std::move(method)](std::string message,
+                                                               const UnaryServer::Reply& reply) {
+      const auto counted = [&loop, tell, prepare, reply,
+                            since = loop.Now()](StatusOr<std::string> answer) {
+        AnsweredCall call{.prepare = prepare, .took = loop.Now() - since};
+        if (prepare) {
+          CountClaims<api::NodePrepareResourcesResponse>(answer, call);
+        } else {
+          CountClaims<api::NodeUnprepareResourcesResponse>(answer, call);
+        }
+        tell(call);
+        reply(std::move(answer));
+      };
+      inner(std::move(message), counted);
+    };
+  }
+  return methods;
 }
 
 }  // namespace resmgr::dra

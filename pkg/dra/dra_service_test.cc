@@ -16,7 +16,7 @@
 
 #include "pkg/api/dra.pb.h"
 #include "pkg/claims/claim_names.h"
-#include "pkg/dra/cdi_spec.h"
+#include "pkg/dra/cdi_files.h"
 #include "pkg/dra/testing/fake_claims.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/claims/claim.h"
 #include "pkg/claims/claim_names.h"
+#include "pkg/claims/held_claims.h"
+#include "pkg/config/module_configs.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr::dra {
 
@@ -39,5 +44,41 @@ struct Driver {
 
   friend bool operator==(const Driver&, const Driver&) = default;
 };
+
+// A part of the machine as a device whose CPUs claims consume.
+struct NodeDevice {
+  int node = 0;  // operating-system number of the NUMA node that it is, or in which it lies
+  // It is the L3 cache of this number (NumberOfCache); nullopt: the NUMA node.
+  std::optional<int> l3_of{};
+  int package = 0;  // index in Machine::packages
+  // The CPUs that claims of this device hold and that the policy would grant now. Schedulers
+  // subtract the former themselves, from the device that the claim was allocated to. They know
+  // neither of CPUs that other containers have for themselves, nor of those that claims of other
+  // devices have here, of a former configuration, so these are not part of this number.
+  int cpus = 0;  // a multiple of `step`, more than 0
+  int step = 1;  // claims get multiples of it
+  bool smt = false;
+  std::optional<CoreKind> kind{};  // of its cores; nullopt where they differ
+
+  friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
+};
+
+// A pool has no more devices than this; further ones are left out.
+inline constexpr size_t kMostNodeDevices = 64;
+
+// The places of the devices, in the order of their NUMA nodes: the NUMA nodes that have CPUs. With
+// kL3 the L3 caches in place of each node that consists of several; so no two devices have a CPU in
+// common. Pure.
+std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices);
+
+// How many places are left out, because a pool has no more devices. Pure.
+size_t DevicesLeftOut(const Machine& machine, DraDevices devices);
+
+// The driver's devices at these places. `grantable` has for each the CPUs that the policy would
+// grant now (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is
+// of the same moment. Pure.
+std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
+                                    std::span<const int> grantable, const HeldClaims& held,
+                                    const Machine& machine, int step);
 
 }  // namespace resmgr::dra

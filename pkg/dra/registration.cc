@@ -13,7 +13,7 @@
 #include "pkg/api/plugin_registration.pb.h"
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::dra {
 namespace {

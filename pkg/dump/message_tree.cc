@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/message_tree.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
-#include <string>
+#include <optional>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include <absl/strings/escaping.h>
 #include <fmt/format.h>
@@ -12,12 +14,12 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/terminal.h"
 #include "pkg/base/utf8.h"
-#include "pkg/dump/json_tree.h"
-#include "pkg/dump/secrets.h"
 
 namespace resmgr::dump {
-
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -179,6 +181,134 @@ json UnknownToTree(const Payload& payload, bool show_secrets) {
   return tree;
 }
 
+// More than any body of the Docker API has; each level takes stack.
+constexpr int kMostLevels = 100;
+constexpr std::string_view kAnnotation = "annotation.";
+// Names of secret members in lower case: credentials of registries, those of a swarm, and the
+// contents of its secrets and configurations.
+constexpr std::array<std::string_view, 13> kSecrets = {
+    "auth",       "data",     "email",          "identitytoken", "jointoken",
+    "jointokens", "password", "registrytoken",  "serveraddress", "signingcakey",
+    "unlockkey",  "username", "x-registry-auth"};
+// Members with options for drivers and builds, which may include passwords of network file systems.
+constexpr std::array<std::string_view, 4> kOptions = {"buildargs", "driveropts", "options", "opts"};
+// The options of a log driver, which may include tokens of the service that it sends to.
+constexpr std::string_view kLogConfig = "logconfig";
+constexpr std::string_view kLogOptions = "config";
+
+// Replaces values by "NAME=<redacted>".
+void HideValues(nlohmann::json& list) {
+  if (!list.is_array()) {
+    list = kRedacted;
+    return;
+  }
+  for (nlohmann::json& entry : list) {
+    const std::string text = entry.is_string() ? entry.get<std::string>() : "";
+    entry = text.substr(0, text.find('=')).append("=").append(kRedacted);
+  }
+}
+
+// Hides the values of options; their names are shown.
+void HideOptions(nlohmann::json& options) {
+  if (options.is_null()) return;
+  if (!options.is_object()) {
+    options = kRedacted;
+    return;
+  }
+  for (nlohmann::json& option : options)
+    option = kRedacted;
+}
+
+// A member's name in lower case as Go, and so dockerd, compares it: two further characters fold to
+// "s" and "k".
+std::string Folded(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
+      {{"\u017f", "s"}, {"\u212a", "k"}}};
+  std::string folded = ToLower(name);
+  for (const auto& [other, letter] : kOthers) {
+    for (size_t at = folded.find(other); at != std::string::npos; at = folded.find(other, at))
+      folded.replace(at, other.size(), letter);
+  }
+  return folded;
+}
+
+bool IsSecretLabel(std::string_view name) {
+  if (name.starts_with(kAnnotation)) name.remove_prefix(kAnnotation.size());
+  return IsSecretAnnotation(name);
+}
+
+// `parent` is the folded name of the member with this value.
+void Hide(nlohmann::json& value, std::string_view parent, int level) {
+  if (!value.is_structured()) return;
+  if (level == kMostLevels) {
+    value = kRedacted;
+    return;
+  }
+  if (value.is_array()) {
+    for (nlohmann::json& entry : value)
+      Hide(entry, parent, level + 1);
+    return;
+  }
+  for (auto& [name, member] : value.items()) {
+    const std::string folded = Folded(name);
+    if (folded == "env") {
+      HideValues(member);
+    } else if (std::ranges::find(kSecrets, folded) != kSecrets.end() || IsSecretLabel(name)) {
+      member = kRedacted;
+    } else if (std::ranges::find(kOptions, folded) != kOptions.end() ||
+               (parent == kLogConfig && folded == kLogOptions)) {
+      HideOptions(member);
+    } else {
+      Hide(member, folded, level + 1);
+    }
+  }
+}
+
+constexpr std::string_view kAround = "config.";
+// Characters of a value; a list may be the whole environment.
+constexpr size_t kLongestValue = 256;
+
+json DefaultOf(const json& value) {
+  switch (value.type()) {
+    case json::value_t::object:
+      return json::object();
+    case json::value_t::array:
+      return json::array();
+    case json::value_t::string:
+      return "";
+    case json::value_t::boolean:
+      return false;
+    default:
+      return 0;
+  }
+}
+
+std::string Shown(const json& value) {
+  return Printable(PrintableJson(JsonText(value)), kLongestValue);
+}
+
+void Compare(const std::string& name, const json& before, const json& after,
+             std::vector<std::string>& lines) {
+  if (before == after) return;
+  if (!before.is_object() || !after.is_object()) {
+    const std::string_view shown =
+        name.starts_with(kAround) ? std::string_view(name).substr(kAround.size()) : name;
+    lines.push_back(
+        fmt::format("{} {} -> {}", Printable(shown, name.size()), Shown(before), Shown(after)));
+    return;
+  }
+  std::set<std::string> keys;
+  for (const json* const object : {&before, &after}) {
+    for (const auto& [key, value] : object->items())
+      keys.insert(key);
+  }
+  for (const std::string& key : keys) {
+    const json& present = after.contains(key) ? after.at(key) : before.at(key);
+    Compare(name.empty() ? key : name + '.' + key, before.value(key, DefaultOf(present)),
+            after.value(key, DefaultOf(present)), lines);
+  }
+}
+
 }  // namespace
 
 json ToTree(const ProtoMessage& message, bool show_secrets) {
@@ -214,6 +344,36 @@ json ToTree(const Payload& payload, const ProtoMessage* type, bool show_secrets)
         fmt::format("the first {} of {} bytes", payload.bytes.size(), payload.total_size);
   }
   return tree;
+}
+
+nlohmann::json JsonTree(const Payload& payload, bool show_secrets) {
+  if (payload.bytes.empty()) return nlohmann::json::object();
+  std::optional<nlohmann::json> tree = ParseJson(payload.bytes);
+  if (!tree) return {{"undecodable", fmt::format("{} bytes", payload.bytes.size())}};
+  if (!show_secrets) Hide(*tree, "", 0);
+  if (tree->is_object()) return *std::move(tree);
+  return {{"value", *std::move(tree)}};
+}
+
+bool IsSecret(const google::protobuf::FieldDescriptor& field) {
+  const std::string_view message = field.containing_type()->name();
+  const std::string_view name = field.name();
+  // All fields: a name is half of a credential, and an address tells its owner.
+  if (message == "AuthConfig") return true;
+  if (message == "KeyValue") return name == "value";
+  // NRI has "NAME=VALUE" texts for containers and for hooks.
+  if (name == "env") return field.type() == google::protobuf::FieldDescriptor::TYPE_STRING;
+  return name == "info" && field.is_map();
+}
+
+bool IsSecretAnnotation(std::string_view key) {
+  return key == "kubectl.kubernetes.io/last-applied-configuration";
+}
+
+std::vector<std::string> Differences(const json& before, const json& after) {
+  std::vector<std::string> lines;
+  Compare("", before, after, lines);
+  return lines;
 }
 
 }  // namespace resmgr::dump

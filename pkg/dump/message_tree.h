@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "pkg/dump/dumped_call.h"
 
 namespace google::protobuf {
+
 class Message;
+class FieldDescriptor;
+
 }  // namespace google::protobuf
 
 namespace resmgr::dump {
 
 // A message as a JSON object: names as in the proto text, numbers for enums, base64 for bytes,
 // without unset fields. Fields that our proto text does not have are in a list `unknown_fields`, by
-// number and kind. Their contents, like every secret (secrets.h), are shown only with
+// number and kind. Their contents, like every secret (IsSecret), are shown only with
 // `show_secrets`.
 nlohmann::json ToTree(const google::protobuf::Message& message, bool show_secrets);
 
@@ -21,5 +28,25 @@ nlohmann::json ToTree(const google::protobuf::Message& message, bool show_secret
 // of a truncated payload; for a malformed one, its size.
 nlohmann::json ToTree(const Payload& payload, const google::protobuf::Message* type,
                       bool show_secrets);
+
+// The tree of a payload of the Docker API, which is JSON: its `encoding` is "json". Without
+// `show_secrets` values of environment variables ("Env"), credentials (for example AuthConfig) and
+// the manifest that an annotation repeats are hidden. For invalid JSON, its size. Pure function.
+nlohmann::json JsonTree(const Payload& payload, bool show_secrets);
+
+// Replaces a secret.
+inline constexpr std::string_view kRedacted = "<redacted>";
+
+// Whether the field's values are secrets: credentials of a registry, values of environment
+// variables, and the free-form `info` of verbose replies, in which runtimes repeat both.
+bool IsSecret(const google::protobuf::FieldDescriptor& field);
+
+// Whether the annotation of this key repeats the pod's manifest, environment included.
+bool IsSecretAnnotation(std::string_view key);
+
+// The differences of the second tree (ToTree) of the same message, one line for each value:
+// `linux.resources.cpuset_cpus "" -> "1"`. Unset values are shown as protobuf's default. The outer
+// `config` of a creation is left out of the names.
+std::vector<std::string> Differences(const nlohmann::json& before, const nlohmann::json& after);
 
 }  // namespace resmgr::dump

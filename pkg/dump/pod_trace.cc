@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/json.h"
+#include "pkg/base/wire.h"
 
 namespace resmgr::dump {
 namespace {

@@ -12,7 +12,6 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/json.h"
 #include "pkg/dump/message_tree.h"
-#include "pkg/dump/secrets.h"
 
 namespace resmgr::dump {
 

@@ -3,14 +3,12 @@
 
 #include <array>
 #include <ctime>
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/dump/differences.h"
 #include "pkg/dump/message_tree.h"
 #include "pkg/dump/yaml_text.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/dump/pod_trace.h"
 
 namespace resmgr::dump {

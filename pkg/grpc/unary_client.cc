@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "pkg/grpc/grpc_message.h"
-#include "pkg/grpc/inflater.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

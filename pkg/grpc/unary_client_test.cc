@@ -11,8 +11,7 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "test/support/gzip.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr {
 namespace {

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "pkg/sys/temp_dir.h"
-#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 

@@ -17,7 +17,6 @@
 #include "pkg/h2/limits.h"
 #include "pkg/h2/memory.h"
 #include "pkg/h2/receive_window.h"
-#include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
 #include "pkg/h2/stream_table.h"
 #include "pkg/log/rate_limit.h"
@@ -92,7 +91,7 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   friend class Stream;
   friend class FlushQueue;
 
-  // Functions in session_end.cc: the end of a connection that is in use.
+  // Functions in session_send.cc: the end of a connection that is in use.
   void SendGoAway(int32_t last_stream, ErrorCode code);
   void OnPingAck(std::string_view payload);
   void Abort(ErrorCode code, const Status& reason);
@@ -151,7 +150,7 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
     return stream.send_window_ + initial_send_window_;
   }
 
-  // Functions in session_windows.cc: the windows for the peer's DATA.
+  // Functions in session.cc: the windows for the peer's DATA.
   void Consume(Stream& stream, size_t count);
   void ConsumeStream(Stream& stream, size_t count);
   void GiveBack(Stream& stream);

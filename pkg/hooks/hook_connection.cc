@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/hooks/hook_names.h"
+#include "pkg/hooks/hook_port.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::hooks {

@@ -11,7 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
-#include "pkg/hooks/hook_point.h"
+#include "pkg/hooks/hook_port.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/plugin_stats.h"

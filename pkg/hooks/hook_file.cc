@@ -8,11 +8,10 @@
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/json.h"
-#include "pkg/base/json_depth.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
-#include "pkg/hooks/hook_names.h"
-#include "pkg/kube/duration.h"
+#include "pkg/hooks/hook_port.h"
+#include "pkg/kube/quantity.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::hooks {

@@ -6,7 +6,7 @@
 
 #include "pkg/api/message_numbers.h"
 #include "pkg/base/parse.h"
-#include "pkg/hooks/hook_answer.h"
+#include "pkg/hooks/hook_messages.h"
 #include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 #include "pkg/topology/cpu_set.h"

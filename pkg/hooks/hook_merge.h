@@ -11,7 +11,6 @@
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/hooks/hook_messages.h"
-#include "pkg/hooks/hook_point.h"
 #include "pkg/hooks/hook_port.h"
 #include "pkg/model/adjustment.h"
 
@@ -93,7 +92,7 @@ class ContainerHookMerge {
   const api::ContainerResourceHookRequest& request() const { return request_; }
   // The complete request for the next server.
   std::string Encoded() const;
-  // Calls the function of this name in hook_answer.h.
+  // Calls the function of this name in hook_messages.h.
   std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer) const;
   // Called last.
   api::ContainerResourceHookRequest TakeRequest() { return std::move(request_); }

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "pkg/api/message_numbers.h"
-#include "pkg/base/field_writer.h"
+#include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/utf8.h"
+#include "pkg/base/wire.h"
 #include "pkg/model/resource_fields.h"
 
 namespace resmgr::hooks {
@@ -70,6 +71,21 @@ void AddEntry(uint32_t field, std::string_view key, std::string_view value, Fiel
   fields.Bytes(1, key);
   fields.Bytes(2, value);
   fields.End(begin);
+}
+
+using HookResponse = ::runtime::v1alpha1::ContainerResourceHookResponse;
+using Variable = std::pair<std::string_view, std::string_view>;
+
+// Parses an entry of a map of strings. nullopt: it has further fields.
+std::optional<Variable> ReadEntry(std::string_view entry) {
+  Variable variable;
+  WireReader reader(entry);
+  while (reader.Next()) {
+    if (!reader.is_bytes() || reader.field() > 2) return std::nullopt;
+    (reader.field() == 1 ? variable.first : variable.second) = reader.bytes();
+  }
+  if (reader.failed()) return std::nullopt;
+  return variable;
 }
 
 }  // namespace
@@ -165,6 +181,29 @@ void SetUpdate(const LinuxResources& update, const StringMap& annotations,
   Fill(annotations, *held.mutable_container_annotations());
   Overlay(update, *held.mutable_container_resources());
   OverlayDetails(details, *held.mutable_container_resources());
+}
+
+std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer, SentVariables sent) {
+  std::string rest;
+  const char* start = answer.data();
+  WireReader reader(answer);
+  while (reader.Next()) {
+    const char* const end = reader.rest().data();
+    const std::string_view field(start, static_cast<size_t>(end - start));
+    start = end;
+    if (reader.field() != HookResponse::kContainerEnvsFieldNumber) {
+      rest.append(field);
+      continue;
+    }
+    const auto variable = reader.is_bytes() ? ReadEntry(reader.bytes()) : std::nullopt;
+    if (!variable) return std::nullopt;
+    const auto found = sent.find(variable->first);
+    if (found == sent.end() || found->second != variable->second) return std::nullopt;
+    // Removed, so that a repeated variable cannot stand for a missing one.
+    sent.erase(found);
+  }
+  if (reader.failed() || !sent.empty()) return std::nullopt;
+  return rest;
 }
 
 }  // namespace resmgr::hooks

@@ -1,17 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bitset>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
-#include "pkg/hooks/hook_point.h"
 
 namespace resmgr::hooks {
+
+// The points at which hook servers are asked (Koordinator's RuntimeHookService v1alpha1). Pre...:
+// before the runtime gets the call, and the answer may change it; Post...: after it.
+enum class HookPoint : uint8_t {
+  kPreRunPodSandbox,
+  kPostStopPodSandbox,
+  kPreCreateContainer,
+  kPreStartContainer,
+  kPostStartContainer,
+  kPostStopContainer,
+  kPreUpdateContainerResources,
+};
+inline constexpr size_t kHookPoints = 7;
+using HookPointSet = std::bitset<kHookPoints>;
 
 // The meaning of an unset field (empty or 0 in proto3) in a server's answer.
 enum class AnswerStyle {
@@ -56,5 +74,20 @@ class HookServersPort {
   // them as long as it holds them, even when their files are gone meanwhile.
   virtual std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const = 0;
 };
+
+// The name in hook files: "PreCreateContainer".
+std::string_view NameOf(HookPoint point);
+// nullopt for an unknown name, and for kInertPoint. Case-sensitive.
+std::optional<HookPoint> HookPointOf(std::string_view name);
+
+// A name that koordlet may list although RuntimeHookService has no method for it: no server is ever
+// asked there.
+inline constexpr std::string_view kInertPoint = "PreRemoveRunPodSandbox";
+
+// The names of the set's hook points, in the order of HookPoint.
+std::vector<std::string> NamesOf(HookPointSet points);
+
+// The path of its gRPC method: "/runtime.v1alpha1.RuntimeHookService/PreCreateContainerHook".
+std::string MethodOf(HookPoint point);
 
 }  // namespace resmgr::hooks

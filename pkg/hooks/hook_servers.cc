@@ -10,6 +10,13 @@
 
 namespace resmgr::hooks {
 
+void HookServer::Ask(HookPoint point, std::string request, Done done) {
+  connection_->Ask(point, std::move(request), settings_.timeout,
+                   lifetime_.Guard([done = std::move(done)](StatusOr<std::string> answer) {
+                     done(std::move(answer));
+                   }));
+}
+
 HookServers::HookServers(EventLoop& loop, h2::FlushQueue& flushes,
                          std::chrono::milliseconds timeout, Metrics* metrics)
     : loop_(loop),

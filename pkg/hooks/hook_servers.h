@@ -11,15 +11,56 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/hooks/hook_connection.h"
 #include "pkg/hooks/hook_directory.h"
 #include "pkg/hooks/hook_port.h"
-#include "pkg/hooks/hook_server.h"
-#include "pkg/hooks/unusable_server.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
+
+// One file's settings, and the connection that it shares with other files of the same endpoint and
+// with its own later versions. Loop's thread only.
+class HookServer final : public HookServerPort {
+ public:
+  HookServer(HookServerSettings settings, std::shared_ptr<HookConnection> connection)
+      : settings_(std::move(settings)), connection_(std::move(connection)) {}
+
+  const HookServerSettings& settings() const override { return settings_; }
+  void Ask(HookPoint point, std::string request, Done done) override;
+
+  const HookConnection& connection() const { return *connection_; }
+  const std::shared_ptr<HookConnection>& shared_connection() const { return connection_; }
+
+ private:
+  const HookServerSettings settings_;
+  const std::shared_ptr<HookConnection> connection_;
+  // An answer for a server that is gone meanwhile is dropped.
+  Lifetime lifetime_;
+};
+
+// Replaces the server of a file that cannot be used: it always fails, and the file's failure policy
+// decides the rest. Loop's thread only.
+class UnusableServer final : public HookServerPort {
+ public:
+  UnusableServer(EventLoop& loop, HookServerSettings settings, Status why)
+      : loop_(loop), settings_(std::move(settings)), why_(std::move(why)) {}
+
+  const HookServerSettings& settings() const override { return settings_; }
+  const Status& why() const { return why_; }
+
+  void Ask(HookPoint /*point*/, std::string /*request*/, Done done) override {
+    loop_.Post(lifetime_.Guard([why = why_, done = std::move(done)] { done(why); }));
+  }
+
+ private:
+  EventLoop& loop_;
+  const HookServerSettings settings_;
+  const Status why_;
+  Lifetime lifetime_;
+};
 
 // The hook servers of the directory's files, as last read. Loop's thread only.
 class HookServers final : public HookServersPort {

@@ -5,7 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_calls.h"
-#include "pkg/hooks/hook_names.h"
+#include "pkg/hooks/hook_port.h"
 
 namespace resmgr::hooks {
 namespace {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/string_map.h"
 
@@ -28,5 +29,33 @@ std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std
 
 // Whether the key, in any form, is in one of the domains that policies read.
 bool IsForPolicies(std::string_view key);
+
+// CRI-O's annotations of pods (its pkg/annotations/v2), which count with any runtime.
+
+inline constexpr std::string_view kCpuSharedAnnotation = "cpu-shared.crio.io";
+
+// The annotation KEY/CONTAINER, else KEY, as it is written on the pod.
+std::optional<StringMap::value_type> FindCrioAnnotation(const StringMap& annotations,
+                                                        std::string_view key,
+                                                        std::string_view container);
+
+// Whether a container with CPUs of its own is to use the shared CPUs as well
+// ("cpu-shared.crio.io/CONTAINER: enable").
+bool WantsSharedCpus(const StringMap& annotations, std::string_view container);
+// Behind the reason of its place.
+inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotation";
+
+// Annotations in the domains of policies (annotations.h) that nothing reads, since their key or the
+// part behind the domain is probably mistyped: one sentence each, which names the annotation. A key
+// that is not like any known one may belong to another program and is left out.
+std::vector<std::string> MistypedAnnotations(const StringMap& annotations);
+
+// The same for annotations of single containers, by the names of all containers that the pod has
+// now; more may be created later, so only names like one of these are told.
+std::vector<std::string> MistypedContainers(const StringMap& annotations,
+                                            const std::vector<std::string_view>& containers);
+
+// All keys that a pod's annotations may have in these domains (docs/annotations.md).
+const std::vector<std::string_view>& AnnotationKeys();
 
 }  // namespace resmgr

@@ -34,5 +34,67 @@ TEST(NamesTest, LabelsMayHaveADomain) {
   }
 }
 
+TEST(GlobTest, PlainTextMatchesItselfOnly) {
+  EXPECT_TRUE(MatchesGlob("kube-system", "kube-system"));
+  EXPECT_FALSE(MatchesGlob("kube-system", "kube-systems"));
+  EXPECT_FALSE(MatchesGlob("kube-system", "my-kube-system"));
+  EXPECT_TRUE(MatchesGlob("", ""));
+  EXPECT_FALSE(MatchesGlob("", "a"));
+}
+
+TEST(GlobTest, StarsMatchAnythingAnywhere) {
+  EXPECT_TRUE(MatchesGlob("*", ""));
+  EXPECT_TRUE(MatchesGlob("kube-*", "kube-"));
+  EXPECT_TRUE(MatchesGlob("*-system", "kube-system"));
+  EXPECT_TRUE(MatchesGlob("a*b*c", "aXbXbYc"));
+  EXPECT_FALSE(MatchesGlob("a*b*c", "aXbXbYd"));
+  EXPECT_TRUE(MatchesGlob("**", "anything"));
+}
+
+TEST(GlobTest, QuestionMarksMatchOneCharacter) {
+  EXPECT_TRUE(MatchesGlob("team-?", "team-1"));
+  EXPECT_FALSE(MatchesGlob("team-?", "team-"));
+  EXPECT_FALSE(MatchesGlob("team-?", "team-12"));
+}
+
+TEST(GlobTest, ManyStarsTakeNoTime) {
+  const std::string text(1000, 'a');
+  EXPECT_FALSE(MatchesGlob("a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+}
+
+const StringMap& Labels() {
+  static const StringMap labels = {{"app", "web"}, {"tier", "front"}, {"example.com/empty", ""}};
+  return labels;
+}
+
+bool Matches(std::string_view selector) {
+  const StatusOr<LabelSelector> parsed = LabelSelector::Parse(selector);
+  EXPECT_TRUE(parsed.ok()) << selector << ": " << parsed.status();
+  return parsed.ok() && parsed->Matches(Labels());
+}
+
+TEST(LabelSelectorTest, MatchesAsKubectlDoes) {
+  for (const char* const selector :
+       {"", " ", "app=web", "app==web", "app = web", "app!=db", "zone!=a", "app", "!zone",
+        "app in (web,db)", "app in (db, web)", "tier notin (back)", "zone notin (a,b)",
+        "app=web,tier in (front,back),!zone", "example.com/empty=", "example.com/empty"}) {
+    EXPECT_TRUE(Matches(selector)) << selector;
+  }
+  for (const char* const selector : {"app=db", "app!=web", "zone", "!app", "zone=a", "app in (db)",
+                                     "zone in (a)", "app notin (web)", "app=web,tier=back"}) {
+    EXPECT_FALSE(Matches(selector)) << selector;
+  }
+}
+
+TEST(LabelSelectorTest, RefusesWhatItCannotRead) {
+  for (const char* const wrong :
+       {"=web", "app=we b", "app in web", "app in (web", "app within (web)", ",", "app=web,", "!",
+        "a\x1b[2J", "app=(web)", "in (a)", "app in (a) b"}) {
+    const StatusOr<LabelSelector> parsed = LabelSelector::Parse(wrong);
+    ASSERT_FALSE(parsed.ok()) << wrong;
+    EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace resmgr

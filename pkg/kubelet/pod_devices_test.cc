@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kubelet/pod_devices.h"
-
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/base/field_writer.h"
-#include "pkg/pipeline/locality_hints.h"
+#include "pkg/base/wire.h"
+#include "pkg/kubelet/pod_resources.h"
+#include "pkg/pipeline/hint_finder.h"
 
 namespace resmgr {
 namespace {

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/kubelet/pod_resources.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/wire.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {
 namespace {
+
+using std::chrono::milliseconds;
 
 // The end of one question, written by the thread that asks.
 struct Told {
@@ -21,6 +28,165 @@ HintFinder::Options FinderOptions(const PodResourcesServer& server) {
   options.deadline = server.timeout;
   return options;
 }
+
+// Kubelets answer with errors of Go's that have no code of their own.
+bool HasNoGet(const Status& status) {
+  return status.code() == StatusCode::kUnimplemented ||
+         Message(status).find("Get method disabled") != std::string_view::npos;
+}
+
+// A kubelet takes ten calls at once, and then one in ten milliseconds.
+constexpr milliseconds kTurn{10};
+bool IsOutOfTurn(const Status& status) {
+  return status.code() == StatusCode::kResourceExhausted &&
+         Message(status).find("rate limit") != std::string_view::npos;
+}
+
+bool KnowsNoSuchPod(const Status& status) {
+  return status.code() == StatusCode::kNotFound ||
+         (status.code() == StatusCode::kUnknown &&
+          Message(status).find("not found") != std::string_view::npos);
+}
+
+// One question over a connection of its own, on an event loop of its own.
+class Exchange {
+ public:
+  explicit Exchange(const PodResourcesServer& server)
+      : end_(EventLoop::Clock::now() + server.timeout),
+        client_(loop_, flushes_, server.socket, server.max_answer) {}
+
+  StatusOr<std::string> Run(const PodContainer& container) {
+    RESMGR_RETURN_IF_ERROR(client_.Connect([](const Status&) {}));
+    StatusOr<std::string> answer = CallInTurn(kGetPodResources, GetPodResourcesRequest(container));
+    if (answer.ok() || !HasNoGet(answer.status())) return answer;
+    return CallInTurn(kListPodResources, "");
+  }
+
+ private:
+  // Calls, and repeats the call within the deadline while the kubelet has too many calls.
+  StatusOr<std::string> CallInTurn(std::string_view path, const std::string& request) {
+    StatusOr<std::string> answer = Call(path, request);
+    while (!answer.ok() && IsOutOfTurn(answer.status()) && EventLoop::Clock::now() + kTurn < end_) {
+      const EventLoop::HandlePtr turn = loop_.After(kTurn, [this] { loop_.Stop(); });
+      loop_.Run();
+      answer = Call(path, request);
+    }
+    return answer;
+  }
+
+  StatusOr<std::string> Call(std::string_view path, const std::string& request) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end_ - EventLoop::Clock::now());
+    StatusOr<std::string> answer = Unavailable("no answer");
+    client_.Call(path, request, std::max(left, milliseconds(1)), [&](StatusOr<std::string> reply) {
+      answer = std::move(reply);
+      loop_.Stop();
+    });
+    loop_.Run();
+    return answer;
+  }
+
+  const EventLoop::Clock::time_point end_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  UnaryClient client_;
+};
+
+// Bytes of the longest name that Kubernetes takes for a resource: a domain, "/" and a label.
+constexpr size_t kMaxResourceName = 253 + 1 + 63;
+
+bool IsResourceName(std::string_view name) {
+  const auto graphic = [](char c) { return c > ' ' && c < '\x7f'; };
+  return !name.empty() && name.size() <= kMaxResourceName && std::ranges::all_of(name, graphic);
+}
+
+// Reads the answer from the outside in; a message that is not protobuf invalidates the whole
+// answer.
+class AnswerReader {
+ public:
+  AnswerReader(const PodContainer& container, const NodeSet& nodes)
+      : container_(container), nodes_(nodes) {}
+
+  void ReadAnswer(std::string_view answer) {
+    WireReader reader(answer);
+    while (reader.Next())
+      if (reader.field() == 1) ReadPod(reader.bytes());
+    Check(reader);
+  }
+  bool failed() const { return failed_; }
+  std::vector<LocalityHint> TakeHints() { return std::move(hints_); }
+
+ private:
+  void ReadPod(std::string_view pod) {
+    std::string_view name;
+    std::string_view namespace_name;
+    WireReader reader(pod);
+    while (reader.Next()) {
+      if (reader.field() == 1) name = reader.bytes();
+      if (reader.field() == 2) namespace_name = reader.bytes();
+    }
+    Check(reader);
+    if (name != container_.pod || namespace_name != container_.namespace_name) return;
+    WireReader again(pod);
+    while (again.Next())
+      if (again.field() == 3) ReadContainer(again.bytes());
+  }
+
+  void ReadContainer(std::string_view container) {
+    std::string_view name;
+    WireReader reader(container);
+    while (reader.Next())
+      if (reader.field() == 1) name = reader.bytes();
+    Check(reader);
+    if (name != container_.container) return;
+    WireReader again(container);
+    while (again.Next())
+      if (again.field() == 2) ReadDevices(again.bytes());
+  }
+
+  // Kubelets have an entry for each device, and for each node of a device that is near to several.
+  void ReadDevices(std::string_view devices) {
+    std::string_view resource;
+    NodeSet near;
+    WireReader reader(devices);
+    while (reader.Next()) {
+      if (reader.field() == 1) resource = reader.bytes();
+      if (reader.field() == 3) ReadTopology(reader.bytes(), near);
+    }
+    Check(reader);
+    if (near.empty() || !IsResourceName(resource)) return;
+    const std::string source = "pod-resources podresourceapi:" + std::string(resource);
+    const auto known = std::ranges::find(hints_, source, &LocalityHint::source);
+    if (known != hints_.end()) {
+      known->nodes |= near;
+    } else if (hints_.size() < kMaxHints) {
+      hints_.push_back({.source = source, .cpus = {}, .nodes = std::move(near)});
+    }
+  }
+
+  void ReadTopology(std::string_view topology, NodeSet& near) {
+    WireReader reader(topology);
+    while (reader.Next())
+      if (reader.field() == 1 && reader.is_bytes()) ReadNode(reader.bytes(), near);
+    Check(reader);
+  }
+
+  void ReadNode(std::string_view node, NodeSet& near) {
+    uint64_t id = 0;  // protobuf leaves out a 0
+    WireReader reader(node);
+    while (reader.Next())
+      if (reader.field() == 1) id = reader.number();
+    Check(reader);
+    if (id <= NodeSet::kMaxId && nodes_.Contains(static_cast<int>(id)))
+      near.Add(static_cast<int>(id));
+  }
+
+  void Check(const WireReader& reader) { failed_ |= reader.failed(); }
+
+  const PodContainer& container_;
+  const NodeSet& nodes_;
+  std::vector<LocalityHint> hints_;
+  bool failed_ = false;
+};
 
 }  // namespace
 
@@ -108,6 +274,36 @@ void PodResources::Note(const Status& status, bool trial) {
       Printable(Message(status)));
   if (first) log.Warn("{}; {}", problem_->message, problem_->next);
   if (wanted_) again_ = options_.loop.After(options_.look_again, [this] { Try(); });
+}
+
+StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
+                                                    const PodContainer& container) {
+  const StatusOr<std::string> answer = Exchange(server).Run(container);
+  if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
+  if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
+  // The last call had only the rest of the deadline.
+  if (answer.status().code() == StatusCode::kDeadlineExceeded)
+    return DeadlineExceeded("no answer within {} ms", server.timeout.count());
+  return answer.status();
+}
+
+std::string GetPodResourcesRequest(const PodContainer& container) {
+  std::string request;
+  {
+    FieldWriter fields(request);
+    fields.Bytes(1, container.pod);
+    fields.Bytes(2, container.namespace_name);
+  }
+  return request;
+}
+
+StatusOr<std::vector<LocalityHint>> ReadPodDevices(std::string_view answer,
+                                                   const PodContainer& container,
+                                                   const NodeSet& nodes) {
+  AnswerReader reader(container, nodes);
+  reader.ReadAnswer(answer);
+  if (reader.failed()) return InvalidArgument("the answer is no message of pod resources");
+  return reader.TakeHints();
 }
 
 }  // namespace resmgr

@@ -2,20 +2,63 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "pkg/kubelet/ask_pod_resources.h"
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
 #include "pkg/model/problem.h"
-#include "pkg/pipeline/device_hints.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
+
+// The messages of the kubelet's v1.PodResourcesLister (Kubernetes' podresources/v1/api.proto), as
+// far as they have the NUMA nodes of a container's devices.
+
+inline constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
+inline constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
+
+// The names by which the kubelet knows a container.
+struct PodContainer {
+  std::string namespace_name{};
+  std::string pod{};
+  std::string container{};
+};
+
+// GetPodResourcesRequest; ListPodResourcesRequest has no fields.
+std::string GetPodResourcesRequest(const PodContainer& container);
+
+// One hint for each kind of the container's devices with known nodes, in the order of the answer,
+// at most kMaxHints (hint_finder.h): "pod-resources podresourceapi:vendor.com/gpu", with those
+// nodes of all its devices that are among `nodes`. `answer` is the answer of Get or of List.
+// InvalidArgument: it is not protobuf.
+StatusOr<std::vector<LocalityHint>> ReadPodDevices(std::string_view answer,
+                                                   const PodContainer& container,
+                                                   const NodeSet& nodes);
+
+// How a kubelet is asked.
+struct PodResourcesServer {
+  std::string socket{};
+  NodeSet nodes{};                         // the machine's nodes; others are ignored
+  std::chrono::milliseconds timeout{200};  // for all calls of one question
+  size_t max_answer = size_t{16} << 20;    // bytes, as other clients of this API take
+};
+
+// The hints for one container, from Get, or from List where the kubelet has no Get (before 1.34,
+// unless the feature gate KubeletPodResourcesGet is on). None for a pod that the kubelet does not
+// know. A kubelet that has too many calls for the moment is asked again. Accesses the file system
+// and waits for the answer: to be called off the loop. Otherwise the status tells why the kubelet
+// did not answer.
+StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
+                                                    const PodContainer& container);
 
 // Asks the kubelet's pod-resources where the devices of new containers are, off the loop. A failure
 // is logged once until the kubelet answers again, and the container is placed without these hints.

@@ -12,8 +12,7 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "test/support/fake_kubelet/fake_kubelet.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/wait.h"
 
 namespace resmgr {

@@ -1,15 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/log/line_sink.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
+#include <condition_variable>
+#include <deque>
 #include <utility>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include "pkg/sys/thread.h"
+
 namespace resmgr {
+namespace {
+
+// Bytes of one write at most; also the limit of bytes being written besides the waiting ones.
+constexpr size_t kBlockBytes = size_t{64} << 10;
+
+// Writes everything, waiting for the reader. Returns the unwritten rest if the reader is gone or
+// the disk is full.
+std::string_view WriteWhole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      // Another process made the shared fd non-blocking.
+      pollfd writable{fd, POLLOUT, 0};
+      ::poll(&writable, 1, -1);
+      if (writable.revents != POLLOUT) break;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  return text;
+}
+
+// Whole records, each for a line, and the number of lines that were lost before them.
+struct Block {
+  std::string records;
+  size_t lines = 0;
+  size_t lost = 0;
+};
+
+// The number of the block's lines that are lost if `rest` remains unwritten.
+size_t LostOf(const Block& block, std::string_view rest) {
+  const auto ends = static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
+  // The line with the number of lost lines comes first.
+  return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
+}
+
+}  // namespace
+
+struct LineQueue::Shared {
+  Shared(int file, size_t bytes_limit, MakeLines make)
+      : fd(file), most_bytes(bytes_limit), make_lines(std::move(make)) {}
+
+  void Run();
+  bool NothingWaits() const { return blocks.empty() && lost == 0; }
+  Block TakeFirst();
+  // Returns the unwritten rest. Called without the lock.
+  std::string_view Write(const Block& block, LineStyle now);
+
+  const int fd;
+  const size_t most_bytes;
+  const MakeLines make_lines;
+  std::string with_lost;  // the line about lost ones and a block; used by the thread
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable written;
+  std::deque<Block> blocks;
+  std::string spare;  // empty; has the memory of a written block
+  size_t bytes = 0;   // bytes of all blocks
+  size_t lost = 0;    // lines lost after all blocks
+  LineStyle style;
+  bool asleep = false;  // the thread waits for a line
+  bool writing = false;
+  bool hurry = false;  // a flush waits, so write without a pause
+  bool ending = false;
+};
+
+Block LineQueue::Shared::TakeFirst() {
+  if (blocks.empty()) return {.records = "", .lines = 0, .lost = std::exchange(lost, 0)};
+  Block first = std::move(blocks.front());
+  blocks.pop_front();
+  bytes -= first.records.size();
+  return first;
+}
+
+std::string_view LineQueue::Shared::Write(const Block& block, LineStyle now) {
+  std::string_view lines = block.records;
+  if (make_lines != nullptr) lines = make_lines(lines);
+  if (block.lost == 0) return WriteWhole(fd, lines);
+  with_lost = LostLine(block.lost, now).append(lines);
+  return WriteWhole(fd, with_lost);
+}
+
+void LineQueue::Shared::Run() {
+  std::unique_lock lock(mutex);
+  bool reader = true;
+  for (;;) {
+    asleep = true;
+    // Without a reader, the next line causes the next try.
+    wake.wait(lock, [&] { return ending || (reader ? !NothingWaits() : !blocks.empty()); });
+    asleep = false;
+    if (ending) return;
+    reader = true;
+    while (reader && !NothingWaits()) {
+      Block block = TakeFirst();
+      const LineStyle now = style;
+      writing = true;
+      lock.unlock();
+      const std::string_view rest = Write(block, now);
+      lock.lock();
+      writing = false;
+      lost += LostOf(block, rest);
+      reader = rest.empty() || !blocks.empty();
+      block.records.clear();
+      if (block.records.capacity() > spare.capacity()) spare = std::move(block.records);
+    }
+    written.notify_all();
+    wake.wait_for(lock, kPause, [this] { return ending || hurry; });
+  }
+}
+
+LineQueue::LineQueue(int fd, size_t most_bytes, MakeLines make_lines)
+    : shared_(std::make_shared<Shared>(fd, most_bytes, std::move(make_lines))) {
+  // A write may hang for ever and cannot be interrupted, so the thread is not joined.
+  StartThread("log", [shared = shared_] { shared->Run(); }).detach();
+}
+
+LineQueue::~LineQueue() {
+  Flush(kLastWords);
+  const std::lock_guard lock(shared_->mutex);
+  shared_->ending = true;
+  shared_->blocks.clear();
+  shared_->lost = 0;
+  shared_->wake.notify_all();
+}
+
+void LineQueue::Push(std::string_view record, LineStyle style) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->style = style;
+  if (shared_->bytes + record.size() > shared_->most_bytes) {
+    ++shared_->lost;
+    return;
+  }
+  std::deque<Block>& blocks = shared_->blocks;
+  if (blocks.empty() || shared_->lost > 0 ||
+      blocks.back().records.size() + record.size() > kBlockBytes) {
+    // The memory of a grown block is reused: growing it anew costs as much as formatting the lines.
+    blocks.push_back({.records = std::exchange(shared_->spare, {}),
+                      .lines = 0,
+                      .lost = std::exchange(shared_->lost, 0)});
+  }
+  blocks.back().records += record;
+  ++blocks.back().lines;
+  shared_->bytes += record.size();
+  if (std::exchange(shared_->asleep, false)) shared_->wake.notify_one();
+}
+
+bool LineQueue::Flush(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(shared_->mutex);
+  shared_->hurry = true;
+  shared_->wake.notify_all();
+  const bool all = shared_->written.wait_for(
+      lock, timeout, [this] { return shared_->blocks.empty() && !shared_->writing; });
+  shared_->hurry = false;
+  return all;
+}
+
+std::string LostLine(size_t lost, LineStyle style) {
+  const std::string text = fmt::format("{} log messages were dropped: they were not read", lost);
+  spdlog::memory_buf_t line;
+  MakeLineFormatter(style)->format(
+      spdlog::details::log_msg("log", spdlog::level::warn, spdlog::string_view_t(text)), line);
+  return {line.data(), line.size()};
+}
 
 LineSink::LineSink(int fd) : fd_(fd) {}
 

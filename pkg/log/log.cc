@@ -13,7 +13,6 @@
 #include "pkg/base/parse.h"
 #include "pkg/log/line_format.h"
 #include "pkg/log/line_sink.h"
-#include "pkg/log/log_sources.h"
 
 namespace resmgr {
 namespace {

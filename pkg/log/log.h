@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -97,7 +98,7 @@ using LogWriter = std::function<void(std::string_view line)>;
 void SetLogWriter(LogWriter writer);
 
 // While it exists, a thread writes the lines for stderr, so that no caller waits for their reader
-// (pkg/log/line_queue.h). For daemons, in `main`; one at a time. Its destructor writes the waiting
+// (pkg/log/line_sink.h). For daemons, in `main`; one at a time. Its destructor writes the waiting
 // lines, for at most half a second. SIGPIPE must be ignored.
 class LogThread {
  public:
@@ -106,5 +107,8 @@ class LogThread {
   LogThread(const LogThread&) = delete;
   LogThread& operator=(const LogThread&) = delete;
 };
+
+// The sources of log lines that exist so far, ascending. Thread-safe.
+std::vector<std::string> LogSources();
 
 }  // namespace resmgr

@@ -13,7 +13,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
-#include "pkg/metrics/time_histogram.h"
+#include "pkg/metrics/call_times.h"
 
 namespace resmgr {
 

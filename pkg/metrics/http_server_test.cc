@@ -2,12 +2,15 @@
 #include "pkg/metrics/http_server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -15,13 +18,16 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "pkg/metrics/metrics_server.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/support/scrape/scrape.h"
 
 namespace resmgr {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(HttpHeadTest, ReadsWhatHandlersNeed) {
@@ -130,6 +136,70 @@ TEST_F(HttpServerTest, ASilentClientIsGivenUp) {
   char byte = 0;
   EXPECT_EQ(::recv(silent.get(), &byte, 1, 0), 0);
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2'500));
+}
+
+// Answers with a copy of the request, or waits until the test lets it go on.
+class FakePage final : public HttpHandler {
+ public:
+  HttpAnswer Answer(const HttpRequest& request) override {
+    if (request.path == "/page/slow") {
+      ++waiting;
+      go_on.wait(false);
+    }
+    return {.code = request.method == "POST" ? 405 : 200,
+            .headers = {{"X-Test", "yes"}},
+            .body = fmt::format("{} {}?{} of {}, {}", request.method, request.path, request.query,
+                                request.host, request.fetch_site)};
+  }
+  std::atomic<int> waiting = 0;
+  std::atomic<bool> go_on = false;
+};
+
+TEST(ServedPageTest, ServesAPageWhereThereIsOne) {
+  const auto page = std::make_shared<FakePage>();
+  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto ask = [&](const std::string& line) {
+    return test::Exchange((*server)->port(),
+                          line + " HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: none\r\n\r\n");
+  };
+  const std::string got = ask("GET /page/a%20b?c=%20");
+  EXPECT_THAT(got, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(got, HasSubstr("\r\nX-Test: yes\r\n"));
+  EXPECT_THAT(got, EndsWith("\r\n\r\nGET /page/a b?c=%20 of h, none"));
+  EXPECT_THAT(ask("HEAD /page"),
+              AllOf(HasSubstr("\r\nContent-Length: 22\r\n"), EndsWith("\r\n\r\n")));
+  for (const char* const method : {"PUT", "DELETE", "PATCH", "OPTIONS"})
+    EXPECT_THAT(ask(std::string(method) + " /page/"), HasSubstr(std::string(method) + " /page/"));
+  EXPECT_THAT(ask("POST /page/"), StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
+  EXPECT_THAT(ask("GET /"), EndsWith("\r\n\r\nGET /? of h, none"));
+  EXPECT_THAT(ask("GET /pages"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(ServedPageTest, ThereIsNoPageUnlessAskedFor) {
+  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics());
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (const char* const path : {"/", "/page", "/page/", "/page/data/status"})
+    EXPECT_THAT(test::Scrape((*server)->port(), path), StartsWith("HTTP/1.1 404")) << path;
+}
+
+TEST(ServedPageTest, IsScrapedWhileReadersOfThePageWait) {
+  const auto page = std::make_shared<FakePage>();
+  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  std::vector<std::thread> readers;
+  readers.reserve(8);
+  for (int i = 0; i < 8; ++i)
+    readers.emplace_back([port] { test::Scrape(port, "/page/slow"); });
+  while (page->waiting < 8)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_THAT(test::Scrape(port), StartsWith("HTTP/1.1 200"));
+  page->go_on = true;
+  page->go_on.notify_all();
+  for (std::thread& reader : readers)
+    reader.join();
 }
 
 }  // namespace

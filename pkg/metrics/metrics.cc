@@ -2,14 +2,178 @@
 #include "pkg/metrics/metrics.h"
 
 #include <array>
+#include <functional>
+#include <map>
 #include <utility>
 
-#include "pkg/metrics/call_metrics.h"
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
 #include "pkg/metrics/collect.h"
 #include "pkg/metrics/stage_metrics.h"
-#include "pkg/metrics/traffic_metrics.h"
 
 namespace resmgr {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::string_view kOther = "other";
+
+// From a small call's time within the daemon to the kubelet's timeout.
+constexpr TimeHistogram::Bounds kBounds = {
+    microseconds(10),  microseconds(25), microseconds(50), microseconds(100), microseconds(250),
+    microseconds(500), milliseconds(1),  milliseconds(5),  milliseconds(25),  milliseconds(100),
+    milliseconds(500), seconds(1),       seconds(5),       seconds(20),       seconds(120)};
+
+}  // namespace
+
+// connection_bytes_total{peer,direction}, read from the sums of each peer at a scrape. Thread-safe.
+class TrafficMetrics final : public prometheus::Collectable {
+ public:
+  // The sums belong to this object, since a scrape may outlive those who count.
+  explicit TrafficMetrics(std::vector<std::string> peers);
+
+  // The sum of a peer, by its index among the names.
+  Traffic& of(size_t peer) { return *traffic_[peer]; }
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const std::vector<std::string> peers_;
+  std::vector<std::unique_ptr<Traffic>> traffic_;
+};
+
+TrafficMetrics::TrafficMetrics(std::vector<std::string> peers) : peers_(std::move(peers)) {
+  for (size_t i = 0; i < peers_.size(); ++i)
+    traffic_.push_back(std::make_unique<Traffic>());
+}
+
+std::vector<prometheus::MetricFamily> TrafficMetrics::Collect() const {
+  prometheus::MetricFamily family =
+      MakeFamily("cri_resmgr_connection_bytes_total",
+                 "Bytes that connections have received and sent", prometheus::MetricType::Counter);
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    const auto add = [&](const char* direction, uint64_t bytes) {
+      prometheus::ClientMetric metric;
+      metric.label = {{"direction", direction}, {"peer", peers_[i]}};
+      metric.counter.value = static_cast<double>(bytes);
+      family.metric.push_back(std::move(metric));
+    };
+    add("received", traffic_[i]->received());
+    add("sent", traffic_[i]->sent());
+  }
+  return {std::move(family)};
+}
+
+// calls_total, call_seconds and calls_in_flight. Only the event loop's thread counts; any thread
+// may collect.
+class CallMetrics final : public prometheus::Collectable {
+ public:
+  // Paths of methods ("/runtime.v1.RuntimeService/Version"). All others count as one, "other".
+  explicit CallMetrics(const std::vector<std::string>& known_methods);
+  ~CallMetrics() override;
+
+  // Returns the same object for the same arguments.
+  CallCounter& Of(std::string_view path, bool intercepted);
+  Tally& in_flight() { return in_flight_; }
+
+  // A method's series appear with its first call, so that a scrape has only those in use.
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  struct Method {
+    Method(std::string_view of_service, std::string_view called);
+
+    const std::string service;
+    const std::string name;
+    CallTimes times;  // of passthrough and intercepted calls
+    CallCounter passthrough{times};
+    CallCounter intercepted{times};
+  };
+
+  static void AddCounts(const Method& method, const char* kind, const CallCounter& counter,
+                        prometheus::MetricFamily* family);
+  static void AddTimes(const Method& method, const char* part, const TimeHistogram& times,
+                       prometheus::MetricFamily* family);
+
+  // Constant after construction, so no lock is needed.
+  std::map<std::string, Method, std::less<>> methods_;
+  Method other_;
+  Tally in_flight_;
+};
+
+CallMetrics::Method::Method(std::string_view of_service, std::string_view called)
+    : service(of_service), name(called), times{TimeHistogram(kBounds), TimeHistogram(kBounds)} {}
+
+CallMetrics::CallMetrics(const std::vector<std::string>& known_methods) : other_(kOther, kOther) {
+  for (const std::string& path : known_methods) {
+    // The parts of "/package.Service/Method".
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) continue;
+    const std::string_view all = path;
+    methods_.try_emplace(path, all.substr(1, slash - 1), all.substr(slash + 1));
+  }
+}
+
+CallMetrics::~CallMetrics() = default;
+
+CallCounter& CallMetrics::Of(std::string_view path, bool intercepted) {
+  const auto found = methods_.find(path);
+  Method& method = found == methods_.end() ? other_ : found->second;
+  return intercepted ? method.intercepted : method.passthrough;
+}
+
+void CallMetrics::AddCounts(const Method& method, const char* kind, const CallCounter& counter,
+                            prometheus::MetricFamily* family) {
+  for (size_t code = 0; code < CallCounter::kCodes; ++code) {
+    const int64_t count = counter.counts()[code].value();
+    if (count == 0) continue;
+    prometheus::ClientMetric metric;
+    metric.label = {{"code", std::string(CodeName(static_cast<StatusCode>(code)))},
+                    {"kind", kind},
+                    {"method", method.name},
+                    {"service", method.service}};
+    metric.counter.value = static_cast<double>(count);
+    family->metric.push_back(std::move(metric));
+  }
+}
+
+void CallMetrics::AddTimes(const Method& method, const char* part, const TimeHistogram& times,
+                           prometheus::MetricFamily* family) {
+  if (times.empty()) return;
+  family->metric.push_back(
+      CollectTimes(times, {{"method", method.name}, {"part", part}, {"service", method.service}}));
+}
+
+std::vector<prometheus::MetricFamily> CallMetrics::Collect() const {
+  using prometheus::MetricType;
+  prometheus::MetricFamily counts =
+      MakeFamily("cri_resmgr_calls_total", "CRI calls that ended, with the code the client got",
+                 MetricType::Counter);
+  prometheus::MetricFamily times =
+      MakeFamily("cri_resmgr_call_seconds", "How long CRI calls took here and at the runtime",
+                 MetricType::Histogram);
+  prometheus::MetricFamily in_flight =
+      MakeFamily("cri_resmgr_calls_in_flight", "CRI calls that have not ended", MetricType::Gauge);
+  const auto add = [&](const Method& method) {
+    AddCounts(method, "passthrough", method.passthrough, &counts);
+    AddCounts(method, "intercepted", method.intercepted, &counts);
+    AddTimes(method, "ours", method.times.ours, &times);
+    AddTimes(method, "runtime", method.times.runtime, &times);
+  };
+  for (const auto& [path, method] : methods_)
+    add(method);
+  add(other_);
+  prometheus::ClientMetric now;
+  now.gauge.value = static_cast<double>(in_flight_.value());
+  in_flight.metric.push_back(std::move(now));
+  std::vector<prometheus::MetricFamily> families;
+  for (prometheus::MetricFamily* const family : {&counts, &times, &in_flight})
+    families.push_back(std::move(*family));
+  return families;
+}
 
 class Metrics::Impl {
  public:

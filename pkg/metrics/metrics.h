@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pkg/metrics/call_counter.h"
-#include "pkg/metrics/plugin_counter.h"
+#include "pkg/metrics/call_times.h"
+#include "pkg/metrics/plugin_stats.h"
 #include "pkg/sys/traffic.h"
 
 namespace prometheus {

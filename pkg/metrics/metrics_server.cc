@@ -9,7 +9,6 @@
 #include <prometheus/text_serializer.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/metrics/http_server.h"
 
 namespace resmgr {
 namespace {
@@ -103,6 +102,23 @@ MetricsServer::~MetricsServer() = default;
 
 int MetricsServer::port() const {
   return server_->port();
+}
+
+void Health::SetNotReady(std::string why) {
+  const std::lock_guard lock(mutex_);
+  not_ready_ = std::move(why);
+}
+
+std::string Health::Sickness(Clock::time_point now) const {
+  const Clock::time_point last = last_beat_.load();
+  if (last == Clock::time_point{} || now - last <= patience_) return "";
+  return fmt::format("the event loop stands still for {} s",
+                     std::chrono::duration_cast<std::chrono::seconds>(now - last).count());
+}
+
+std::string Health::WhyNotReady() const {
+  const std::lock_guard lock(mutex_);
+  return not_ready_;
 }
 
 }  // namespace resmgr

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/node_metrics.h"
 
-#include <map>
+#include <array>
 #include <mutex>
 #include <utility>
+#include <vector>
 
-#include "pkg/metrics/claim_metrics.h"
+#include <prometheus/collectable.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include "pkg/metrics/call_times.h"
 #include "pkg/metrics/collect.h"
-#include "pkg/metrics/decision_metrics.h"
 
 namespace resmgr {
 namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
 
 // Raises a counter to a sum that was counted elsewhere.
 void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
@@ -18,6 +30,116 @@ void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
 }
 
 }  // namespace
+
+// policy_decision_seconds{operation}. Only the event loop's thread observes; any may collect.
+class DecisionMetrics final : public prometheus::Collectable {
+ public:
+  // Values of the label, in the order of NodeMetrics::Operation.
+  static constexpr std::array kOperations = {"reconcile", "allocate", "update", "release",
+                                             "rebalance"};
+
+  ~DecisionMetrics() override;
+
+  // `operation` is an index of kOperations.
+  TimeHistogram& Of(size_t operation) { return times_[operation]; }
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  static const TimeHistogram::Bounds kBounds;
+
+  std::array<TimeHistogram, kOperations.size()> times_ = {
+      TimeHistogram(kBounds), TimeHistogram(kBounds), TimeHistogram(kBounds),
+      TimeHistogram(kBounds), TimeHistogram(kBounds)};
+};
+
+// From a decision about one shared container to a resync of thousands.
+constexpr TimeHistogram::Bounds DecisionMetrics::kBounds = {
+    microseconds(1),  nanoseconds(2500), microseconds(5),   microseconds(10),  microseconds(25),
+    microseconds(50), microseconds(100), microseconds(250), microseconds(500), milliseconds(1),
+    milliseconds(5),  milliseconds(25),  milliseconds(100), seconds(1),        seconds(10)};
+
+DecisionMetrics::~DecisionMetrics() = default;
+
+std::vector<prometheus::MetricFamily> DecisionMetrics::Collect() const {
+  prometheus::MetricFamily family =
+      MakeFamily("cri_resmgr_policy_decision_seconds", "What the policy took for its decisions",
+                 prometheus::MetricType::Histogram);
+  for (size_t i = 0; i < kOperations.size(); ++i)
+    family.metric.push_back(CollectTimes(times_[i], {{"operation", kOperations[i]}}));
+  return {std::move(family)};
+}
+
+// claims, claim_cpus{node}, claim_calls_total{call,result}, and claim_prepare_seconds, which is
+// collected here; the others by the registry. Only the event loop's thread changes them; any may
+// collect.
+class ClaimMetrics final : public prometheus::Collectable {
+ public:
+  explicit ClaimMetrics(prometheus::Registry& registry);
+  ~ClaimMetrics() override;
+
+  // By NUMA node; nodes that are not named any more keep their series, with 0.
+  void Show(size_t claims, const std::map<int, int>& cpus);
+  void Count(const NodeMetrics::ClaimCall& call);
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  static const TimeHistogram::Bounds kBounds;
+
+  prometheus::Gauge& claims_;
+  prometheus::Family<prometheus::Gauge>& cpus_;
+  std::map<int, prometheus::Gauge*> nodes_;
+  prometheus::Family<prometheus::Counter>& calls_;
+  prometheus::Counter& prepared_;
+  prometheus::Counter& not_prepared_;
+  prometheus::Counter& unprepared_;
+  prometheus::Counter& not_unprepared_;
+  TimeHistogram times_{kBounds};
+};
+
+// From a claim that is held already to a call at its deadline, for which a kubelet waits.
+constexpr TimeHistogram::Bounds ClaimMetrics::kBounds = {
+    milliseconds(1),    milliseconds(2),   milliseconds(5),   milliseconds(10),  milliseconds(25),
+    milliseconds(50),   milliseconds(100), milliseconds(250), milliseconds(500), seconds(1),
+    milliseconds(2500), seconds(5),        seconds(10),       seconds(20),       seconds(40)};
+
+ClaimMetrics::ClaimMetrics(prometheus::Registry& registry)
+    : claims_(AddGauges(registry, "cri_resmgr_claims", "Claims that hold CPUs").Add({})),
+      cpus_(AddGauges(registry, "cri_resmgr_claim_cpus", "CPUs that claims hold, by NUMA node")),
+      calls_(AddCounters(registry, "cri_resmgr_claim_calls_total",
+                         "Claims that the kubelet asked to prepare and to unprepare, by result")),
+      prepared_(calls_.Add({{"call", "prepare"}, {"result", "ok"}})),
+      not_prepared_(calls_.Add({{"call", "prepare"}, {"result", "failed"}})),
+      unprepared_(calls_.Add({{"call", "unprepare"}, {"result", "ok"}})),
+      not_unprepared_(calls_.Add({{"call", "unprepare"}, {"result", "failed"}})) {}
+
+ClaimMetrics::~ClaimMetrics() = default;
+
+void ClaimMetrics::Show(size_t claims, const std::map<int, int>& cpus) {
+  claims_.Set(static_cast<double>(claims));
+  for (const auto& [node, gauge] : nodes_)
+    if (!cpus.contains(node)) gauge->Set(0);
+  for (const auto& [node, count] : cpus) {
+    prometheus::Gauge*& gauge = nodes_[node];
+    if (gauge == nullptr) gauge = &cpus_.Add({{"node", std::to_string(node)}});
+    gauge->Set(count);
+  }
+}
+
+void ClaimMetrics::Count(const NodeMetrics::ClaimCall& call) {
+  (call.prepare ? prepared_ : unprepared_).Increment(static_cast<double>(call.ok));
+  (call.prepare ? not_prepared_ : not_unprepared_).Increment(static_cast<double>(call.failed));
+  if (call.prepare) times_.Observe(call.took);
+}
+
+std::vector<prometheus::MetricFamily> ClaimMetrics::Collect() const {
+  prometheus::MetricFamily family = MakeFamily("cri_resmgr_claim_prepare_seconds",
+                                               "How long the kubelet waited for a pod's claims",
+                                               prometheus::MetricType::Histogram);
+  family.metric.push_back(CollectTimes(times_, {}));
+  return {std::move(family)};
+}
 
 class NodeMetrics::Impl {
  public:

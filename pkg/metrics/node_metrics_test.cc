@@ -10,7 +10,6 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
-#include "pkg/metrics/health.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
 #include "test/support/scrape/scrape.h"

@@ -9,9 +9,18 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/metrics/plugin_counter.h"
 
 namespace resmgr {
+
+// Counts the calls of one plugin. Thread-safe.
+class PluginCounter {
+ public:
+  virtual ~PluginCounter() = default;
+  // plugin_call_seconds{kind,plugin}: an answer, which may be a refusal.
+  virtual void Answered(std::chrono::nanoseconds took) = 0;
+  // plugin_failures_total{kind,plugin}: a refusal, a late answer, or a loss.
+  virtual void Failed() = 0;
+};
 
 // The stored form of an error that may quote a plugin: shortened and printable.
 std::string ErrorText(std::string_view error);

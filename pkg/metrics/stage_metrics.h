@@ -17,7 +17,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-#include "pkg/metrics/plugin_counter.h"
+#include "pkg/metrics/plugin_stats.h"
 
 namespace resmgr {
 

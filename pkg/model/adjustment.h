@@ -11,9 +11,11 @@
 #include "pkg/base/process_settings.h"
 #include "pkg/model/container_details.h"
 #include "pkg/model/keyed_edits.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
+
+struct CreateRequest;
 
 // The fields of a request that stages may change.
 enum class Field {
@@ -130,5 +132,13 @@ class Adjustment {
  private:
   std::unique_ptr<WideAdjustment> wide_;
 };
+
+// Shows a request with the changes of earlier stages, for the stage that is asked next. Leaves out
+// classes of block I/O and RDT, for which a request has no field.
+void Overlay(const Adjustment& so_far, CreateRequest& create);
+void Overlay(const Adjustment& so_far, ContainerDetails& details);
+// Returns the same object if no detail changes.
+std::shared_ptr<const ContainerDetails> Overlaid(const Adjustment& so_far,
+                                                 std::shared_ptr<const ContainerDetails> details);
 
 }  // namespace resmgr

@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "pkg/base/ids.h"
-#include "pkg/model/placement.h"
 #include "pkg/model/pod.h"
-#include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
+
+// Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; a
+// value that is not set stays as requested.
+struct Placement : ResourceValues {
+  // The part of `cpus` that no other container may use.
+  CpuSet exclusive;
+  // Where `mems` is not set: the memory nodes that its memory counts on, wherever it lies.
+  NodeSet counted_mems;
+  // The policy wants to be asked again (Policy::LookAgain) when the container has run for so long,
+  // counted from its start. 0: it does not.
+  std::chrono::milliseconds look_again_after{0};
+  // Where `cpus` is not set: the policy before this one bound the container to some CPUs, and these
+  // lift that. They are set by the resource manager; policies neither set them nor look at them.
+  std::optional<CpuSet> lifted_to;
+
+  std::string
+      pool;  // where in the policy's pools: "shared", "reserved", "exclusive", "NUMA node #1"
+  std::string reason;  // the rule that decided, for explain
+
+  const ResourceValues& values() const { return *this; }
+  // The CPUs that the runtime is to enforce.
+  const std::optional<CpuSet>& EnforcedCpus() const { return cpus ? cpus : lifted_to; }
+  // Whether all values that a policy decides are equal.
+  bool SameDecision(const Placement& other) const {
+    const auto decided = [](const Placement& placement) {
+      return std::tie(placement.values(), placement.exclusive, placement.counted_mems,
+                      placement.look_again_after, placement.pool, placement.reason);
+    };
+    return decided(*this) == decided(other);
+  }
+};
 
 // Names one incarnation of a container for the life of the daemon, from before the runtime gave it
 // an id. Two attempts of the same container never share a key.
@@ -62,5 +94,16 @@ struct Container {
 
 // "namespace/pod/container" for messages and logs.
 std::string FullName(const Pod& pod, std::string_view container_name);
+
+// The name of a container until its runtime reports the one that it made up.
+inline constexpr std::string_view kPlaceholderName = "unnamed-";
+
+inline std::string PlaceholderName(uint64_t number) {
+  return std::string(kPlaceholderName) + std::to_string(number);
+}
+
+inline bool IsPlaceholderName(std::string_view name) {
+  return name.starts_with(kPlaceholderName);
+}
 
 }  // namespace resmgr

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -30,5 +32,26 @@ enum class ContainerRole {
 };
 std::string_view ToString(ContainerRole role);  // "init", ...; "" when not known
 ContainerRole RoleOf(const Snapshot& snapshot, const Pod& pod, const Container& container);
+
+// The reason why CPUs are not free, for a refusal: "CPU 0 reserved, CPU 1 held by
+// default/dsp/main". If there are many holders, those with the most CPUs are named and the rest is
+// counted: "and 5 more". Empty where all are free. The container `except` does not count.
+std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
+                               ContainerKey except);
+
+// A container and how much it has of something.
+struct Holding {
+  const Pod* pod;
+  const Container* container;
+  int64_t amount;
+};
+// The same for other amounts: "2 GiB held by default/db/main and 5 more"; `text` formats one
+// holder's amount. The caller leaves out holders with nothing.
+std::string DescribeHolders(std::vector<Holding> holders,
+                            const std::function<std::string(const Holding&)>& text);
+
+// The CPU time that containers request of CPUs that they share: "2500m asked for by 5 containers
+// that share". Empty if there are no such containers.
+std::string DescribeSharers(const Snapshot& snapshot, ContainerKey except);
 
 }  // namespace resmgr

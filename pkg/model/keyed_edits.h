@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/base/text_hash.h"
+#include "pkg/base/ids.h"
 
 namespace resmgr {
 

@@ -4,7 +4,6 @@
 #include "pkg/model/container.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/pod.h"
-#include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,13 +12,73 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/base/string_map.h"
+#include "pkg/model/container.h"
 #include "pkg/model/container_details.h"
-#include "pkg/model/create_request.h"
-#include "pkg/model/operation.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
+
+// The calls that stages may look at, under the names that the CRI has for them. Front doors of
+// other protocols map theirs onto these. Everything else is kOther and passes.
+enum class Operation {
+  kOther,
+  kRunPodSandbox,
+  kStopPodSandbox,
+  kRemovePodSandbox,
+  kCreateContainer,
+  kStartContainer,
+  kStopContainer,
+  kRemoveContainer,
+  kUpdateContainerResources,
+  kContainerStatus,
+  kUpdatePodSandboxResources,
+};
+
+// A set of operations. A value type, immutable.
+class OperationSet {
+ public:
+  constexpr OperationSet() = default;
+  constexpr OperationSet(std::initializer_list<Operation> operations) {
+    for (const Operation operation : operations)
+      bits_ |= Bit(operation);
+  }
+  // All but kOther.
+  static constexpr OperationSet All() {
+    OperationSet all;
+    all.bits_ = ~Bit(Operation::kOther);
+    return all;
+  }
+
+  constexpr bool contains(Operation operation) const { return (bits_ & Bit(operation)) != 0; }
+  constexpr OperationSet operator|(OperationSet other) const {
+    other.bits_ |= bits_;
+    return other;
+  }
+
+ private:
+  static constexpr uint32_t Bit(Operation operation) {
+    return uint32_t{1} << static_cast<uint32_t>(operation);
+  }
+
+  uint32_t bits_ = 0;
+};
+
+// The part of a CreateContainer request that the resource manager needs.
+struct CreateRequest {
+  PodSandboxId pod_id;
+  std::optional<Pod> pod;  // from sandbox_config, used when the sandbox is not known here
+  std::string name;
+  uint32_t attempt = 0;
+  StringMap labels;
+  StringMap annotations;
+  bool has_resources = false;  // the request carries linux.resources, if only empty ones
+  LinuxResources resources;
+  // Resources of the pod as a whole, from sandbox_config: newer than those of its sandbox's
+  // creation.
+  std::optional<LinuxResources> pod_resources{};
+  std::vector<LocalityHint> hints{};  // when the policy wants them
+};
 
 // The changes in an UpdateContainerResources request.
 struct ContainerUpdate {

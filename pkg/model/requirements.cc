@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/model/pod_division.h"
 #include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
-
 namespace {
 
 // The kubelet gives Burstable containers 1000 - 1000 * request / capacity (whole numbers), kept
@@ -147,6 +148,107 @@ class Resolver {
   std::string note_;
 };
 
+constexpr int64_t kGuaranteedOomScore = -997;
+constexpr int64_t kBestEffortOomScore = 1000;
+// Just above Guaranteed, had that begun at 0.
+constexpr int64_t kLeastBurstableOomScore = 1000 + kGuaranteedOomScore;
+
+bool IsGuaranteed(const Requirements& needs) {
+  return needs.cpu_limit.value > 0 && needs.memory_limit.value > 0 &&
+         needs.cpu_request == needs.cpu_limit && needs.memory_request == needs.memory_limit;
+}
+
+// 1000 * request / capacity, rounded down, where the product may leave 64 bits.
+int64_t ThousandthsOf(Bytes request, Bytes capacity) {
+  if (capacity.value <= 0) return 0;
+  return std::min(MultiplyDivideDown(1000, request.value, capacity.value), kBestEffortOomScore);
+}
+
+// This limit of a container's request keeps sums of requests within 64 bits.
+constexpr int64_t kMost = int64_t{1} << 48;
+
+int64_t Capped(int64_t value) {
+  return std::clamp<int64_t>(value, 0, kMost);
+}
+
+// nullopt where it is not known: the largest shares stand for many requests.
+std::optional<MilliCpu> CpuRequestOf(const Pod& pod) {
+  const int64_t shares = pod.resources.cpu_shares.value_or(0);
+  if (shares <= 0) return std::nullopt;
+  if (shares < kMaxShares) return MilliCpuFromShares(shares);
+  const MilliCpu limit = CpuLimitOf(pod.resources);
+  if (pod.qos != QosClass::kGuaranteed || limit.value == 0) return std::nullopt;
+  return limit;
+}
+
+bool AnnotationTellsCpu(const Pod& pod, const Container& container) {
+  const auto annotation = pod.annotations.find(kResourcesAnnotation);
+  if (annotation == pod.annotations.end()) return false;
+  const auto told = ParseResourcesAnnotation(annotation->second, container.name);
+  return told.ok() && told->has_value() &&
+         (*told)->cpu_request == container.requirements.cpu_request;
+}
+
+bool HasAllMemoryOf(const Pod& pod, const LinuxResources& resources) {
+  return resources.memory_limit.value_or(0) > 0 &&
+         resources.memory_limit == pod.resources.memory_limit;
+}
+
+int64_t SumOfOwnCpu(std::span<const PodMember> members) {
+  int64_t sum = 0;
+  for (const PodMember& member : members) {
+    if (!member.needs.cpu_of_pod) sum += Capped(member.needs.cpu_request.value);
+  }
+  return sum;
+}
+
+int64_t SumOfOwnMemory(std::span<const PodMember> members) {
+  int64_t sum = 0;
+  for (const PodMember& member : members) {
+    if (!member.needs.memory_of_pod) sum += Capped(member.needs.memory_request.value);
+  }
+  return sum;
+}
+
+void DivideCpu(const Pod& pod, std::span<PodMember> members) {
+  const std::optional<MilliCpu> request = CpuRequestOf(pod);
+  if (!request) return;
+  const int64_t whole = request->value;
+  const bool divided =
+      std::ranges::any_of(members, [](const PodMember& member) { return member.needs.cpu_of_pod; });
+  if (divided || SumOfOwnCpu(members) > whole) {
+    for (PodMember& member : members) {
+      if (member.fixed || member.needs.cpu_of_pod) continue;
+      if (!HasAllCpuOf(pod, member.container->requested)) continue;
+      if (AnnotationTellsCpu(pod, *member.container)) continue;
+      member.needs.cpu_of_pod = true;
+      member.needs.cpu_limit = CpuLimitOf(member.container->requested);
+    }
+  }
+  int64_t rest = std::max<int64_t>(whole - SumOfOwnCpu(members), 0);
+  for (PodMember& member : members) {
+    if (member.needs.cpu_of_pod) member.needs.cpu_request = MilliCpu{std::exchange(rest, 0)};
+  }
+}
+
+// Works only if the limit is the request: otherwise no message has the pod's request.
+void DivideMemory(const Pod& pod, std::span<PodMember> members) {
+  const int64_t whole = pod.resources.memory_limit.value_or(0);
+  if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;
+  const bool divided = std::ranges::any_of(
+      members, [](const PodMember& member) { return member.needs.memory_of_pod; });
+  if (divided || SumOfOwnMemory(members) > whole) {
+    for (PodMember& member : members) {
+      const bool all = HasAllMemoryOf(pod, member.container->requested);
+      if (!member.fixed && all) member.needs.memory_of_pod = true;
+    }
+  }
+  int64_t rest = std::max<int64_t>(whole - SumOfOwnMemory(members), 0);
+  for (PodMember& member : members) {
+    if (member.needs.memory_of_pod) member.needs.memory_request = Bytes{std::exchange(rest, 0)};
+  }
+}
+
 }  // namespace
 
 MilliCpu CpuLimitOf(const LinuxResources& resources) {
@@ -214,6 +316,68 @@ bool MayAskForMore(const Container& container) {
   if (container.requirements.cpu_request != told) return false;
   const MilliCpu limit = CpuLimitOf(container.requested);
   return limit.value == 0 || limit > told;
+}
+
+QosClass QosOf(std::span<const Requirements> containers) {
+  if (std::ranges::all_of(containers,
+                          [](const Requirements& needs) { return needs == Requirements(); })) {
+    return QosClass::kBestEffort;
+  }
+  return std::ranges::all_of(containers, IsGuaranteed) ? QosClass::kGuaranteed
+                                                       : QosClass::kBurstable;
+}
+
+int64_t OomScoreAdj(QosClass qos, Bytes memory_request, Bytes memory_capacity) {
+  switch (qos) {
+    case QosClass::kGuaranteed:
+      return kGuaranteedOomScore;
+    case QosClass::kBestEffort:
+      return kBestEffortOomScore;
+    case QosClass::kBurstable:
+      break;
+  }
+  return std::clamp(1000 - ThousandthsOf(memory_request, memory_capacity), kLeastBurstableOomScore,
+                    kMaxBurstableOomScore);
+}
+
+LinuxResources KubeletResources(const Requirements& requirements, QosClass qos, Bytes oom_request,
+                                Bytes memory_capacity) {
+  const MilliCpu request =
+      requirements.cpu_request.value > 0 ? requirements.cpu_request : requirements.cpu_limit;
+  LinuxResources resources;
+  resources.cpu_shares = SharesFromMilliCpu(request);
+  resources.cpu_period = kDefaultCpuPeriod;
+  if (requirements.cpu_limit.value > 0) {
+    resources.cpu_quota = QuotaFromMilliCpu(requirements.cpu_limit);
+  }
+  if (requirements.memory_limit.value > 0) {
+    resources.memory_limit = requirements.memory_limit.value;
+  }
+  resources.oom_score_adj = OomScoreAdj(qos, oom_request, memory_capacity);
+  return resources;
+}
+
+std::string CgroupParentOf(QosClass qos, const PodUid& uid) {
+  std::string_view parent;
+  if (qos == QosClass::kBurstable) parent = "burstable/";
+  if (qos == QosClass::kBestEffort) parent = "besteffort/";
+  return fmt::format("/kubepods/{}pod{}", parent, uid.value());
+}
+
+bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources) {
+  const int64_t shares = resources.cpu_shares.value_or(0);
+  const MilliCpu limit = CpuLimitOf(pod.resources);
+  if (shares == 0 || limit != CpuLimitOf(resources)) return false;
+  // The least quota is that of all small limits, and the shares are those of the limit itself.
+  if (pod.resources.cpu_quota == kMinQuota) return shares <= SharesFromMilliCpu(limit);
+  if (limit.value > 0) return shares == SharesFromMilliCpu(limit);
+  // A kubelet without quotas; the limit of a Guaranteed pod is its request.
+  return pod.qos == QosClass::kGuaranteed && resources.cpu_shares == pod.resources.cpu_shares;
+}
+
+void DivideAmong(const Pod& pod, std::span<PodMember> members) {
+  DivideCpu(pod, members);
+  DivideMemory(pod, members);
 }
 
 }  // namespace resmgr

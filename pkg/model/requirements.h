@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -65,5 +68,53 @@ std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 bool MayAskForMore(const Container& container);
 // In this case this note follows the request in a placement's reason.
 inline constexpr std::string_view kMayAskForMoreNote = ", the most that CPU shares tell";
+
+// The way back: how a kubelet makes CRI requests from a pod's manifest. In these Requirements 0
+// stands for "not given"; a limit without a request is the request too, as the API server writes
+// it.
+
+// The class of a pod whose containers, init containers included, have these requirements:
+// Guaranteed when each has limits for CPU and memory that equal its requests, BestEffort when none
+// has anything (pkg/apis/core/v1/helper/qos in Kubernetes 1.33).
+QosClass QosOf(std::span<const Requirements> containers);
+
+// -997 for Guaranteed, 1000 for BestEffort; for Burstable 1000 - 1000 * request / capacity, within
+// 3 and 999 (pkg/kubelet/qos/policy.go in Kubernetes 1.33). The capacity is the node's memory; 0
+// counts as endless.
+int64_t OomScoreAdj(QosClass qos, Bytes memory_request, Bytes memory_capacity);
+
+// The resources of a CreateContainer or UpdateContainerResources request: shares from the request,
+// quota and period from the limit, the memory limit, and the OOM score. Without a limit there is no
+// quota. For a sidecar (KEP-753) `oom_request` is the larger one of its own memory request and the
+// smallest of the pod's regular containers, for others their own.
+LinuxResources KubeletResources(const Requirements& requirements, QosClass qos, Bytes oom_request,
+                                Bytes memory_capacity);
+
+// The cgroup parent of the pod's sandbox with the driver cgroupfs: "/kubepods/burstable/pod<UID>".
+std::string CgroupParentOf(QosClass qos, const PodUid& uid);
+
+// Pod-level resources (KEP-2837). A kubelet gives a container that has no CPU (memory) limit of its
+// own the limit of its pod, and where it has no request either, CPU shares as if that limit were
+// its request. Each such container so asks for all that the pod has. The pod's resources as a whole
+// are in the requests about its sandbox (Pod::resources).
+
+// Whether the shares and the quota are those that a kubelet derives from the pod's limit alone.
+bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources);
+
+struct PodMember {
+  const Container* container = nullptr;
+  Requirements needs;  // needs of the container; replaced where the division changes them
+  // Its requests are known to be its own, so that they stay and only the rest for others changes.
+  bool fixed = false;
+};
+
+// Bounds the requests of a pod's containers together by the pod's own. `members` are the containers
+// that live or are about to, in the order of their creation, one for each name. If their requests
+// exceed the pod's, or one is known to have none, then containers that request all of the pod's
+// resources have no request of their own, unless an annotation says that it is theirs
+// (Requirements::cpu_of_pod, memory_of_pod). The first of these gets the remainder that the others
+// leave, and the rest get nothing, so that together they request no more than the pod. If the pod's
+// resources are not known, nothing is changed.
+void DivideAmong(const Pod& pod, std::span<PodMember> members);
 
 }  // namespace resmgr

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/requirements.h"
 
+#include <deque>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/kube/qos.h"
 
 namespace resmgr {
 namespace {
@@ -225,6 +230,221 @@ TEST(RequirementsTest, AClassIsDerivedFromWhatIsAskedFor) {
   EXPECT_EQ(DerivedQos(resources), QosClass::kGuaranteed) << "a request defaults to the limit";
   resources.cpu_shares = 1024;
   EXPECT_EQ(DerivedQos(resources), QosClass::kBurstable) << "a limit above the request";
+}
+
+constexpr Bytes kGi{int64_t{1} << 30};
+
+Requirements Needs(int64_t cpu_request, int64_t cpu_limit, int64_t memory_request,
+                   int64_t memory_limit) {
+  return {{cpu_request}, {cpu_limit}, {memory_request}, {memory_limit}};
+}
+
+QosClass Qos(const std::vector<Requirements>& containers) {
+  return QosOf(containers);
+}
+
+TEST(KubeletResourcesTest, TellsTheQosClass) {
+  EXPECT_EQ(Qos({}), QosClass::kBestEffort);
+  EXPECT_EQ(Qos({Needs(0, 0, 0, 0), Needs(0, 0, 0, 0)}), QosClass::kBestEffort);
+  EXPECT_EQ(Qos({Needs(2000, 2000, 10, 10)}), QosClass::kGuaranteed);
+  EXPECT_EQ(Qos({Needs(2000, 2000, 10, 10), Needs(1, 1, 1, 1)}), QosClass::kGuaranteed);
+  EXPECT_EQ(Qos({Needs(2000, 2000, 10, 10), Needs(0, 0, 0, 0)}), QosClass::kBurstable);
+  EXPECT_EQ(Qos({Needs(2000, 2000, 0, 0)}), QosClass::kBurstable);
+  EXPECT_EQ(Qos({Needs(1000, 2000, 10, 10)}), QosClass::kBurstable);
+  EXPECT_EQ(Qos({Needs(0, 0, 10, 0)}), QosClass::kBurstable);
+}
+
+TEST(KubeletResourcesTest, ScoresForTheOomKiller) {
+  EXPECT_EQ(OomScoreAdj(QosClass::kGuaranteed, kGi, kGi), -997);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBestEffort, Bytes{0}, kGi), 1000);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, Bytes{0}, kGi), 999);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, Bytes{kGi.value / 4}, kGi), 750);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, Bytes{kGi.value / 1000}, kGi), 1000 - 0 - 1);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, kGi, kGi), 3);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, Bytes{INT64_MAX}, Bytes{1}), 3);
+  EXPECT_EQ(OomScoreAdj(QosClass::kBurstable, kGi, Bytes{0}), 999);
+}
+
+TEST(KubeletResourcesTest, MakesTheFieldsOfARequest) {
+  LinuxResources expected;
+  expected.cpu_shares = 1536;
+  expected.cpu_period = 100'000;
+  expected.cpu_quota = 200'000;
+  expected.memory_limit = kGi.value;
+  expected.oom_score_adj = 875;
+  EXPECT_EQ(KubeletResources(Needs(1500, 2000, kGi.value / 2, kGi.value), QosClass::kBurstable,
+                             Bytes{kGi.value / 2}, Bytes{4 * kGi.value}),
+            expected);
+}
+
+TEST(KubeletResourcesTest, WhatIsNotLimitedHasNoLimit) {
+  const LinuxResources resources =
+      KubeletResources(Needs(0, 0, 0, 0), QosClass::kBestEffort, Bytes{0}, kGi);
+  EXPECT_EQ(resources.cpu_shares, 2);
+  EXPECT_FALSE(resources.cpu_quota.has_value());
+  EXPECT_FALSE(resources.memory_limit.has_value());
+  EXPECT_EQ(resources.oom_score_adj, 1000);
+}
+
+TEST(KubeletResourcesTest, ALimitAloneGivesTheShares) {
+  EXPECT_EQ(KubeletResources(Needs(0, 500, 0, 0), QosClass::kBurstable, Bytes{0}, kGi).cpu_shares,
+            512);
+}
+
+TEST(KubeletResourcesTest, TheCgroupParentTellsClassAndUid) {
+  for (const QosClass qos : {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort}) {
+    const auto parsed = ParsePodCgroup(CgroupParentOf(qos, PodUid("12-34")));
+    ASSERT_TRUE(parsed.has_value());
+    EXPECT_EQ(parsed->qos, qos);
+    EXPECT_EQ(parsed->uid, PodUid("12-34"));
+  }
+}
+
+// The way there and back again.
+TEST(KubeletResourcesTest, TheEstimateUndoesTheArithmetic) {
+  for (int64_t milli = 10; milli <= 64'000; milli += 7) {
+    const Requirements guaranteed = Needs(milli, milli, kGi.value, kGi.value);
+    EXPECT_EQ(EstimateRequirements(
+                  KubeletResources(guaranteed, QosClass::kGuaranteed, kGi, Bytes{8 * kGi.value}),
+                  QosClass::kGuaranteed, Bytes{8 * kGi.value}),
+              guaranteed);
+    const Requirements burstable = Needs(milli, 2 * milli, 0, kGi.value);
+    EXPECT_EQ(
+        EstimateRequirements(KubeletResources(burstable, QosClass::kBurstable, Bytes{0}, Bytes{0}),
+                             QosClass::kBurstable, Bytes{0}),
+        burstable);
+  }
+}
+
+using testing::ElementsAre;
+
+constexpr int64_t kGibi = int64_t{1} << 30;
+
+// A pod with resources of its own, and containers as a kubelet makes their requests of them.
+class PodDivisionTest : public testing::Test {
+ protected:
+  void SetPod(QosClass qos, const Requirements& whole) {
+    whole_ = whole;
+    pod_.qos = qos;
+    pod_.resources = KubeletResources(whole, QosClass::kBurstable, {}, {});
+  }
+  void Add(const std::string& name, Requirements own) {
+    if (own.cpu_limit.value == 0) own.cpu_limit = whole_.cpu_limit;
+    if (own.memory_limit.value == 0) own.memory_limit = whole_.memory_limit;
+    Container& container = containers_.emplace_back();
+    container.name = name;
+    container.requested = KubeletResources(own, pod_.qos, own.memory_request, {});
+    container.requirements = EstimateRequirements(container.requested, pod_.qos, {});
+    members_.push_back({&container, container.requirements});
+  }
+  // Containers without requests of their own are in brackets.
+  std::vector<std::string> Divided() {
+    DivideAmong(pod_, members_);
+    std::vector<std::string> requests;
+    for (const PodMember& member : members_) {
+      const auto request = std::to_string(member.needs.cpu_request.value);
+      requests.push_back(member.needs.cpu_of_pod ? "(" + request + ")" : request);
+    }
+    return requests;
+  }
+
+  Pod pod_;
+  Requirements whole_;
+  std::deque<Container> containers_;
+  std::vector<PodMember> members_;
+};
+
+TEST_F(PodDivisionTest, ContainersWithoutTheirOwnHaveThePodsTogether) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  for (const char* name : {"a", "b", "c"})
+    Add(name, {});
+  EXPECT_THAT(Divided(), ElementsAre("(4000)", "(0)", "(0)"));
+  EXPECT_EQ(members_[0].needs.memory_request.value, kGibi);
+  EXPECT_EQ(members_[1].needs.memory_request.value, 0);
+  EXPECT_TRUE(members_[1].needs.memory_of_pod);
+  EXPECT_EQ(members_[2].needs.cpu_limit.value, 4000);
+}
+
+TEST_F(PodDivisionTest, WhereOneHasNoneTheNextThatAsksForAllHasNoneEither) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("a", {});
+  Add("b", {});
+  Divided();
+  Add("c", {});
+  EXPECT_THAT(Divided(), ElementsAre("(4000)", "(0)", "(0)"));
+  EXPECT_TRUE(members_[2].needs.memory_of_pod);
+}
+
+TEST_F(PodDivisionTest, WhatAContainerHasOfItsOwnIsItsOwn) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("shares", {});
+  Add("own", {{1000}, {1000}, {kGibi / 4}, {kGibi / 4}});
+  EXPECT_THAT(Divided(), ElementsAre("(3000)", "1000"));
+  EXPECT_EQ(members_[0].needs.memory_request.value, kGibi / 4 * 3);
+  EXPECT_EQ(members_[1].needs.memory_request.value, kGibi / 4);
+}
+
+TEST_F(PodDivisionTest, AShareOfALimitIsNoMoreThanThePodsRequest) {
+  SetPod(QosClass::kBurstable, {{2000}, {4000}, {}, {kGibi}});
+  Add("a", {});
+  EXPECT_EQ(members_[0].needs.cpu_request.value, 4000) << "as its shares say";
+  EXPECT_THAT(Divided(), ElementsAre("(2000)"));
+  Add("b", {});
+  EXPECT_THAT(Divided(), ElementsAre("(2000)", "(0)"));
+}
+
+TEST_F(PodDivisionTest, ContainersThatMakeUpTheirPodAreLeftAlone) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("alone", {{4000}, {4000}, {kGibi}, {kGibi}});
+  EXPECT_THAT(Divided(), ElementsAre("4000"));
+  members_.clear();
+  Add("a", {{1000}, {1000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{3000}, {3000}, {kGibi / 2}, {kGibi / 2}});
+  EXPECT_THAT(Divided(), ElementsAre("1000", "3000"));
+  Add("debugger", {{}, {}, {kGibi / 8}, {kGibi / 8}});
+  members_.back().needs = {};
+  EXPECT_THAT(Divided(), ElementsAre("1000", "3000", "0"));
+}
+
+// An old kubelet does not report that a pod has grown.
+TEST_F(PodDivisionTest, OwnRequestsAboveWhatIsKnownOfThePodStay) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("a", {{2000}, {2000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{3000}, {3000}, {kGibi / 2}, {kGibi / 2}});
+  EXPECT_THAT(Divided(), ElementsAre("2000", "3000"));
+}
+
+TEST_F(PodDivisionTest, WhatIsKnownToBeItsOwnStays) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  pod_.annotations.Set("intel.com/resources",
+                       R"({"containers":{"own":{"limits":{"cpu":4,"memory":"1Gi"}}}})");
+  Add("own", {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("debugger", {});
+  EXPECT_THAT(Divided(), ElementsAre("4000", "(0)"));
+  members_.clear();
+  Add("kept", {{4000}, {4000}, {kGibi}, {kGibi}});
+  members_.back().fixed = true;
+  Add("new", {});
+  EXPECT_THAT(Divided(), ElementsAre("4000", "(0)"));
+}
+
+TEST_F(PodDivisionTest, ALargePodIsToldByItsQuota) {
+  SetPod(QosClass::kGuaranteed, {{300'000}, {300'000}, {kGibi}, {kGibi}});
+  Add("a", {{150'000}, {150'000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{150'000}, {150'000}, {kGibi / 2}, {kGibi / 2}});
+  EXPECT_THAT(Divided(), ElementsAre("150000", "150000"));
+  members_.clear();
+  Add("c", {});
+  Add("d", {});
+  EXPECT_THAT(Divided(), ElementsAre("(300000)", "(0)"));
+}
+
+TEST_F(PodDivisionTest, APodThatIsNotKnownBoundsNothing) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("a", {});
+  Add("b", {});
+  pod_.resources = {};
+  EXPECT_THAT(Divided(), ElementsAre("4000", "4000"));
 }
 
 }  // namespace

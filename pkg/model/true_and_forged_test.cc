@@ -12,8 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/model/kubelet_resources.h"
-#include "pkg/model/pod_division.h"
 #include "pkg/model/requirements.h"
 #include "test/support/seed.h"
 

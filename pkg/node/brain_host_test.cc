@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/node/testing/fake_door.h"
-#include "pkg/pipeline/testing/test_call.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/pipeline/testing/function_stage.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
 #include "test/support/wait.h"

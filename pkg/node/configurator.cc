@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/configurator.h"
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
 
-#include "pkg/config/problems.h"
-#include "pkg/node/losses.h"
+#include "pkg/base/parse.h"
+#include "pkg/config/config_node.h"
+#include "pkg/resmgr/observers.h"
 
 namespace resmgr {
 namespace {
@@ -36,6 +38,10 @@ Configurator::Checked Answering(Configurator::Done done) {
     done(result.status());
   };
 }
+
+// Limit of named containers: the text becomes an annotation of the node and a log line.
+constexpr size_t kNamed = 5;
+constexpr size_t kLongestPlace = 128;
 
 }  // namespace
 
@@ -333,6 +339,26 @@ void Configurator::Store(DeliveredConfig source) {
 void Configurator::WarnNotStored(const Status& why) {
   stored_ = why;
   log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(why));
+}
+
+std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves) {
+  const std::vector<ResourceManager::Move> losses = LossesAmong(moves);
+  std::string text;
+  for (size_t i = 0; i < std::min(losses.size(), kNamed); ++i) {
+    const ResourceManager::Move& move = losses[i];
+    text += fmt::format("{}{} ({} -> {})", i == 0 ? "" : ", ", Printable(move.container),
+                        Printable(Describe(Place::Of(move.from)), kLongestPlace),
+                        Printable(Describe(Place::Of(move.to)), kLongestPlace));
+  }
+  if (losses.size() > kNamed) text += fmt::format(" and {} more", losses.size() - kNamed);
+  return text;
+}
+
+std::vector<ResourceManager::Move> LossesAmong(const std::vector<ResourceManager::Move>& moves) {
+  std::vector<ResourceManager::Move> losses;
+  std::copy_if(moves.begin(), moves.end(), std::back_inserter(losses),
+               [](const ResourceManager::Move& move) { return move.LosesExclusiveCpus(); });
+  return losses;
 }
 
 }  // namespace resmgr

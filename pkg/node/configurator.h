@@ -16,8 +16,8 @@
 #include "pkg/dump/dumper.h"
 #include "pkg/log/log.h"
 #include "pkg/node/config_reader.h"
-#include "pkg/node/delivered_config.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 
@@ -177,5 +177,13 @@ class Configurator {
   OffLoop reading_;
   OffLoop storing_;
 };
+
+// Describes the containers that lose exclusive CPUs by a change: "default/dsp/main (CPU 1,
+// exclusive -> CPUs 0-1, shared)". If there are many, the first ones are named and the others
+// counted. Empty if no container loses any.
+std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves);
+
+// The moves by which containers lose exclusive CPUs.
+std::vector<ResourceManager::Move> LossesAmong(const std::vector<ResourceManager::Move>& moves);
 
 }  // namespace resmgr

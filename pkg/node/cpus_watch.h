@@ -6,15 +6,18 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "pkg/model/snapshot.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/policy/policy.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
 
-// Reports the allocated CPUs as JSON (node_cpus.h), "" under the null policy: at once when another
+// Reports the allocated CPUs as JSON (ToJson), "" under the null policy: at once when another
 // configuration is in force, and otherwise one period after a change, with all changes up to that
 // time. Nothing is reported before the runtime's first list, since a starting daemon knows no
 // containers. Loop's thread only.
@@ -51,5 +54,24 @@ class CpusWatch final : public Observer {
   PolicyHost* host_ = nullptr;
   EventLoop::HandlePtr timer_;  // fires for the next report
 };
+
+// The numbers of CPUs of one NUMA node, by use.
+struct NumaCpus {
+  int node = 0;  // operating-system number
+  // CPUs that may be exclusive: the policy's without the reserved ones.
+  int allocatable = 0;
+  int exclusive = 0;  // exclusive CPUs of containers and claims
+  int free = 0;       // allocatable ones that are not exclusive
+
+  friend bool operator==(const NumaCpus&, const NumaCpus&) = default;
+};
+
+// The CPUs of each NUMA node that has some, by number. Exited containers have none.
+std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
+                                     const Snapshot& snapshot);
+
+// The value of an annotation of the node, described in docs/annotations.md:
+// {"version":1,"numa":[{"id":0,"allocatable":15,"exclusive":4,"free":11}]}
+std::string ToJson(const std::vector<NumaCpus>& cpus);
 
 }  // namespace resmgr

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "pkg/config/config.h"
@@ -13,11 +12,10 @@
 #include "pkg/docker/engine_inspector.h"
 #include "pkg/docker/engine_runtime.h"
 #include "pkg/docker/proxy.h"
-#include "pkg/node/door_problems.h"
-#include "pkg/node/update_teller.h"
+#include "pkg/node/door_parts.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/sys/clock.h"
-#include "pkg/sys/file_limit.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

@@ -5,11 +5,8 @@
 #include <utility>
 
 #include "pkg/claims/claimed_policy.h"
-#include "pkg/dra/device_states.h"
 #include "pkg/log/log.h"
-#include "pkg/node/device_report.h"
-#include "pkg/node/dra_problems.h"
-#include "pkg/schedview/claimable.h"
+#include "pkg/node/dra_reports.h"
 #include "pkg/schedview/placeable.h"
 
 namespace resmgr {

@@ -9,20 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "pkg/config/dra_config.h"
-#include "pkg/dra/call_counts.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/dra/cdi_files.h"
 #include "pkg/dra/device_health.h"
 #include "pkg/dra/dra_service.h"
 #include "pkg/dra/driver.h"
-#include "pkg/dra/node_devices.h"
 #include "pkg/dra/registration.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/model/problem.h"
 #include "pkg/node/agent_claims.h"
 #include "pkg/node/agent_reports.h"
 #include "pkg/node/host_claims.h"
-#include "pkg/node/lost_claims.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/node/scheduler_watch.h"

@@ -21,10 +21,11 @@
 #include "pkg/dra/registration.h"
 #include "pkg/dra/testing/fake_claims.h"
 #include "pkg/grpc/unary_client.h"
+#include "pkg/node/dra_reports.h"
+#include "pkg/node/host_claims.h"
 #include "pkg/node/testing/fake_policy_host.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
@@ -35,13 +36,14 @@
 namespace resmgr {
 namespace {
 
-namespace fs = std::filesystem;
-namespace api = k8s::io::kubelet::pkg::apis::dra::v1;
 using resmgr::test::RunFor;
 using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+namespace fs = std::filesystem;
+namespace api = k8s::io::kubelet::pkg::apis::dra::v1;
 
 constexpr char kPrepareMethod[] = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources";
 constexpr char kGetInfoMethod[] = "/pluginregistration.Registration/GetInfo";
@@ -225,7 +227,7 @@ TEST_F(DraHostTest, ClaimsOfAFormerDriverThatCannotBeReleasedAreAProblem) {
   ASSERT_TRUE(Registered());
   ASSERT_TRUE(RunUntil(loop_, [this] { return host_->problems().size() == 1; }));
   EXPECT_THAT(host_->problems().front().message,
-              testing::HasSubstr("was former.example.com before, and CPUs of 1 claim stay held"));
+              HasSubstr("was former.example.com before, and CPUs of 1 claim stay held"));
   host_.reset();
   policy_host_.brain = nullptr;
 }
@@ -394,7 +396,7 @@ TEST_F(DraHostTest, ClaimsThatNobodyCanReleaseAreAProblem) {
   host_->NoteConfiguration({});
   ASSERT_THAT(host_->problems(), SizeIs(1));
   EXPECT_EQ(host_->problems().front().kind, "plugin");
-  EXPECT_THAT(host_->problems().front().message, testing::HasSubstr("1 claim"));
+  EXPECT_THAT(host_->problems().front().message, HasSubstr("1 claim"));
   holder_.Release("held", [](const Status&) {});
   EXPECT_THAT(host_->problems(), IsEmpty());
 }
@@ -406,7 +408,7 @@ TEST_F(DraHostTest, PlacesThatNoPoolHasRoomForAreAProblem) {
   ASSERT_TRUE(Registered());
   ASSERT_THAT(host_->problems(), SizeIs(1));
   EXPECT_EQ(host_->problems().front().kind, "plugin");
-  EXPECT_THAT(host_->problems().front().message, testing::HasSubstr("of 6 further L3 caches"));
+  EXPECT_THAT(host_->problems().front().message, HasSubstr("of 6 further L3 caches"));
   EXPECT_EQ(host_->problems().front().next, "set dra.Devices to numa");
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
@@ -422,6 +424,117 @@ TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
   fs::remove(OnHost("/var/lib/kubelet"));
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
   EXPECT_TRUE(Registered());
+}
+
+void HoldOneOf(const std::string& driver, HeldClaims& held) {
+  held.Add({.uid = "uid-" + driver,
+            .namespace_name = "default",
+            .name = "c",
+            .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 1}},
+            .driver = driver});
+}
+
+TEST(DraProblemsTest, ClaimsOfAFormerDriverCannotBeReleased) {
+  HeldClaims held;
+  const dra::Driver now{.name = "cpu.example.com"};
+  HoldOneOf("cpu.example.com", held);
+  HoldOneOf("", held);
+  EXPECT_FALSE(HeldOfFormerDriver(held, now)) << "they may be its own";
+  HoldOneOf("former.example.com", held);
+  const std::optional<Problem> problem = HeldOfFormerDriver(held, now);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->kind, "plugin");
+  EXPECT_THAT(problem->message,
+              HasSubstr("was former.example.com before, and CPUs of 1 claim stay held"));
+  EXPECT_THAT(problem->next, HasSubstr("let the driver be former.example.com again"));
+  EXPECT_FALSE(HeldOfFormerDriver({}, now));
+}
+
+TEST(DraProblemsTest, PlacesThatAPoolHasNoRoomForGetNoClaims) {
+  const Machine caches = test::MakeMachine({.packages = 2, .nodes = 5, .l3s = 7, .cores = 7});
+  EXPECT_FALSE(NoRoomForDevices(caches, DraDevices::kNuma));
+  const std::optional<Problem> left = NoRoomForDevices(caches, DraDevices::kL3);
+  ASSERT_TRUE(left);
+  EXPECT_THAT(left->message, HasSubstr("of 6 further L3 caches"));
+  EXPECT_EQ(left->next, "set dra.Devices to numa");
+  const Machine nodes = test::MakeMachine({.packages = 65, .cores = 1});
+  const std::optional<Problem> more = NoRoomForDevices(nodes, DraDevices::kNuma);
+  ASSERT_TRUE(more);
+  EXPECT_THAT(more->message, HasSubstr("of 1 further NUMA nodes"));
+}
+
+class HostClaimsTest : public testing::Test {
+ protected:
+  StatusCode Reserve(const std::string& uid) {
+    std::optional<StatusCode> code;
+    claims_.Reserve(ClaimFor(uid),
+                    [&code](const StatusOr<ClaimGrant>& grant) { code = grant.status().code(); });
+    return code.value_or(StatusCode::kUnknown);
+  }
+  static Claim ClaimFor(const std::string& uid) {
+    return {.uid = uid,
+            .namespace_name = "default",
+            .name = "c",
+            .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}};
+  }
+
+  EventLoop loop_;
+  std::unique_ptr<dra::test::FakeHolder> brain_ = std::make_unique<dra::test::FakeHolder>(4);
+  ClaimHolder* active_ = brain_.get();
+  HostClaims claims_{loop_, [this] { return active_; }};
+};
+
+TEST_F(HostClaimsTest, AreThoseOfTheBrain) {
+  EXPECT_EQ(Reserve("a"), StatusCode::kOk);
+  EXPECT_EQ(claims_.Held().size(), 1U);
+  claims_.Release("a", [](const Status& status) { EXPECT_EQ(status, OkStatus()); });
+  EXPECT_TRUE(brain_->Held().empty());
+}
+
+TEST_F(HostClaimsTest, UnderNullNothingIsReserved) {
+  EXPECT_EQ(Reserve("a"), StatusCode::kOk);
+  active_ = nullptr;
+  EXPECT_EQ(Reserve("c"), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(claims_.Held().empty());
+}
+
+// The next brain, also that of the next daemon, takes over what the state has.
+TEST_F(HostClaimsTest, UnderNullAReleaseReachesTheState) {
+  test::CrashingFileSystem files(1);
+  const StateLabel machine("m");
+  const auto open = [&] {
+    return std::make_unique<StateStore>(files, "state", machine, [](std::string_view) {});
+  };
+  const auto has = [](const StateStore& state, const std::string& uid) {
+    return state.FindNote(StateStore::PodNote::kClaim, PodSandboxId(uid)).has_value();
+  };
+  std::unique_ptr<StateStore> state = open();
+  state->PutNote(StateStore::PodNote::kClaim, PodSandboxId("a"), "claim");
+  state->PutNote(StateStore::PodNote::kClaim, PodSandboxId("b"), "claim");
+  active_ = nullptr;
+  HostClaims claims(
+      loop_, [] { return nullptr; }, state.get());
+  std::optional<Status> released;
+  claims.Release("a", [&released](const Status& status) { released = status; });
+  EXPECT_FALSE(released.has_value()) << "it waits for the disk";
+  ASSERT_TRUE(RunUntil(loop_, [&released] { return released.has_value(); }));
+  EXPECT_EQ(released, OkStatus());
+  state = nullptr;
+  state = open();
+  EXPECT_FALSE(has(*state, "a"));
+  EXPECT_TRUE(has(*state, "b"));
+}
+
+// A call that waits for it would block all later ones.
+TEST_F(HostClaimsTest, ABrainThatEndsLeavesNobodyWaiting) {
+  brain_->waits = true;
+  std::optional<StatusCode> code;
+  claims_.Reserve(ClaimFor("a"),
+                  [&code](const StatusOr<ClaimGrant>& grant) { code = grant.status().code(); });
+  active_ = nullptr;
+  brain_.reset();
+  ASSERT_TRUE(RunUntil(loop_, [&code] { return code.has_value(); }));
+  EXPECT_EQ(*code, StatusCode::kUnavailable);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/node/take_over.h"
 #include "pkg/node/testing/fake_door.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"

@@ -6,7 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_messages.h"
-#include "pkg/hooks/hook_names.h"
+#include "pkg/hooks/hook_port.h"
 
 namespace resmgr {
 

@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "pkg/config/hooks_config.h"
+#include "pkg/config/module_configs.h"
+#include "pkg/hooks/hook_directory.h"
 #include "pkg/hooks/hook_servers.h"
 #include "pkg/hooks/hook_stage.h"
-#include "pkg/hooks/hook_watch.h"
 #include "pkg/log/log.h"
+#include "pkg/node/door_views.h"
 #include "pkg/node/front_door.h"
-#include "pkg/node/plugin_view.h"
-#include "pkg/node/seen_container.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/sys/clock.h"
 

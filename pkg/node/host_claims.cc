@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/host_claims.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr {
 namespace {
@@ -38,6 +41,38 @@ std::function<void(Result)> Certain(EventLoop& loop, std::function<void(Result)>
   return [answer](Result result) { answer->Give(std::move(result)); };
 }
 
+// Claims that problems name.
+constexpr size_t kNamedLost = 5;
+
+dra::ClaimName NameOfHeld(const HeldClaim& held) {
+  return {
+      .uid = held.claim.uid, .namespace_name = held.claim.namespace_name, .name = held.claim.name};
+}
+
+// A container that carries the claim and may run; "" if there is none.
+std::string RunningCarrier(const ResourceManager& manager, const std::string& uid) {
+  for (const auto& [key, uids] : manager.carriers()) {
+    if (std::ranges::find(uids, uid) == uids.end()) continue;
+    const Container* const container = manager.snapshot().FindContainer(key);
+    if (container == nullptr || container->state == ContainerState::kExited) continue;
+    const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
+    return pod == nullptr ? container->name : FullName(*pod, container->name);
+  }
+  return "";
+}
+
+Problem LostProblem(const HeldClaim& held, const std::string& why,
+                    std::chrono::system_clock::time_point since) {
+  const std::string name = NameOfHeld(held).ToString();
+  return {.kind = "plugin",
+          .since = since,
+          .message = fmt::format("claim {} (uid {}) holds CPUs {}, and no pod uses it: {}; the "
+                                 "kubelet has not asked for its release",
+                                 name, held.claim.uid, held.Cpus().ToString(), why),
+          .objects = {name},
+          .next = fmt::format("cri-resmgr-ctl release-claim {}", held.claim.uid)};
+}
+
 }  // namespace
 
 void HostClaims::Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) {
@@ -61,6 +96,134 @@ void HostClaims::Release(const std::string& uid, std::function<void(Status)> don
 std::vector<ClaimGrant> HostClaims::Held() const {
   const ClaimHolder* const brain = brain_();
   return brain == nullptr ? std::vector<ClaimGrant>() : brain->Held();
+}
+
+LostClaims::LostClaims(Options options)
+    : options_(std::move(options)),
+      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {}
+
+void LostClaims::Look() {
+  const ResourceManager* const manager = options_.manager();
+  // Without a list of the runtime no carrier is known.
+  if (asking_ || manager == nullptr || !manager->ready()) return;
+  ForgetOthers(*manager);
+  const HeldClaim* const held = Next(*manager);
+  if (held == nullptr) return;
+  asking_ = true;
+  last_ = held->claim.uid;
+  options_.get(NameOfHeld(*held),
+               lifetime_.Guard([this, uid = held->claim.uid](const StatusOr<std::string>& object) {
+                 asking_ = false;
+                 Answered(uid, object);
+               }));
+}
+
+void LostClaims::Answered(const std::string& uid, const StatusOr<std::string>& object) {
+  const ResourceManager* const manager = options_.manager();
+  const HeldClaim* const held = manager == nullptr ? nullptr : manager->held_claims().Find(uid);
+  if (held == nullptr) return;
+  StatusOr<std::string> why = object;
+  if (object.ok()) {
+    why = dra::WhyUnused(*object, NameOfHeld(*held));
+  } else if (object.status().code() == StatusCode::kNotFound) {
+    why = "the API server has no such claim";
+  }
+  // Neither an agent that is away nor a server that refuses tells anything about the claim.
+  if (!why.ok()) return;
+  if (why->empty()) {
+    findings_.erase(uid);
+    return;
+  }
+  Finding& finding = findings_[uid];
+  if (finding.looks == 0) finding.since = std::chrono::system_clock::now();
+  finding.why = *std::move(why);
+  ++finding.looks;
+}
+
+void LostClaims::ForgetOthers(const ResourceManager& manager) {
+  std::erase_if(findings_, [&manager](const auto& finding) {
+    const std::string& uid = finding.first;
+    return manager.held_claims().Find(uid) == nullptr || !RunningCarrier(manager, uid).empty();
+  });
+}
+
+const HeldClaim* LostClaims::Next(const ResourceManager& manager) const {
+  const HeldClaim* first = nullptr;  // by uid
+  const HeldClaim* next = nullptr;   // the first one after the last one
+  for (const HeldClaim& held : manager.held_claims().all()) {
+    const std::string& uid = held.claim.uid;
+    if (!RunningCarrier(manager, uid).empty()) continue;
+    const auto finding = findings_.find(uid);
+    const bool to_confirm = finding != findings_.end() && finding->second.looks < kLooks;
+    // Never the same one again and again: its look may fail.
+    if (to_confirm && uid != last_) return &held;
+    if (first == nullptr || uid < first->claim.uid) first = &held;
+    if (uid > last_ && (next == nullptr || uid < next->claim.uid)) next = &held;
+  }
+  return next != nullptr ? next : first;
+}
+
+std::vector<Problem> LostClaims::problems() const {
+  std::vector<Problem> problems;
+  const ResourceManager* const manager = options_.manager();
+  if (manager == nullptr) return problems;
+  size_t count = 0;
+  for (const auto& [uid, finding] : findings_) {
+    const HeldClaim* const held = manager->held_claims().Find(uid);
+    if (finding.looks < kLooks || held == nullptr || !RunningCarrier(*manager, uid).empty())
+      continue;
+    if (++count <= kNamedLost) problems.push_back(LostProblem(*held, finding.why, finding.since));
+  }
+  if (count > kNamedLost) {
+    problems.push_back(
+        {.kind = "plugin",
+         .message = fmt::format("and {} more claims like these", count - kNamedLost)});
+  }
+  return problems;
+}
+
+StatusOr<const HeldClaim*> LostClaims::Named(const ResourceManager& manager,
+                                             const std::string& what) const {
+  const HeldClaims& held = manager.held_claims();
+  if (const HeldClaim* const found = held.Find(what)) return found;
+  std::vector<const HeldClaim*> named;
+  for (const HeldClaim& claim : held.all())
+    if (NameOfHeld(claim).ToString() == what) named.push_back(&claim);
+  if (named.empty())
+    return NotFound("no claim {} holds CPUs here: give its uid or NAMESPACE/NAME", Printable(what));
+  if (named.size() == 1) return named.front();
+  std::vector<std::string> uids;
+  for (const HeldClaim* const claim : named)
+    uids.push_back(claim->claim.uid);
+  return InvalidArgument("{} claims are called {}; their uids are {}", named.size(),
+                         Printable(what), fmt::join(uids, ", "));
+}
+
+void LostClaims::Release(const std::string& what, bool force,
+                         std::function<void(StatusOr<ClaimGrant>)> done) {
+  const ResourceManager* const manager = options_.manager();
+  if (manager == nullptr)
+    return done(FailedPrecondition("the policy null is active, under which no claim is known"));
+  // A carrier that the daemon has not seen yet would lose its CPUs.
+  if (!manager->ready())
+    return done(Unavailable("the runtime's containers are not known yet: try again"));
+  const StatusOr<const HeldClaim*> held = Named(*manager, what);
+  if (!held.ok()) return done(held.status());
+  const std::string uid = (*held)->claim.uid;
+  if (const std::string carrier = RunningCarrier(*manager, uid); !carrier.empty()) {
+    return done(FailedPrecondition("{} is in use: {} runs on its CPUs", (*held)->Title(), carrier));
+  }
+  const auto finding = findings_.find(uid);
+  if (!force && (finding == findings_.end() || finding->second.looks < kLooks)) {
+    return done(FailedPrecondition(
+        "{} is not known to be unused: a pod may be about to start with it, which could then never "
+        "start; -force releases it all the same",
+        (*held)->Title()));
+  }
+  options_.holder.Release(uid, lifetime_.Guard([grant = (*held)->Grant(),
+                                                done = std::move(done)](const Status& status) {
+    status.ok() ? done(grant) : done(status);
+  }));
 }
 
 }  // namespace resmgr

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/claims/claim.h"
+#include "pkg/claims/held_claims.h"
+#include "pkg/dra/claim_object.h"
+#include "pkg/model/problem.h"
+#include "pkg/resmgr/resource_manager.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
@@ -36,6 +44,64 @@ class HostClaims final : public ClaimHolder {
   const Brain brain_;
   StateStore* const state_;
   Lifetime lifetime_;  // the disk's answers may come after this is gone
+};
+
+// Finds claims that hold CPUs here and that the API server does not have any more. The kubelet asks
+// for the release of a claim by its own checkpoint; where that is lost, nothing else would ever end
+// the hold. They are problems for an administrator, and are never released without an order: the
+// kubelet may be about to ask. Findings are not kept over a restart. Loop's thread only.
+class LostClaims {
+ public:
+  struct Options {
+    EventLoop& loop;
+    // The active brain; nullptr: there is none.
+    std::function<ResourceManager*()> manager{};
+    ClaimHolder& holder;
+    // Yields the object of the API server. NotFound: it has none of this name; other errors say
+    // nothing about the claim. Never runs `done` after the end of LostClaims' owner.
+    std::function<void(const dra::ClaimName& claim,
+                       std::function<void(StatusOr<std::string>)> done)>
+        get{};
+    // How often one claim is compared. Those that a container carries are in use, and are not.
+    std::chrono::milliseconds period{60'000};
+  };
+
+  // A single answer may come between the end of a pod and the kubelet's call.
+  static constexpr int kLooks = 2;
+
+  explicit LostClaims(Options options);
+
+  // Claims that were not found at `kLooks` looks in a row.
+  std::vector<Problem> problems() const;
+  // Gives the CPUs of a claim back by order of an administrator; `what` is its UID or
+  // NAMESPACE/NAME. Yields what it held.
+  //   NotFound: no such claim holds CPUs
+  //   InvalidArgument: several claims have this name
+  //   FailedPrecondition: a container of it runs, or, without `force`, it is not among the problems
+  void Release(const std::string& what, bool force, std::function<void(StatusOr<ClaimGrant>)> done);
+
+ private:
+  struct Finding {
+    std::chrono::system_clock::time_point since{};
+    std::string why{};
+    int looks = 0;
+  };
+
+  void Look();
+  void Answered(const std::string& uid, const StatusOr<std::string>& object);
+  // Forgets findings about claims that are released, or in use again.
+  void ForgetOthers(const ResourceManager& manager);
+  // The next one to be compared: those with a finding that is to be confirmed come between others;
+  // nullptr: there is none.
+  const HeldClaim* Next(const ResourceManager& manager) const;
+  StatusOr<const HeldClaim*> Named(const ResourceManager& manager, const std::string& what) const;
+
+  const Options options_;
+  std::map<std::string, Finding> findings_;  // by uid
+  std::string last_;                         // uid of the one that was compared last
+  bool asking_ = false;
+  EventLoop::HandlePtr timer_;
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr

@@ -10,10 +10,9 @@
 #include "pkg/config/config.h"
 #include "pkg/config/config_options.h"
 #include "pkg/node/front_door.h"
-#include "pkg/node/node_page.h"
 #include "pkg/node/node_view.h"
 #include "pkg/policy/registry.h"
-#include "pkg/topology/pods_cgroup.h"
+#include "pkg/topology/cpuset_limits.h"
 
 namespace resmgr {
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/classes/host_classes.h"
 #include "pkg/node/policy_setup.h"
-#include "pkg/resmgr/update_remedies.h"
-#include "pkg/topology/online_cpus.h"
+#include "pkg/resmgr/refusal_log.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 namespace {

@@ -12,13 +12,13 @@
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/metrics/http_server.h"
 #include "pkg/model/problem.h"
 #include "pkg/node/configurator.h"
+#include "pkg/node/door_views.h"
 #include "pkg/node/front_door.h"
-#include "pkg/node/plugin_view.h"
 #include "pkg/node/policy_host.h"
-#include "pkg/node/problem_times.h"
-#include "pkg/node/seen_container.h"
+#include "pkg/node/problems_watch.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/policy/registry.h"
 #include "pkg/sys/event_loop.h"
@@ -98,6 +98,16 @@ struct NodeService {
   std::string socket{};  // its path; "": not served
   // The methods own all that they use besides the view.
   std::function<UnaryServer::Methods(const NodeView& view)> methods{};
+};
+
+// The page about the node that the metrics' HTTP server shows to browsers.
+class NodePage : public HttpHandler {
+ public:
+  // From now on there is data to show. Called on the loop's thread, like Close.
+  virtual void Open(const NodeView& view) = 0;
+  // After this returns, objects that the view refers to are not used any more, also not on the
+  // loop. Threads of the server may still call Answer.
+  virtual void Close() = 0;
 };
 
 }  // namespace resmgr

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/node/nri_plugin_view.h"
 #include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/stage/host_config.h"
 
@@ -18,6 +17,18 @@ constexpr std::chrono::milliseconds kHostRetry{1'000};
 nri::HostOptions WithCounters(nri::HostOptions options, Metrics* metrics) {
   options.metrics = metrics;
   return options;
+}
+
+PluginView::State StateOf(nri::PluginState state) {
+  switch (state) {
+    case nri::PluginState::kReady:
+      return PluginView::State::kReady;
+    case nri::PluginState::kDisconnected:
+      return PluginView::State::kDisconnected;
+    case nri::PluginState::kFailed:
+      break;
+  }
+  return PluginView::State::kFailed;
 }
 
 }  // namespace
@@ -121,6 +132,23 @@ void NriHosting::TryAgain(const Status& why, void (NriHosting::*step)()) {
   if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
   unserved_->why = why;
   retry_ = context_.loop.After(kHostRetry, [this, step] { (this->*step)(); });
+}
+
+std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins) {
+  std::vector<PluginView> views;
+  views.reserve(plugins.size());
+  for (const nri::PluginStatus& plugin : plugins) {
+    views.push_back({.kind = "nri",
+                     .name = plugin.name,
+                     .index = plugin.index,
+                     .state = StateOf(plugin.state),
+                     .events = plugin.events,
+                     .calls = plugin.calls,
+                     .failures = plugin.failures,
+                     .last_error = plugin.last_error,
+                     .p50_micros = plugin.p50_micros});
+  }
+  return views;
 }
 
 }  // namespace resmgr

@@ -9,12 +9,12 @@
 
 #include "pkg/config/nri_config.h"
 #include "pkg/log/log.h"
+#include "pkg/node/door_views.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/optional_services.h"
-#include "pkg/node/plugin_view.h"
-#include "pkg/node/seen_container.h"
 #include "pkg/nri/host/session/host_options.h"
 #include "pkg/nri/host/session/plugin_host.h"
+#include "pkg/nri/host/session/plugin_registry.h"
 #include "pkg/nri/host/stage/nri_stage.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/runtime/inventory.h"
@@ -68,5 +68,8 @@ class NriHosting {
   std::optional<Unserved> unserved_;
   EventLoop::HandlePtr retry_;
 };
+
+// The NRI plugins in the form of a front door's plugins.
+std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins);
 
 }  // namespace resmgr

@@ -5,7 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
-#include "pkg/resmgr/log_observer.h"
+#include "pkg/resmgr/observers.h"
 
 namespace resmgr {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
-#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/history.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/policy_setup.h"
 
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -9,8 +8,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/dump/rules.h"
-#include "pkg/node/online_watch.h"
-#include "pkg/topology/online_cpus.h"
+#include "pkg/node/machine_watch.h"
 
 namespace resmgr {
 namespace {

@@ -7,10 +7,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/model/problem.h"
-#include "pkg/node/pod_event.h"
+#include "pkg/node/pod_event_watch.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -45,5 +46,22 @@ class ProblemsWatch {
 
 // The Event of the node for a kind with this first problem and this number of problems.
 PodEvent NodeEventOf(const Problem& first, size_t count);
+
+// Remembers when each problem was listed first, for problems whose part does not know since when
+// they are. Thread-compatible.
+class ProblemTimes {
+ public:
+  using Time = std::chrono::system_clock::time_point;
+
+  // The same, each with its time. A problem that is not listed is forgotten.
+  std::vector<Problem> Completed(std::vector<Problem> problems,
+                                 Time now = std::chrono::system_clock::now());
+
+ private:
+  // By kind and objects or, without these, the message, in which numbers may change.
+  using Key = std::pair<std::string, std::vector<std::string>>;
+
+  std::map<Key, Time> since_;
+};
 
 }  // namespace resmgr

@@ -18,7 +18,7 @@ namespace resmgr {
 
 // The containers that were refused in the last hour and that have no place since then, for the list
 // of problems. Those of a former daemon come from the history, which keeps refusals
-// (pkg/resmgr/refusal_notes.h). Loop's thread only.
+// (pkg/resmgr/history.h). Loop's thread only.
 class Refusals final : public Observer {
  public:
   using Time = std::chrono::system_clock::time_point;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/relay_door.h"
 
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "pkg/config/config.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/cri/backend_router.h"
-#include "pkg/cri/known_methods.h"
+#include "pkg/cri/method_table.h"
 #include "pkg/cri/relay.h"
+#include "pkg/cri/runtime_clients.h"
 #include "pkg/cri/runtime_connection.h"
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
-#include "pkg/node/door_problems.h"
-#include "pkg/node/relay_link.h"
+#include "pkg/node/door_parts.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/clock.h"
-#include "pkg/sys/file_limit.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -29,6 +31,141 @@ std::vector<Backends::Backend> AllBackends(const RelayDoorOptions& options) {
                                          .image_socket = options.image_socket.value_or("")}};
   all.insert(all.end(), options.runtimes.begin(), options.runtimes.end());
   return all;
+}
+
+// One brain's connections to the runtimes behind the relay: one to each, which the brain sees as
+// one. It counts as connected while one of them is. When one is connected, all unconnected others
+// are tried at once, and only then it is reported, so that the first list includes all running
+// runtimes. Loop's thread only.
+class RelayLink final : public BrainLink {
+ public:
+  using TakeList = RuntimeAccess::Done<RuntimeAccess::Everything>;
+  struct Told {
+    std::function<void()> connected{};  // called for each connection to a runtime
+    std::function<void(const ContainerEvent&)> happened{};  // for events of the link itself
+    // As RuntimeConnection::Events::listing, for a link to the only runtime.
+    std::function<TakeList()> listing{};
+    UpdateTeller::Told updated{};  // the runtime has carried out the brain's update
+  };
+
+  // Connects to the only runtime. `aliases` of its handlers, which outlive this object, may be
+  // null.
+  RelayLink(const DoorContext& context, const std::string& runtime_socket,
+            const HandlerAliases* aliases, Told told);
+  // Connects to all of these, which outlive this object.
+  RelayLink(const DoorContext& context, Backends& backends, Told told);
+
+  RuntimeClient& runtime() override { return *teller_; }
+  void Connect(RuntimeEvents events) override;
+  Status EnsureConnected() override;
+  void Retire() override { LeaveEventsToClient(true); }
+
+  // Whether clients' event streams provide the events, so that this link needs none of its own.
+  void LeaveEventsToClient(bool leave);
+  // Takes an event that a client got through the relay.
+  void TellEvent(const ContainerEvent& event) {
+    if (events_.happened) events_.happened(event);
+  }
+  // Takes a change by a call that the relay does not understand.
+  void TellChange() {
+    if (events_.changed) events_.changed();
+  }
+
+ private:
+  // Runs attempt(runtime) for each connection, then reports the new ones.
+  template <typename Attempt>
+  void TryEach(const Attempt& attempt);
+  void OnConnected(size_t runtime);
+  void OnDisconnected(size_t runtime);
+
+  const Told told_;
+  const Backends* const backends_ = nullptr;  // set with several runtimes
+  RuntimeEvents events_{};                    // set by Connect
+  std::vector<std::unique_ptr<RuntimeConnection>> connections_;
+  std::optional<RuntimeClients> clients_;  // set with several runtimes
+  std::optional<UpdateTeller> teller_;     // in front of the runtimes
+  bool trying_ = false;
+  std::vector<size_t> came_;  // new ones of this TryEach
+};
+
+RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket,
+                     const HandlerAliases* aliases, Told told)
+    : told_(std::move(told)) {
+  connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
+                                                             runtime_socket,
+                                                             /*image_socket=*/"", aliases));
+  teller_.emplace(*connections_.front(), told_.updated);
+}
+
+RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
+    : told_(std::move(told)), backends_(&backends) {
+  std::vector<RuntimeClient*> clients;
+  for (const Backends::Backend& backend : backends.all()) {
+    connections_.push_back(std::make_unique<RuntimeConnection>(
+        context.loop, context.flushes, backend.socket, backend.image_socket, backends.aliases()));
+    clients.push_back(connections_.back().get());
+  }
+  clients_.emplace(context.loop, backends, std::move(clients),
+                   RuntimeClients::Events{.connected = [this] { events_.connected(); },
+                                          .joined = [this] { events_.joined(); },
+                                          .disconnected = [this] { events_.disconnected(); }});
+  teller_.emplace(*clients_, told_.updated);
+}
+
+// A connect to a unix socket succeeds or fails at once, so this does not wait.
+template <typename Attempt>
+void RelayLink::TryEach(const Attempt& attempt) {
+  trying_ = true;
+  for (size_t i = 0; i < connections_.size(); ++i)
+    attempt(i);
+  trying_ = false;
+  if (came_.empty()) return;
+  const std::vector<size_t> came = std::exchange(came_, {});
+  clients_ ? clients_->OnConnected(came) : events_.connected();
+}
+
+void RelayLink::Connect(RuntimeEvents events) {
+  events_ = std::move(events);
+  TryEach([this](size_t i) {
+    connections_[i]->Start({.connected = [this, i] { OnConnected(i); },
+                            .disconnected = [this, i] { OnDisconnected(i); },
+                            .happened =
+                                [this, i](const ContainerEvent& event) {
+                                  if (backends_ != nullptr &&
+                                      backends_->IsEventOfOther(i, event.id))
+                                    return;
+                                  told_.happened(event);
+                                  TellEvent(event);
+                                },
+                            .listing = backends_ == nullptr ? told_.listing : nullptr});
+  });
+}
+
+void RelayLink::OnConnected(size_t runtime) {
+  told_.connected();
+  came_.push_back(runtime);
+  if (trying_) return;
+  TryEach([this](size_t i) { (void)connections_[i]->EnsureConnected(); });
+}
+
+void RelayLink::OnDisconnected(size_t runtime) {
+  clients_ ? clients_->OnDisconnected(runtime) : events_.disconnected();
+}
+
+Status RelayLink::EnsureConnected() {
+  Status first;
+  bool any = false;
+  TryEach([&](size_t i) {
+    const Status status = connections_[i]->EnsureConnected();
+    any = any || status.ok();
+    if (first.ok()) first = status;
+  });
+  return any ? OkStatus() : first;
+}
+
+void RelayLink::LeaveEventsToClient(bool leave) {
+  for (const auto& connection : connections_)
+    connection->LeaveEventsToClient(leave);
 }
 
 class RelayDoor final : public FrontDoor {

@@ -1,7 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/reported.h"
 
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/api/agent.pb.h"
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+
 namespace resmgr {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kAnnotations = "/metadata/annotations";
+
+// Escaped for a JSON pointer.
+std::string Escape(std::string_view key) {
+  std::string escaped;
+  for (const char c : key) {
+    if (c == '~') {
+      escaped += "~0";
+    } else if (c == '/') {
+      escaped += "~1";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+Json AnnotationsOf(const NodeReport& report) {
+  Json annotations;
+  annotations[std::string(kPolicyAnnotation)] = report.policy;
+  annotations[std::string(kSourceAnnotation)] = Printable(report.source);
+  // Also if empty, which removes the losses of a former change.
+  annotations[std::string(kLossesAnnotation)] = report.losses;
+  return annotations;
+}
+
+void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
+  v1::JsonPatch& patch = *request.add_patches();
+  patch.set_op("add");
+  patch.set_path(std::move(path));
+  patch.set_value(JsonText(value));
+}
+
+// Whether the agent will refuse this at every try.
+bool IsRefusal(const Status& status) {
+  return status.code() == StatusCode::kPermissionDenied ||
+         status.code() == StatusCode::kInvalidArgument ||
+         status.code() == StatusCode::kUnimplemented;
+}
+
+}  // namespace
+
+NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+                             const AgentCalls::Times& times)
+    : log_(GetLogger("node")),
+      calls_(
+          loop, flushes,
+          {.socket = socket,
+           .times = times,
+           .complaint = fmt::format(
+               "cannot report the policy on the node yet, retrying with the agent at {}", socket),
+           .begin = [this] { Send(); },
+           .lost = [this] { settled_.reset(); }}) {}
+
+void NodePublisher::Show(NodeReport report) {
+  wanted_ = std::move(report);
+  // The agent may just have connected and delivered the change.
+  calls_.ForgetFailures();
+  calls_.Begin();
+}
+
+void NodePublisher::Send() {
+  if (settled_ == wanted_) return;
+  calls_.Call("/v1.Agent/HealthCheck", v1::HealthCheckRequest().SerializeAsString(),
+              [this](const StatusOr<std::string>& reply) { OnHealth(reply); });
+}
+
+void NodePublisher::OnHealth(const StatusOr<std::string>& reply) {
+  v1::HealthCheckReply health;
+  if (!reply.ok()) {
+    calls_.Failed(reply.status());
+  } else if (!health.ParseFromString(*reply)) {
+    calls_.Failed(Unavailable("the answer is not a v1.HealthCheckReply"));
+  } else if (!health.error().empty()) {
+    calls_.Failed(FailedPrecondition("the agent is not well: {}", Printable(health.error())));
+  } else {
+    Patch(Way::kEachKey);
+  }
+}
+
+void NodePublisher::Patch(Way way) {
+  const Json annotations = AnnotationsOf(wanted_);
+  v1::PatchNodeRequest request;
+  if (way == Way::kAllAtOnce) {
+    Add(request, std::string(kAnnotations), annotations);
+  } else {
+    for (const auto& [key, value] : annotations.items())
+      Add(request, fmt::format("{}/{}", kAnnotations, Escape(key)), value);
+  }
+  calls_.Call("/v1.Agent/PatchNode", request.SerializeAsString(),
+              [this, report = wanted_, way](const StatusOr<std::string>& reply) {
+                OnPatched(report, way, reply.status());
+              });
+}
+
+void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& status) {
+  // A key cannot be added if the node has no annotations yet.
+  if (status.code() == StatusCode::kInvalidArgument && way == Way::kEachKey) {
+    Patch(Way::kAllAtOnce);
+    return;
+  }
+  // Writing all annotations would remove newer ones of the node, which the agent does not allow.
+  const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
+  if (overtaken || (!status.ok() && !IsRefusal(status))) {
+    calls_.Failed(status);
+    return;
+  }
+  if (status.ok()) {
+    log_.Info("the node shows policy {}, configured by {}", report.policy, report.source);
+  } else {
+    log_.Warn("the agent refuses to report the policy on the node: {}", Printable(Message(status)));
+  }
+  settled_ = report;
+  calls_.Done(true);
+}
 
 void Reported::NoteConfiguration(const Configurator& configurator) {
   publisher.Show({.policy = configurator.current().policy.active,

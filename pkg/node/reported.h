@@ -1,23 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "pkg/base/status.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/log/log.h"
 #include "pkg/node/agent_reports.h"
 #include "pkg/node/configurator.h"
-#include "pkg/node/counted.h"
 #include "pkg/node/cpus_watch.h"
+#include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_options.h"
-#include "pkg/node/node_publisher.h"
 #include "pkg/node/pod_event_watch.h"
 #include "pkg/node/scheduler_watch.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
+
+// The report about this node on its object in the API server.
+struct NodeReport {
+  std::string policy{};  // the active policy
+  std::string source{};  // origin of the configuration: "agent", a file's path, ...
+
+  // The containers that lost exclusive CPUs when it was put in force; usually empty.
+  std::string losses{};
+
+  friend bool operator==(const NodeReport&, const NodeReport&) = default;
+};
+
+// The annotations of the node for the report. The agent's annotations about a ConfigMap
+// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart change the configuration
+// without one.
+inline constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
+inline constexpr std::string_view kSourceAnnotation =
+    "cri-resource-manager.intel.com/policy-source";
+inline constexpr std::string_view kLossesAnnotation =
+    "cri-resource-manager.intel.com/policy-losses";
+
+// Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
+// comes back; nothing ever waits for it. A report that the agent refuses is not sent again before
+// it changes. Loop's thread only.
+class NodePublisher {
+ public:
+  // The agent gives the API server less than this timeout.
+  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+                const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)});
+
+  // Sets the report to show from now on.
+  void Show(NodeReport report);
+
+ private:
+  enum class Way { kEachKey, kAllAtOnce };
+
+  // Asks whether the agent is well, and patches.
+  void Send();
+  void OnHealth(const StatusOr<std::string>& reply);
+  void Patch(Way way);
+  void OnPatched(const NodeReport& report, Way way, const Status& status);
+
+  Logger& log_;
+  NodeReport wanted_;
+  std::optional<NodeReport> settled_;  // the report that this agent has taken or refused
+  AgentCalls calls_;
+};
 
 // The reports to the agent: the policy, the numbers of allocated CPUs, what schedulers may count
 // on, and Events of pods.

@@ -10,11 +10,9 @@
 #include <utility>
 
 #include "pkg/audit/auditor.h"
-#include "pkg/audit/cgroup_causes.h"
-#include "pkg/audit/cgroup_lookup.h"
-#include "pkg/audit/cgroup_writer.h"
+#include "pkg/audit/cgroup_requests.h"
 #include "pkg/audit/creation_watch.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/classes/host_classes.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
@@ -24,25 +22,19 @@
 #include "pkg/node/brain_host.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
-#include "pkg/node/counted.h"
 #include "pkg/node/dra_host.h"
 #include "pkg/node/hand_over.h"
 #include "pkg/node/kubelet_watch.h"
-#include "pkg/node/local_config.h"
-#include "pkg/node/node_disk.h"
-#include "pkg/node/node_end.h"
+#include "pkg/node/machine_watch.h"
+#include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_problems.h"
-#include "pkg/node/online_watch.h"
+#include "pkg/node/node_signals.h"
 #include "pkg/node/optional_services.h"
-#include "pkg/node/pods_cgroup_watch.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/problems_watch.h"
-#include "pkg/node/ready_news.h"
 #include "pkg/node/refusals.h"
 #include "pkg/node/reported.h"
-#include "pkg/node/take_over.h"
 #include "pkg/node/usage_watch.h"
-#include "pkg/node/use_recorder.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/state/state_store.h"
@@ -104,25 +96,6 @@ class AtEnd {
  private:
   const std::function<void()> run_;
 };
-
-// Opens the front door with its sockets; if requested, they are taken over from the daemon that
-// serves now and that has ended afterwards. On failure that one goes on unchanged.
-StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
-                                              const DoorContext& context) {
-  if (!options.take_over) return options.door.create(context);
-  const std::string socket = HandOver::SocketOf(options.relay_socket);
-  auto former = TakeOver::Begin({.socket = socket, .version = options.version});
-  if (!former.ok()) return Unavailable("-take-over: {}", Message(former.status()));
-  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FrontDoor> door, options.door.create(context));
-  if (*former == nullptr) return door;
-  std::vector<std::string> paths = options.door.sockets;
-  paths.push_back(socket);
-  for (const NodeService& service : options.services)
-    paths.push_back(service.socket);
-  const Status finished = (*former)->Finish(paths);
-  if (!finished.ok()) return Unavailable("-take-over: {}", Message(finished));
-  return door;
-}
 
 // All parts of a daemon. The last members are destroyed first.
 class RunningNode {

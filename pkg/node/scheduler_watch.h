@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "pkg/config/nrt_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/metrics/node_metrics.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/resmgr/observer.h"

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,8 +14,10 @@
 
 #include "pkg/api/node_reports.pb.h"
 #include "pkg/node/brain_host.h"
+#include "pkg/node/cpus_watch.h"
 #include "pkg/node/testing/fake_door.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
 #include "test/support/wait.h"
@@ -25,8 +28,29 @@ namespace {
 using resmgr::test::RunFor;
 using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
+
+class WatchTest : public testing::Test {
+ protected:
+  BrainHost::Options HostOptions(Observer& observer) {
+    return {.loop = loop_,
+            .machine = machine_,
+            .door = door_,
+            .pipeline = pipeline_,
+            .hints = hints_,
+            .manager = {.observer = &observer}};
+  }
+  void ListTheRuntime() { door_.links().back()->Synchronize(); }
+
+  const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
+  EventLoop loop_;
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_, nullptr};
+  HintFinder hints_{loop_, {}};
+  test::FakeDoor door_;
+};
 
 // CPU 0 is not the policy's to grant.
 class GrantingPolicy final : public test::FirstFitPolicy {
@@ -37,13 +61,12 @@ class GrantingPolicy final : public test::FirstFitPolicy {
   }
 };
 
-class SchedulerWatchTest : public testing::Test {
+class SchedulerWatchTest : public WatchTest {
  protected:
   void StartGranting() {
     host_.Start(std::make_unique<GrantingPolicy>(machine_));
     watch_.Follow(host_);
   }
-  void ListTheRuntime() { door_.links().back()->Synchronize(); }
   bool Told(size_t views) {
     return RunUntil(loop_, [this, views] { return told_.size() >= views; });
   }
@@ -57,12 +80,6 @@ class SchedulerWatchTest : public testing::Test {
   static constexpr milliseconds kGather{10};
   static constexpr milliseconds kPeriod{40};
 
-  const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
-  EventLoop loop_;
-  LoopClock clock_{loop_};
-  Pipeline pipeline_{clock_, nullptr};
-  HintFinder hints_{loop_, {}};
-  test::FakeDoor door_;
   const Pod pod_{};
   const Container container_{};
   NodeMetrics metrics_;
@@ -79,12 +96,7 @@ class SchedulerWatchTest : public testing::Test {
                          .metrics = &metrics_,
                          .gather = kGather,
                          .period = kPeriod}};
-  BrainHost host_{{.loop = loop_,
-                   .machine = machine_,
-                   .door = door_,
-                   .pipeline = pipeline_,
-                   .hints = hints_,
-                   .manager = {.observer = &watch_}}};
+  BrainHost host_{HostOptions(watch_)};
 };
 
 // Row N10, with the agent's part in agent/topology_writer_test.cc.
@@ -133,9 +145,8 @@ TEST_F(SchedulerWatchTest, PoolsAreToldWhereTheConfigurationSaysSo) {
   EXPECT_THAT(told_[0]->pools, IsEmpty());
   watch_.NoteConfiguration({.pools = true});
   ASSERT_TRUE(Told(2));
-  EXPECT_THAT(told_[1]->pools,
-              testing::ElementsAre(ViewPool{.name = "shared", .cpus = {0, 1, 2, 3}},
-                                   ViewPool{.name = "reserved", .cpus = {0}}));
+  EXPECT_THAT(told_[1]->pools, ElementsAre(ViewPool{.name = "shared", .cpus = {0, 1, 2, 3}},
+                                           ViewPool{.name = "reserved", .cpus = {0}}));
   cri_resmgr::v1::ShowTopologyRequest request;
   ASSERT_TRUE(request.ParseFromString(TopologyReport(&*told_[1])));
   ASSERT_EQ(request.pools_size(), 2);
@@ -232,6 +243,117 @@ TEST(TopologyReportTest, HasAllThatAnAgentWrites) {
   EXPECT_EQ(request.pods(0).pod(), "pod0");
   ASSERT_TRUE(request.ParseFromString(TopologyReport(nullptr)));
   EXPECT_TRUE(request.absent());
+}
+
+class CpusWatchTest : public WatchTest {
+ protected:
+  void StartFirstFit() {
+    host_.Start(std::make_unique<test::FirstFitPolicy>(machine_));
+    watch_.Follow(host_);
+  }
+
+  static constexpr milliseconds kPeriod{20};
+  static constexpr char kAllFree[] =
+      R"({"version":1,"numa":[{"id":0,"allocatable":0,"exclusive":0,"free":0}]})";
+
+  std::vector<std::string> told_;
+  CpusWatch watch_{loop_, machine_, [this](std::string cpus) { told_.push_back(std::move(cpus)); },
+                   kPeriod};
+  BrainHost host_{HostOptions(watch_)};
+};
+
+TEST_F(CpusWatchTest, UnderNullThereIsNothingToShow) {
+  host_.Start(nullptr);
+  watch_.Follow(host_);
+  watch_.NoteConfiguration();
+  EXPECT_THAT(told_, ElementsAre(""));
+}
+
+// Otherwise a restart would show a full node as an empty one.
+TEST_F(CpusWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
+  StartFirstFit();
+  watch_.NoteConfiguration();
+  RunFor(loop_, 3 * kPeriod);
+  EXPECT_THAT(told_, IsEmpty());
+  ListTheRuntime();
+  RunFor(loop_, 2 * kPeriod);
+  EXPECT_THAT(told_, ElementsAre(kAllFree));
+}
+
+TEST_F(CpusWatchTest, ManyChangesAreToldOnceAPeriodLater) {
+  StartFirstFit();
+  ListTheRuntime();
+  const Observer::Act act{.policy = host_.manager()->policy(),
+                          .snapshot = host_.manager()->snapshot(),
+                          .pod = Pod(),
+                          .container = Container()};
+  for (int i = 0; i < 100; ++i) {
+    watch_.OnPlaced(act);
+    watch_.OnReleased(act);
+  }
+  EXPECT_THAT(told_, IsEmpty());
+  RunFor(loop_, 3 * kPeriod);
+  EXPECT_THAT(told_, SizeIs(1));
+}
+
+TEST_F(CpusWatchTest, AnotherConfigurationIsToldAtOnce) {
+  StartFirstFit();
+  ListTheRuntime();
+  watch_.NoteConfiguration();
+  EXPECT_THAT(told_, ElementsAre(kAllFree));
+  host_.SetPolicy(nullptr, [](const Status&) {});
+  RunFor(loop_, milliseconds(1));
+  watch_.NoteConfiguration();
+  EXPECT_THAT(told_, ElementsAre(kAllFree, ""));
+}
+
+// CPU 0 is reserved, CPU 7 is not the policy's.
+class ReservedAndShared final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "shared", .cpus = CpuSet{0, 1, 2, 3, 6}},
+            {.name = "exclusive", .cpus = CpuSet{4, 5}},
+            {.name = "reserved", .cpus = CpuSet{0}}};
+  }
+};
+
+class NodeCpusTest : public testing::Test {
+ protected:
+  void Add(const CpuSet& exclusive, ContainerState state = ContainerState::kRunning) {
+    Container& container = snapshot_.Add("pod", QosClass::kGuaranteed, 1000);
+    container.state = state;
+    container.placement.exclusive = exclusive;
+  }
+
+  const Machine machine_ = *LoadMachine("synthetic:package:2 numa:1 core:4 pu:1");
+  const ReservedAndShared policy_{machine_};
+  test::TestSnapshot snapshot_;
+};
+
+TEST_F(NodeCpusTest, CountsByNumaNode) {
+  Add(CpuSet{4, 5});
+  Add(CpuSet{});
+  Add(CpuSet{2}, ContainerState::kExited);
+  EXPECT_THAT(CpusByNumaNode(machine_, policy_, snapshot_),
+              ElementsAre(NumaCpus{.node = 0, .allocatable = 3, .exclusive = 0, .free = 3},
+                          NumaCpus{.node = 1, .allocatable = 3, .exclusive = 2, .free = 1}));
+}
+
+// A container that a former policy placed may have CPUs that this one has reserved.
+TEST_F(NodeCpusTest, ExclusiveCpusThatAreReservedAreNoFreeOnes) {
+  Add(CpuSet{0, 1});
+  EXPECT_THAT(CpusByNumaNode(machine_, policy_, snapshot_),
+              ElementsAre(NumaCpus{.node = 0, .allocatable = 3, .exclusive = 2, .free = 2},
+                          NumaCpus{.node = 1, .allocatable = 3, .exclusive = 0, .free = 3}));
+}
+
+TEST_F(NodeCpusTest, IsCompactJson) {
+  EXPECT_EQ(ToJson({{.node = 0, .allocatable = 3, .exclusive = 2, .free = 1},
+                    {.node = 4, .allocatable = 8, .exclusive = 0, .free = 8}}),
+            R"({"version":1,"numa":[{"id":0,"allocatable":3,"exclusive":2,"free":1},)"
+            R"({"id":4,"allocatable":8,"exclusive":0,"free":8}]})");
+  EXPECT_EQ(ToJson({}), R"({"version":1,"numa":[]})");
 }
 
 }  // namespace

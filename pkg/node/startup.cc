@@ -2,18 +2,19 @@
 #include "pkg/node/startup.h"
 
 #include <chrono>
-#include <utility>
+#include <list>
+#include <string_view>
 
-#include "pkg/config/problems.h"
-#include "pkg/dump/dumper.h"
+#include "pkg/config/config_node.h"
+#include "pkg/cri/call_observers.h"
 #include "pkg/log/log.h"
 #include "pkg/node/config_reader.h"
-#include "pkg/node/delivered_config.h"
+#include "pkg/node/hand_over.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/state/file_system.h"
 #include "pkg/state/record_log.h"
-#include "pkg/sys/answer_within.h"
 #include "pkg/sys/files.h"
+#include "pkg/sys/thread.h"
 #include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
 
@@ -94,6 +95,19 @@ StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
   RESMGR_ASSIGN_OR_RETURN(setup.policy, MakePolicy(options.config.policy, options.config.runtimes,
                                                    machine, options.policies));
   return setup;
+}
+
+// The files of the state. Never destroyed: a thread that hangs on their disk may use them until the
+// process ends, and no other daemon may change them before. Without them the node works from the
+// runtime's containers alone.
+FileSystem& StateFiles(const NodeOptions& options) {
+  const auto on_refusal = [](const Status& status) {
+    const bool other = status.code() == StatusCode::kAlreadyExists;
+    GetLogger("state").Warn("-relay-dir: {}; the state will be lost at a restart{}",
+                            Message(status), other ? " before that one ends" : "");
+  };
+  static auto& all = *new std::list<ClaimedFileSystem>;
+  return all.emplace_back(RealFileSystem(), options.StateDirectory(), on_refusal);
 }
 
 }  // namespace
@@ -178,6 +192,60 @@ Status Reset(const NodeOptions& options, Forget what) {
   }
   if (what.delivered_config) RESMGR_RETURN_IF_ERROR(ForgetDeliveredConfig(options.directory));
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
+                                              const DoorContext& context) {
+  if (!options.take_over) return options.door.create(context);
+  const std::string socket = HandOver::SocketOf(options.relay_socket);
+  auto former = TakeOver::Begin({.socket = socket, .version = options.version});
+  if (!former.ok()) return Unavailable("-take-over: {}", Message(former.status()));
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FrontDoor> door, options.door.create(context));
+  if (*former == nullptr) return door;
+  std::vector<std::string> paths = options.door.sockets;
+  paths.push_back(socket);
+  for (const NodeService& service : options.services)
+    paths.push_back(service.socket);
+  const Status finished = (*former)->Finish(paths);
+  if (!finished.ok()) return Unavailable("-take-over: {}", Message(finished));
+  return door;
+}
+
+StateStore OpenState(const NodeOptions& options, const Setup& setup) {
+  // Only the first wait for a disk that does not answer is granted.
+  return {StateFiles(options),
+          options.StateDirectory(),
+          StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),
+          [](std::string_view line) { GetLogger("state").Warn("{}", line); },
+          options.CallsFile(),
+          setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0)};
+}
+
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
+                                                   Metrics* metrics) {
+  Logger& log = GetLogger("message");
+  dump::Dumper::Options options = DumpOptions(setup.config.dump, node.overrides, node.dump_secrets,
+                                              setup.delivered, node.dump_directory);
+  const Status allowed = dump::Dumper::Read(options).status();
+  if (setup.delivered && !allowed.ok()) {
+    log.Warn("dump is off: {}", Message(allowed));
+    options.specs.clear();
+    options.file.clear();
+  }
+  options.on_lost = [metrics] {
+    if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
+  };
+  options.decompress = &CallTap::Decompress;
+  return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
+    warning ? log.Warn("{}", line) : log.Info("{}", line);
+  });
+}
+
+Status CheckDump(const NodeOptions& node, const Setup& setup) {
+  if (setup.delivered) return OkStatus();
+  return dump::Dumper::Read(DumpOptions(setup.config.dump, node.overrides, node.dump_secrets, false,
+                                        node.dump_directory))
+      .status();
 }
 
 }  // namespace resmgr

@@ -9,8 +9,12 @@
 
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
+#include "pkg/dump/dumper.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/node/front_door.h"
 #include "pkg/node/node_options.h"
 #include "pkg/policy/policy.h"
+#include "pkg/state/state_store.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -59,5 +63,24 @@ struct Forget {
 };
 // kFailedPrecondition while an instance runs.
 Status Reset(const NodeOptions& options, Forget what);
+
+// Opens the front door with its sockets; if requested, they are taken over from the daemon that
+// serves now and that has ended afterwards. On failure that one goes on unchanged.
+StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
+                                              const DoorContext& context);
+
+// Opens the store of the daemon's state, in the directory of the options. If another daemon holds
+// that, or the disk does not answer, the store works without a directory: nothing is kept for
+// restarts, and a warning is logged.
+StateStore OpenState(const NodeOptions& options, const Setup& setup);
+
+// Whether MakeDumper will accept the configuration, its only possible failure: asked before
+// anything is taken over. kInvalidArgument for malformed rules or impossible files.
+Status CheckDump(const NodeOptions& node, const Setup& setup);
+
+// Creates the configured dump. A file that a delivered configuration may not name is left out, with
+// a warning. `metrics`, which counts losses, may be nullptr and must otherwise outlive the dumper.
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
+                                                   Metrics* metrics);
 
 }  // namespace resmgr

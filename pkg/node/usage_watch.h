@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <unordered_map>
 
+#include "pkg/dump/dumper.h"
 #include "pkg/metrics/usage_metrics.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine.h"
+#include "pkg/usage/usage_figures.h"
 #include "pkg/usage/usage_sampler.h"
 
 namespace resmgr {
@@ -22,5 +29,33 @@ UsageSampler::Options UsageSamplerOptions(EventLoop& loop, Clock& clock, PolicyH
                                           const Machine& machine, const std::string& host_root,
                                           UsageMetrics* metrics,
                                           std::function<bool()> per_container);
+
+// Adds what containers use to the dump's recording, if there is one: a line each minute at most,
+// with the containers whose use differs from the last recorded one. A line that finds no room is
+// made up for with the next sample. Loop's thread only.
+class UseRecorder {
+ public:
+  // Limit of containers in one line; further ones are left out.
+  static constexpr size_t kMostContainers = 1000;
+  static constexpr std::chrono::seconds kPause{60};
+
+  // The dumper must outlive it.
+  explicit UseRecorder(dump::Dumper& dumper) : dumper_(dumper) {}
+
+  void Observe(const UsageFigures& figures);
+
+ private:
+  struct Recorded {
+    double cpus = 0;
+    std::optional<double> pressure{};
+    uint64_t seen = 0;  // the last line whose figures had it
+  };
+
+  dump::Dumper& dumper_;
+  uint64_t recording_ = 0;
+  uint64_t line_ = 0;
+  std::chrono::steady_clock::time_point last_{};
+  std::unordered_map<std::string, Recorded> recorded_;  // by container id
+};
 
 }  // namespace resmgr

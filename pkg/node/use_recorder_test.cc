@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/node/use_recorder.h"
-
 #include <string>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/dump/dump_fixture.h"
+#include "pkg/node/usage_watch.h"
 
 namespace resmgr {
 namespace {

@@ -5,10 +5,9 @@
 #include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/model/identity.h"
+#include "pkg/model/pod.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"
-#include "pkg/nri/nri_numbers.h"
 
 namespace resmgr::nri {
 namespace {

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 
-#include "pkg/nri/early_updates.h"
 #include "pkg/nri/event_call.h"
 #include "pkg/nri/plugin_connection.h"
 #include "pkg/nri/plugin_handler.h"
@@ -26,7 +25,7 @@ namespace resmgr::nri {
 // its answers. Other containers that have to move are updates in the same answer, which the runtime
 // carries out before it creates, updates or forgets the event's container.
 //
-// Updates of a container that does not run yet are sent again when it does (early_updates.h).
+// Updates of a container that does not run yet are sent again when it does (EarlyUpdates).
 //
 // NRI does not let a plugin hold a start until others have left its CPUs: containerd carries out no
 // update while an event is unanswered. Such a start goes on, and the event that follows it reports

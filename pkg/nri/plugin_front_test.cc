@@ -20,10 +20,8 @@
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/policy_stage.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
-#include "pkg/sys/manual_clock.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::nri {

@@ -7,7 +7,7 @@
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
-#include "pkg/nri/host_version.h"
+#include "pkg/nri/protocol.h"
 
 namespace resmgr::nri {
 

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
 
 namespace resmgr::nri {
 
@@ -13,5 +19,44 @@ inline constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 inline constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 // The NRI version of this plugin and host; sent since 0.12.
 inline constexpr const char* kOurVersion = "v0.12.2";
+
+// Checks a plugin's name (NRI 0.12: letters, digits and _.+-) and index (two digits).
+// kInvalidArgument tells which of the two is wrong.
+Status CheckPluginName(std::string_view index, std::string_view name);
+
+// "10-logger", the name in logs and commands, and the order of plugins.
+std::string FullPluginName(std::string_view index, std::string_view name);
+
+// A version of the NRI API of a runtime or a plugin.
+struct ApiVersion {
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uint32_t patch = 0;
+
+  friend auto operator<=>(const ApiVersion&, const ApiVersion&) = default;
+};
+
+// The first version with LinuxRdt in adjustments.
+inline constexpr ApiVersion kNamesRdtGroups{0, 11, 0};
+
+// Parses "v0.12.2", "0.8.0", "1.7.24+unknown", "2.1.4~ds1", "v2.3.0-rc.1": text after the numbers
+// is ignored, and a missing number is 0. nullopt: the text does not begin like a version.
+std::optional<ApiVersion> ParseVersion(std::string_view text);
+
+// The API version of a host. `nri_version` is the one in its ConfigureRequest, which hosts send
+// since 0.12; for others it follows from the releases of containerd and CRI-O. Unknown runtimes get
+// the oldest, 0.6.1.
+ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_name,
+                         std::string_view runtime_version);
+
+// kFailedPrecondition tells why this plugin must not serve the runtime, and what to do: CRI-O
+// 1.26.0 and 1.26.1 crash when no plugin changes an update, as for updates of our own.
+Status CheckRuntime(std::string_view name, std::string_view version);
+
+// The bits of the events that this plugin subscribes to: all that the host knows, since a host
+// before 0.10 refuses a plugin that asks for others, except ValidateContainerAdjustment: a host
+// refuses the first creation after a subscriber of that has ended. Bit (event - 1) stands for an
+// event.
+uint32_t EventsOfHost(ApiVersion version);
 
 }  // namespace resmgr::nri

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
 #include "pkg/log/log.h"
 #include "pkg/nri/convert.h"
 #include "pkg/nri/plugin_connection.h"

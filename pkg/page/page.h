@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/node/node_page.h"
+#include "pkg/node/node_view.h"
 #include "pkg/page/loop_questions.h"
 
 namespace resmgr {

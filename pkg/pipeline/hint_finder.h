@@ -5,12 +5,33 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "pkg/pipeline/locality_hints.h"
+#include "pkg/model/container.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/pod.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/topology/device_locality.h"
 
 namespace resmgr {
+
+// A path of the host that may show where a container's data are.
+struct HintPath {
+  bool device = false;  // a device node; else a directory or file of a volume
+  std::string source;   // "device /dev/nvme0n1", "mount /data" (the path in the container)
+  std::string path;     // of the host
+};
+
+// The devices and the data volumes of a container, at most kMaxHints of each kind. Accesses no
+// file.
+inline constexpr size_t kMaxHints = 64;
+std::vector<HintPath> HintPaths(const ContainerDetails& details);
+
+// The location of each path, as far as sysfs has it; at most kMaxHints. Reads files, so it may
+// block.
+std::vector<LocalityHint> FindHints(const DeviceLocality& locality,
+                                    const std::vector<HintPath>& paths);
 
 // Finds locality hints on threads of its own: a file system or another program may be dead, and a
 // thread that asks it may never return. A container whose hints are not found before the deadline
@@ -77,6 +98,19 @@ class HintFinder::Question {
   const std::shared_ptr<Shared> shared_;
   const std::shared_ptr<Job> job_;
   const std::shared_ptr<Ear> ear_;
+};
+
+// A program that knows the memory nodes near to a container's devices if no path of them shows
+// this. Loop's thread only.
+class DeviceHints {
+ public:
+  virtual ~DeviceHints() = default;
+
+  // As HintFinder::Ask: `answer` is called once, later, on the loop, without hints if none come in
+  // time. nullptr: the program is not asked now.
+  virtual std::unique_ptr<HintFinder::Question> Ask(
+      const Pod& pod, const std::string& container,
+      std::function<void(HintFinder::Hints)> answer) = 0;
 };
 
 }  // namespace resmgr

@@ -14,7 +14,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
 #include "pkg/pipeline/field_owners.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/sys/clock.h"

@@ -20,7 +20,7 @@
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "test/support/seed.h"
 
 namespace resmgr {

@@ -14,7 +14,7 @@
 
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "test/support/captured_log.h"
 #include "test/support/status_matchers.h"
 

@@ -16,7 +16,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/claims/claim_names.h"
 #include "pkg/log/log.h"
-#include "pkg/pipeline/locality_hints.h"
+#include "pkg/pipeline/hint_finder.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {

@@ -8,7 +8,6 @@
 
 #include "pkg/base/status.h"
 #include "pkg/log/rate_limit.h"
-#include "pkg/pipeline/device_hints.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/resmgr/resource_manager.h"

@@ -14,7 +14,6 @@
 #include "pkg/claims/claim_names.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"

@@ -13,9 +13,8 @@
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
 #include "pkg/model/container_details.h"
-#include "pkg/model/cpu_numbers.h"
-#include "pkg/model/operation.h"
 #include "pkg/model/request.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
 

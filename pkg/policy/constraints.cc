@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
 

@@ -10,7 +10,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
-#include "pkg/kube/glob.h"
+#include "pkg/kube/names.h"
 
 namespace resmgr {
 namespace {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/policy/letting_go.h"
-
 #include <gtest/gtest.h>
 
+#include "pkg/policy/pinning.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {

@@ -7,6 +7,8 @@
 
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 
@@ -28,5 +30,11 @@ class PinningRule {
  private:
   std::map<std::string, std::string, std::less<>> unbound_;  // handler to reason
 };
+
+// The sets for a container that a policy bound and no policy binds any more, since nothing else
+// would undo the binding: the CPUs (memory nodes) of its request if this machine has all of them,
+// else all of the machine's.
+CpuSet CpusWithoutPolicy(const Machine& machine, const LinuxResources& requested);
+NodeSet MemsWithoutPolicy(const Machine& machine, const LinuxResources& requested);
 
 }  // namespace resmgr

@@ -7,7 +7,7 @@
 
 #include <absl/container/inlined_vector.h>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 
 namespace resmgr {
 namespace {

@@ -13,8 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
-#include "pkg/policy/measured_use.h"
-#include "pkg/policy/shared_pools.h"
+#include "pkg/policy/container_use.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {

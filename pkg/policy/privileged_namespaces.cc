@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/glob.h"
+#include "pkg/kube/names.h"
 
 namespace resmgr {
 

@@ -10,7 +10,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/snapshot.h"
-#include "pkg/policy/measured_use.h"
+#include "pkg/policy/container_use.h"
 #include "pkg/policy/policy.h"
 
 namespace resmgr::policy {

@@ -6,7 +6,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
 

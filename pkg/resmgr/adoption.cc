@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "pkg/model/requirements.h"
-#include "pkg/policy/was_to_change.h"
-#include "pkg/resmgr/needs.h"
-#include "pkg/resmgr/reported_numbers.h"
+#include "pkg/policy/conventions.h"
+#include "pkg/resmgr/reported_values.h"
 #include "pkg/topology/cpu_users.h"
 
 namespace resmgr {

@@ -29,11 +29,11 @@ const Number& PeriodOf(const Container& container) {
 
 }  // namespace
 
-CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,
+CpuNumbers NumbersInForce(const NumbersSetLater& later, const ResourceValues& placed,
                           const LinuxResources& requested) {
-  return {.shares = First(later.cpu_shares, placement.cpu_shares, requested.cpu_shares),
-          .quota = First(later.cpu_quota, placement.cpu_quota, requested.cpu_quota),
-          .period = First(later.cpu_period, placement.cpu_period, requested.cpu_period)};
+  return {.shares = First(later.cpu_shares, placed.cpu_shares, requested.cpu_shares),
+          .quota = First(later.cpu_quota, placed.cpu_quota, requested.cpu_quota),
+          .period = First(later.cpu_period, placed.cpu_period, requested.cpu_period)};
 }
 
 AppliedResources DesiredResources(const Container& container) {

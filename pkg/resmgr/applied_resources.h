@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "pkg/base/status.h"
 #include "pkg/model/container.h"
-#include "pkg/model/cpu_numbers.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -31,7 +35,7 @@ inline SharedResources Shared(AppliedResources resources) {
 }
 
 // The numbers in force, for any placement and request.
-CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,
+CpuNumbers NumbersInForce(const NumbersSetLater& later, const ResourceValues& placed,
                           const LinuxResources& requested);
 
 // The values that the runtime reports to be in force.
@@ -43,5 +47,54 @@ AppliedResources Completed(AppliedResources reported, const Container& container
 
 // The same as `resources == DesiredResources(container)`, without a copy.
 bool IsDesired(const AppliedResources& resources, const Container& container);
+
+// The pusher's (pusher.h) knowledge of one container, a part of the container's record. Only the
+// pusher writes it.
+struct PushState {
+  PushState(SharedResources carried, const CpuSet& may_run_on)
+      : applied(std::move(carried)), possible(may_run_on) {}
+
+  SharedResources applied;  // confirmed last or, during a creation, carried by it
+  bool certain = false;     // nothing was sent since that could have changed it
+  bool in_flight = false;
+  int forwarded = 0;        // kubelet's updates under way
+  bool overlapped = false;  // two updates were under way at once: the last one is not known
+  SharedResources sent;     // while `in_flight`: the values that the update should bring into force
+  // While `in_flight`: the values that it carries.
+  std::shared_ptr<const ResourceValues> payload;
+  uint64_t update = 0;   // number of updates begun
+  bool restore = false;  // the next update puts back what other programs have set
+  // Values of other programs that the last update carried, so that the runtime reports them; null
+  // where there are none.
+  std::shared_ptr<const ResourceValues> kept;
+  // Set while its CPUs and memory nodes are ones that were written past the runtime: the sets that
+  // the runtime has noted, which its next update may put back in force. Null where the runtime
+  // knows the sets in force.
+  std::shared_ptr<const ResourceValues> noted;
+  bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
+  CpuSet possible;          // CPUs on which it may be running, by the values sent
+  CpuSet held;              // CPUs that it may still have exclusively
+  // Cached blocker: the container last found on all awaited CPUs; it is checked first.
+  // Without it a first start with 500 containers takes 15 % more CPU time (FirstStartTest).
+  mutable ContainerKey in_the_way{};
+  EventLoop::HandlePtr retry;
+  std::chrono::milliseconds delay{0};
+  Status last_error;
+  Status explained;  // the last failure for which a likely cause was found, with this cause
+  // The time since which it has kept a start waiting, or was refused CPUs or memory nodes; reset
+  // when it is where it should be.
+  std::optional<Clock::SteadyTime> stuck_since;
+  bool stuck_told = false;  // a start ended because of it
+
+  // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for
+  // that.
+  bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
+  // No update is under way or to be repeated, so a report of the runtime shows all values sent.
+  bool Quiet() const { return certain && !in_flight && forwarded == 0 && retry == nullptr; }
+  bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
+};
+
+// Returns the runtime's report without the values of other programs that an update carried.
+LinuxResources WithoutValuesOfOthers(const PushState& state, LinuxResources reported);
 
 }  // namespace resmgr

@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/testing/manager_fixture.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/failing_file_systems.h"
 
 namespace resmgr {
 namespace {

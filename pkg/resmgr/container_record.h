@@ -13,13 +13,12 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
+#include "pkg/base/ids.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/text_hash.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/lifecycle.h"
-#include "pkg/resmgr/push_state.h"
 #include "pkg/state/saved_container.h"
 
 namespace resmgr {

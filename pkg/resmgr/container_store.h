@@ -12,7 +12,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/node_hash_map.h>
 
-#include "pkg/base/text_hash.h"
+#include "pkg/base/ids.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"

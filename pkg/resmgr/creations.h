@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pkg/model/adjustment.h"
-#include "pkg/model/create_request.h"
+#include "pkg/model/request.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
 #include "pkg/resmgr/endings.h"

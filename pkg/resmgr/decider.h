@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/claims/claim_view.h"
 #include "pkg/claims/claimed_policy.h"
+#include "pkg/model/plan.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/container_store.h"
-#include "pkg/resmgr/shifts.h"
+#include "pkg/resmgr/observer.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -152,6 +154,19 @@ class Transaction {
   std::unique_ptr<Policy> policy_;  // the policy's state before; null with a single decision
   std::vector<Before> journal_;
   bool open_ = true;
+};
+
+// Pods and containers as a policy is to take them over when CPUs went offline: no placement has a
+// CPU that cannot be used. A container that lost all of its exclusive CPUs has no place at all.
+class OnlineView final : public ChangedView {
+ public:
+  // `usable`: CPUs that containers can run on; `withheld`: those of them that no container may have
+  // for itself any more. `all` must outlive this.
+  OnlineView(const Snapshot& all, const CpuSet& usable, const CpuSet& withheld);
+
+  // Adds the placements of this view to the plan of a policy that saw it, for containers that the
+  // plan leaves in place.
+  void Complete(Plan& plan) const;
 };
 
 }  // namespace resmgr

@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <set>
 #include <string_view>
+#include <vector>
 
+#include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/brain.h"
-#include "pkg/resmgr/exited_containers.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
+
+// Containers that have exited and may be started again. dockerd starts them on the CPUs of its last
+// update, so when no policy binds containers any more, they stay bound until dockerd gets another
+// update. Loop's thread only.
+class ExitedContainers {
+ public:
+  // The brain must outlive it. `pause`: until a refused update is tried again.
+  ExitedContainers(Brain& brain, std::chrono::milliseconds pause) : brain_(brain), pause_(pause) {}
+  ExitedContainers(const ExitedContainers&) = delete;
+  ExitedContainers& operator=(const ExitedContainers&) = delete;
+
+  // Whether the container stays bound after its end.
+  bool StaysBound(const ContainerRecord& record) const;
+  bool AnyBound() const;
+  void AddMoves(std::vector<PlannedMove>& moves) const;
+  // If the policy is null: tells the runtime soon that they are not bound any more.
+  void FreeSoon() { FreeAfter(std::chrono::milliseconds(0)); }
+
+ private:
+  bool IsBound(const ContainerRecord& record) const;
+  void FreeAfter(std::chrono::milliseconds pause);
+  void Free();
+  void OnFreed(ContainerKey key, const Status& status);
+
+  Brain& brain_;
+  const std::chrono::milliseconds pause_;
+  std::set<ContainerKey> being_freed_;
+  EventLoop::HandlePtr timer_;
+  Lifetime lifetime_;
+};
 
 // How containers end: calls, lists, failed updates and newer attempts all end them by Retire().
 // Loop's thread only.

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/cgroup_access.h"
 #include "pkg/resmgr/policy_changes.h"
-#include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/refusal_log.h"
 #include "pkg/sys/lifetime.h"
 

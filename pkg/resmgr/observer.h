@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
+#include "pkg/model/plan.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
@@ -104,6 +105,24 @@ class Observer {
   virtual void OnListed(const Snapshot& /*all*/) {}
   // Claims took CPUs or gave some back. The containers that moved for it are told as moves.
   virtual void OnClaims(const HeldClaims& /*held*/) {}
+};
+
+// Collects what a decision does to containers that were placed before, for observers. Where only
+// the shared part of a container's CPUs changes, only that part is noted, so that all of those with
+// the same shared CPUs are one.
+class Shifts {
+ public:
+  void Clear() { shifts_.clear(); }
+  void Note(ContainerKey key, const Placement& before, const Placement& after);
+  // Notes that the container gets the CPUs of `change`.
+  void NoteShared(ContainerKey key, const Placement& before, const SharedChange& change);
+  std::span<const Shift> all() const { return shifts_; }
+
+ private:
+  // Adds one container to those that move alike.
+  void Add(ContainerKey key, const Place& from, const Place& to);
+
+  std::vector<Shift> shifts_;
 };
 
 }  // namespace resmgr

@@ -6,7 +6,7 @@
 
 #include <absl/container/inlined_vector.h>
 
-#include "pkg/model/pod_division.h"
+#include "pkg/model/requirements.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/brain.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {

@@ -14,7 +14,7 @@
 #include "pkg/policy/use_balance.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
-#include "pkg/resmgr/exited_containers.h"
+#include "pkg/resmgr/endings.h"
 
 namespace resmgr {
 

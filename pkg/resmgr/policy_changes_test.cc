@@ -11,9 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {

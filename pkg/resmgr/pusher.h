@@ -10,15 +10,13 @@
 #include <span>
 #include <vector>
 
-#include "pkg/base/refused_updates.h"
+#include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/cgroup_access.h"
 #include "pkg/resmgr/container_store.h"
-#include "pkg/resmgr/cpuset_writer.h"
-#include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
-#include "pkg/resmgr/values_of_others.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"

@@ -10,7 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/base/status.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
 
 namespace resmgr {
 
@@ -48,5 +51,10 @@ class RefusalLog {
   std::map<std::string, Told, std::less<>> told_;
   RateLimit limit_{10, std::chrono::minutes(1)};
 };
+
+// Tells what an administrator can do about a container that the runtime does not update. `why` is
+// the runtime's answer, OK where there was none yet. Example: "set cpu.idle to 0 in its cgroup, or
+// delete pod ns/x".
+std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why);
 
 }  // namespace resmgr

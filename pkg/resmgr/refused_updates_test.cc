@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "pkg/resmgr/history.h"
-#include "pkg/resmgr/testing/manager_fixture.h"
-#include "pkg/resmgr/update_remedies.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/resmgr/refusal_log.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
 #include "test/support/sanitizer.h"
 

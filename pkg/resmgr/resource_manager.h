@@ -11,26 +11,26 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
-#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
-#include "pkg/model/cpu_numbers.h"
-#include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/request.h"
+#include "pkg/model/resources.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
 #include "pkg/resmgr/claims.h"
+#include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/creations.h"
 #include "pkg/resmgr/endings.h"
-#include "pkg/resmgr/event_filter.h"
-#include "pkg/resmgr/exited_containers.h"
 #include "pkg/resmgr/failures.h"
 #include "pkg/resmgr/pod_limits.h"
 #include "pkg/resmgr/policy_changes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/set_later.h"
 #include "pkg/resmgr/starts.h"
+#include "pkg/resmgr/state_writer.h"
+#include "pkg/resmgr/synchronizer.h"
 #include "pkg/resmgr/updates.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -181,7 +181,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void UpdateFailed(const Admission& admission) { updates_.End(admission, nullptr); }
 
   // Whether the numbers that the runtime reports of the container may be others than those that the
-  // client asked for, and the replacement of these in a report (asked_numbers.h). `shares_in_file`:
+  // client asked for, and the replacement of these in a report (set_later.h). `shares_in_file`:
   // a stage may have set a file of cgroup v2 in place of the shares.
   bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const {
     return set_later_.SentOtherNumbers(id, shares_in_file);
@@ -288,7 +288,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   Status LastUpdateError(ContainerKey key) const { return brain_.pusher.LastError(key); }
 
  private:
-  // Synchronizer::Owner (lists.cc)
+  // Synchronizer::Owner
   void OnListing() override { listed_at_ = brain_.store.clock(); }
   Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Removed& gone,
                      bool first) override;
@@ -311,7 +311,6 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void OnMoot() override { brain_.observers.OnMoot(1); }
   void OnInForce(const ContainerRecord& record, const AppliedResources& applied) override;
 
-  // lists.cc
   Status TakeOver(const RuntimeInventory& inventory, const Synchronizer::Removed& gone, bool first);
   void ConfirmInForce(const Adoption& adoption, bool first);
   void ReportFound(const Adoption& adoption);
@@ -330,7 +329,6 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   Failures failures_;
   Starts starts_;
   EventFilter events_;
-  // lists.cc
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
   bool unclear_logged_ = false;
   bool unlisted_records_ = false;  // the disk may have records of containers that do not exist

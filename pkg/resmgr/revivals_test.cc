@@ -16,9 +16,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 

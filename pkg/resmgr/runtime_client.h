@@ -15,7 +15,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
-#include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
 
@@ -35,7 +35,7 @@ struct RuntimeContainer {
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
   // It has exited, and the runtime neither starts nor updates it any more.
   bool dead = false;
-  // Not reported by the runtime, but noted by an earlier daemon (pkg/resmgr/kept_containers.h).
+  // Not reported by the runtime, but noted by an earlier daemon.
   bool kept = false;
 };
 

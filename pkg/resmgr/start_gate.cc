@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/count_text.h"
-#include "pkg/resmgr/update_remedies.h"
+#include "pkg/base/amount_text.h"
+#include "pkg/resmgr/refusal_log.h"
 
 namespace resmgr {
 

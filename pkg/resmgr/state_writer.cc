@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/model/placeholder_name.h"
+#include "pkg/model/container.h"
 
 namespace resmgr {
 namespace {
@@ -26,7 +26,7 @@ constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
 // line break.
 constexpr char kOfNode[] = "node";  // of a note about no pod
 constexpr char kPartEnd = '\n';
-constexpr size_t kLongestName = 1024;
+constexpr size_t kLongestSavedName = 1024;
 
 PodSandboxId NameOfCreation(const PodSandboxId& pod, std::string_view name, uint32_t attempt) {
   return PodSandboxId(fmt::format("{}{}{}{}{}", pod.value(), kPartEnd, attempt, kPartEnd, name));
@@ -174,7 +174,7 @@ void StateWriter::SaveUpdate(ContainerRecord& record) {
 
 void StateWriter::SaveCreation(const Pod& pod, const Container& container,
                                const AskedTexts& texts) {
-  if (state_ == nullptr || container.name.size() > kLongestName) return;
+  if (state_ == nullptr || container.name.size() > kLongestSavedName) return;
   // Lists never have such a name.
   if (IsPlaceholderName(container.name)) return;
   std::string saved;

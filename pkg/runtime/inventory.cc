@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/only_one.h"
+#include "pkg/base/ids.h"
 
 namespace resmgr {
 

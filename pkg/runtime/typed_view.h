@@ -9,7 +9,6 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/runtime/inventory.h"
-#include "pkg/runtime/inventory_view.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {

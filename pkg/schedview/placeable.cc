@@ -2,14 +2,17 @@
 #include "pkg/schedview/placeable.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "pkg/claims/claim_place.h"
 #include "pkg/claims/claimed_policy.h"
-#include "pkg/policy/pool_names.h"
-#include "pkg/schedview/what_if.h"
+#include "pkg/policy/conventions.h"
 
 namespace resmgr {
 namespace {
@@ -155,6 +158,114 @@ class PlaceableSearch {
   int tries_left_;
 };
 
+// The CPUs of a place that are free for claims.
+struct FreeKinds {
+  int ordinary = 0;
+  int isolated = 0;
+};
+
+class ClaimableSearch {
+ public:
+  ClaimableSearch(const ClaimedPolicy& policy, const Snapshot& snapshot, const Machine& machine,
+                  const ClaimableOptions& options)
+      : snapshot_(snapshot),
+        machine_(machine),
+        options_(options),
+        policy_(policy.CloneOn(policy.behind())),
+        tries_left_(options.most_tries) {
+    taken_ = policy.held().Cpus();
+    snapshot.ForEachContainer([this](const Pod&, const Container& container) {
+      if (container.state != ContainerState::kExited) taken_ |= container.placement.exclusive;
+    });
+    // Balloons have their CPUs alone, whatever their containers are.
+    for (const Zone& zone : policy.Zones(snapshot_))
+      if (IsReservedPool(zone.name) || zone.kind == "balloon") taken_ |= zone.cpus;
+  }
+
+  // The free CPUs of each place.
+  std::vector<FreeKinds> Free(std::span<const ClaimPart> places) const {
+    std::vector<FreeKinds> kinds;
+    for (const ClaimPart& place : places) {
+      const CpuSet free = Free(place);
+      const int isolated = free.CountCommon(machine_.isolated());
+      kinds.push_back({.ordinary = free.size() - isolated, .isolated = isolated});
+    }
+    return kinds;
+  }
+  int OrdinaryLeft(std::span<const ClaimPart> places) const {
+    int left = 0;
+    for (const FreeKinds& kinds : Free(places))
+      left += kinds.ordinary;
+    return left;
+  }
+
+  // Reserves the largest number of CPUs up to `limit` that the policy grants there; returns it.
+  int Take(const ClaimPart& place, int limit) {
+    const int step = std::max(options_.step, 1);
+    const int most = std::min(Free(place).size(), limit) / step;
+    // All of it first, without a copy: mostly it fits, and a refusal changes nothing.
+    int fits = most > 0 && Reserve(*policy_, place, most * step) ? most : 0;
+    std::unique_ptr<ClaimedPolicy> best;
+    for (int too_many = most; too_many - fits > 1;) {
+      const int middle = fits + (too_many - fits) / 2;
+      std::unique_ptr<ClaimedPolicy> copy = policy_->CloneOn(policy_->behind());
+      const bool fitting = Reserve(*copy, place, middle * step);
+      (fitting ? fits : too_many) = middle;
+      if (fitting) best = std::move(copy);
+    }
+    if (best != nullptr) policy_ = std::move(best);
+    if (fits > 0) taken_ |= policy_->held().all().back().Cpus();
+    return fits * step;
+  }
+
+ private:
+  CpuSet Free(const ClaimPart& place) const {
+    const StatusOr<ClaimPlace> found = PlaceOf(place, machine_);
+    return found.ok() ? found->cpus - taken_ : CpuSet();
+  }
+
+  // False: the policy refuses a claim of so many CPUs, and has not changed.
+  bool Reserve(ClaimedPolicy& policy, const ClaimPart& place, int cpus) {
+    if (tries_left_ == 0) return false;
+    --tries_left_;
+    Claim claim{.uid = fmt::format("what-if-{}", tries_left_),
+                .namespace_name = "default",
+                .name = "what-if",
+                .parts = {place}};
+    claim.parts[0].cpus = cpus;
+    return policy.Reserve(snapshot_, claim).ok();
+  }
+
+  const WhatIf snapshot_;  // without containers that have exited
+  const Machine& machine_;
+  const ClaimableOptions options_;
+  std::unique_ptr<ClaimedPolicy> policy_;
+  CpuSet taken_;
+  int tries_left_;
+};
+
+// Lowers the numbers so that each is granted also after smaller claims, which may take all ordinary
+// CPUs of the other places and leave the isolated ones. `kept`: the ordinary CPUs that the policy
+// grants to no claim.
+void LeaveOrdinary(int kept, std::span<const FreeKinds> free, int step, std::vector<int>& found) {
+  const auto most_ordinary = [&](size_t at) { return std::min(found[at], free[at].ordinary); };
+  for (size_t at = 0; at < found.size(); ++at) {
+    int others = 0;
+    int all = 0;
+    for (size_t other = 0; other < found.size(); ++other) {
+      all += free[other].ordinary;
+      if (other != at) others += most_ordinary(other);
+    }
+    const int most = free[at].isolated + std::max(all - kept - others, 0);
+    found[at] = std::min(found[at], most / step * step);
+  }
+}
+
+// Keys of containers that exist are counted from 1.
+constexpr uint64_t kFirstImaginedKey = uint64_t{1} << 63;
+// Guaranteed pods have a memory limit; this one is too small to decide about the place.
+constexpr Bytes kImaginedMemory{1 << 20};
+
 }  // namespace
 
 CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot) {
@@ -210,6 +321,63 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
     if (!search.Keep(step)) break;
   }
   return true;
+}
+
+std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
+                               std::span<const ClaimPart> places, const Machine& machine,
+                               const ClaimableOptions& options) {
+  std::vector<int> found(places.size(), machine.online().size());
+  ClaimableSearch ascending(policy, snapshot, machine, options);
+  const std::vector<FreeKinds> free = ascending.Free(places);
+  for (size_t at = 0; at < places.size(); ++at)
+    found[at] = ascending.Take(places[at], found[at]);
+  if (std::ranges::none_of(machine.cpus(), &Cpu::isolated)) return found;
+  ClaimableSearch descending(policy, snapshot, machine, options);
+  for (size_t at = places.size(); at-- > 0;)
+    found[at] = descending.Take(places[at], found[at]);
+  const int kept = std::min(ascending.OrdinaryLeft(places), descending.OrdinaryLeft(places));
+  LeaveOrdinary(kept, free, std::max(options.step, 1), found);
+  return found;
+}
+
+const Container& WhatIf::Add(int cpus) {
+  const uint64_t number = made_++;
+  Imagined& one = imagined_.emplace_back();
+  one.pod.id = PodSandboxId(fmt::format("what-if-{}", number));
+  one.pod.uid = PodUid(fmt::format("what-if-{}", number));
+  one.pod.name = "what-if";
+  one.pod.namespace_name = "default";
+  one.pod.qos = QosClass::kGuaranteed;
+  one.container.key = ContainerKey{kFirstImaginedKey + number};
+  one.container.pod_id = one.pod.id;
+  one.container.name = "what-if";
+  one.container.requirements = {.cpu_request = {int64_t{cpus} * 1000},
+                                .cpu_limit = {int64_t{cpus} * 1000},
+                                .memory_request = kImaginedMemory,
+                                .memory_limit = kImaginedMemory};
+  return one.container;
+}
+
+const Pod* WhatIf::FindPod(const PodSandboxId& id) const {
+  for (const Imagined& one : imagined_)
+    if (one.pod.id == id) return &one.pod;
+  return all_.FindPod(id);
+}
+
+const Container* WhatIf::FindContainer(ContainerKey key) const {
+  for (const Imagined& one : imagined_)
+    if (one.container.key == key) return &one.container;
+  const Container* const found = all_.FindContainer(key);
+  return found == nullptr || found->state == ContainerState::kExited ? nullptr : found;
+}
+
+void WhatIf::ForEachContainer(
+    const std::function<void(const Pod&, const Container&)>& visit) const {
+  all_.ForEachContainer([&visit](const Pod& pod, const Container& container) {
+    if (container.state != ContainerState::kExited) visit(pod, container);
+  });
+  for (const Imagined& one : imagined_)
+    visit(one.pod, one.container);
 }
 
 }  // namespace resmgr

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
 
@@ -42,5 +46,68 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
 // How many CPUs at a time the policy grants: a core's threads if it refuses a single CPU and grants
 // a core, else 1; nullopt if it grants neither now. Asked of a copy without containers and claims.
 std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options);
+
+struct ClaimableOptions {
+  int step = 1;  // claims ask for multiples of it
+  // Claims that are tried at most in each order, for all places together. Each is one decision of a
+  // copy of the policy. Places that are left when they are used up count as full.
+  int most_tries = 200;
+};
+
+// For each place (`cpus` of the parts is not read), the largest number of CPUs that one more claim
+// gets there, after claims with the results of the places before it got theirs. Where CPUs are
+// isolated, also in descending order, since policies that leave these to the last grant less in one
+// order than in the other; and after smaller claims that took all ordinary CPUs elsewhere. All
+// results together can be granted. Found by asking copies of the policy, which stays as it is.
+// Pure.
+std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
+                               std::span<const ClaimPart> places, const Machine& machine,
+                               const ClaimableOptions& options);
+
+// The containers that a policy may look at, and with them containers that do not exist: a copy of
+// the policy is asked for their places. Those that exist keep the placements that they have. Loop's
+// thread only; `all` must outlive this and stay as it is.
+class WhatIf final : public Snapshot {
+ public:
+  explicit WhatIf(const Snapshot& all) : all_(all) {}
+
+  // A container with so many whole CPUs, in a Guaranteed pod of its own without annotations in the
+  // namespace `default`. The result stays valid as long as this object.
+  const Container& Add(int cpus);
+  // Removes the last one.
+  void RemoveLast() { imagined_.pop_back(); }
+  ContainerKey LastKey() const { return imagined_.back().container.key; }
+  const Pod& PodOfLast() const { return imagined_.back().pod; }
+  // Notes where the last one has its place.
+  void Place(const Placement& placement) { imagined_.back().container.placement = placement; }
+
+  const Pod* FindPod(const PodSandboxId& id) const override;
+  const Container* FindContainer(ContainerKey key) const override;
+  void ForEachContainer(
+      const std::function<void(const Pod&, const Container&)>& visit) const override;
+  Overhead OverheadOf(const Pod& pod) const override { return all_.OverheadOf(pod); }
+  HeldOverheads Overheads() const override { return all_.Overheads(); }
+
+ private:
+  struct Imagined {
+    Pod pod;
+    Container container;
+  };
+
+  const Snapshot& all_;
+  std::deque<Imagined> imagined_;  // ascending by key
+  uint64_t made_ = 0;              // never the same pod twice
+};
+
+// No container at all, as on a node that has just joined.
+class EmptySnapshot final : public Snapshot {
+ public:
+  const Pod* FindPod(const PodSandboxId& /*id*/) const override { return nullptr; }
+  const Container* FindContainer(ContainerKey /*key*/) const override { return nullptr; }
+  void ForEachContainer(
+      const std::function<void(const Pod&, const Container&)>& /*visit*/) const override {}
+  Overhead OverheadOf(const Pod& /*pod*/) const override { return {}; }
+  HeldOverheads Overheads() const override { return {}; }
+};
 
 }  // namespace resmgr

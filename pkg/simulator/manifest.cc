@@ -11,7 +11,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/kube/quantity.h"
-#include "pkg/model/kubelet_resources.h"
+#include "pkg/model/requirements.h"
 #include "pkg/simulator/yaml_access.h"
 
 namespace resmgr {

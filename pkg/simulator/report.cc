@@ -8,13 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 
 namespace resmgr {
-
 namespace {
 
 using nlohmann::ordered_json;

@@ -12,9 +12,9 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/model/pod.h"
-#include "pkg/policy/measured_use.h"
+#include "pkg/policy/container_use.h"
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/simulator/claim_document.h"
+#include "pkg/simulator/kube_objects.h"
 #include "pkg/simulator/manifest.h"
 
 namespace resmgr {
@@ -129,5 +129,8 @@ std::vector<std::string> NotesOnClaims(const Scenario& scenario);
 // Bytes of a scenario's file: a recording is longer than files that users write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;
 inline constexpr size_t kMaxRecordedCalls = 100'000;
+
+// Whether the text begins with the header of a recording.
+bool IsRecording(std::string_view text);
 
 }  // namespace resmgr

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/policy/pool_names.h"
-#include "pkg/topology/online_cpus.h"
+#include "pkg/policy/conventions.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 

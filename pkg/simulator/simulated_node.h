@@ -12,21 +12,20 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include "pkg/base/ids.h"
 #include "pkg/base/status.h"
-#include "pkg/base/text_hash.h"
 #include "pkg/claims/claim.h"
 #include "pkg/claims/held_claims.h"
 #include "pkg/classes/class_preview.h"
 #include "pkg/config/runtimes_config.h"
-#include "pkg/model/overhead.h"
+#include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/simulator/memory_file_system.h"
-#include "pkg/simulator/memory_runtime.h"
+#include "pkg/simulator/memory_host.h"
 #include "pkg/state/state_store.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/sys/manual_clock.h"
 #include "pkg/topology/machine.h"
 #include "pkg/usage/use_rebalancer.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/model/kubelet_resources.h"
+#include "pkg/model/requirements.h"
 #include "pkg/policy/use_balance.h"
 
 namespace resmgr {

@@ -12,9 +12,9 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
 #include "pkg/policy/policy.h"
+#include "pkg/simulator/report.h"
 #include "pkg/simulator/scenario.h"
 #include "pkg/simulator/simulated_node.h"
-#include "pkg/simulator/step_effect.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {

@@ -9,16 +9,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
 using Kind = OpenCalls::Kind;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 const ContainerId kA("a");
 const ContainerId kB("b");

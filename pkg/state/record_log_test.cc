@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,8 +14,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "pkg/state/log_entry.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/status_matchers.h"
 
@@ -328,6 +331,109 @@ TEST(RecordLogOnDiskTest, WritesAndReadsRealFiles) {
   ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
   ASSERT_TRUE(RecordLog::Reset(RealFileSystem(), directory).ok());
   EXPECT_THAT(RecordLog(RealFileSystem(), directory, "machine").Load().records, IsEmpty());
+}
+
+const std::string kName(64, 'c');
+
+TEST(LogEntryTest, IsReadBackAsItWasBuilt) {
+  std::string text = "before";
+  for (const size_t size :
+       std::initializer_list<size_t>{0, 1, 15, 16, 17, 130, 240, 241, 1000, 100'000}) {
+    const size_t begin = BeginEntry(EntryKind::kPut, kName, text);
+    text.append(size, 'v');
+    EndEntry(begin, text);
+    AppendEntry(EntryKind::kErase, "x", "", text);
+    std::string_view rest = std::string_view(text).substr(begin);
+    EntryView entry;
+    ASSERT_TRUE(TakeEntry(kLogVersion, rest, entry)) << size;
+    EXPECT_EQ(entry.kind, EntryKind::kPut);
+    EXPECT_EQ(entry.name, kName);
+    EXPECT_EQ(entry.value, std::string(size, 'v'));
+    ASSERT_TRUE(TakeEntry(kLogVersion, rest, entry)) << size;
+    EXPECT_EQ(entry.kind, EntryKind::kErase);
+    EXPECT_EQ(entry.name, "x");
+    EXPECT_EQ(entry.value, "");
+    EXPECT_TRUE(rest.empty());
+  }
+}
+
+TEST(LogEntryTest, AnyBitMayBeWrong) {
+  std::string text;
+  AppendEntry(EntryKind::kPut, kName, std::string(200, 'v'), text);
+  for (size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    std::string damaged = text;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    std::string_view rest = damaged;
+    EntryView entry;
+    EXPECT_FALSE(TakeEntry(kLogVersion, rest, entry)) << "bit " << bit;
+    EXPECT_EQ(rest, damaged);
+  }
+}
+
+// Some file systems leave zeros behind the last bytes that were synced.
+TEST(LogEntryTest, ZerosAreNoEntry) {
+  for (size_t size = 0; size < 300; ++size) {
+    const std::string zeros(size, '\0');
+    std::string_view rest = zeros;
+    EntryView entry;
+    EXPECT_FALSE(TakeEntry(kLogVersion, rest, entry)) << size;
+  }
+}
+
+// The file outlives the program that wrote it.
+TEST(LogEntryTest, IsTheSameInEveryBuild) {
+  std::string text;
+  AppendEntry(EntryKind::kPut, "name", "value", text);
+  EXPECT_EQ(NumberAt(text.data()), 0x6375c508u);
+}
+
+TEST(RecordTest, IsFoundByItsName) {
+  std::string text;
+  AppendEntry(EntryKind::kPut, kName, "value", text);
+  const Record record(text);
+  EXPECT_EQ(record.entry(), text);
+  EXPECT_EQ(record.name(), kName);
+  EXPECT_EQ(record.value(), "value");
+  EXPECT_EQ(Record::Hash()(record), Record::Hash()(std::string_view(kName)));
+  EXPECT_TRUE(Record::Equal()(record, std::string_view(kName)));
+  EXPECT_FALSE(Record::Equal()(record, "other"));
+}
+
+TEST(ClaimedFileSystemTest, RefusesToWriteWhatAnotherDaemonHasClaimed) {
+  const TempDir dir;
+  const std::string claimed = dir.File("state");
+  std::optional<ClaimedFileSystem> first(std::in_place, RealFileSystem(), claimed);
+  ASSERT_TRUE(first->Claim().ok());
+  ASSERT_TRUE(first->Create(claimed + "/state").ok());
+
+  ClaimedFileSystem second(RealFileSystem(), claimed);
+  EXPECT_EQ(second.Claim().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(second.Create(claimed + "/state").status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(second.Rename(claimed + "/state", claimed + "/x").code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(second.Remove(claimed + "/state").code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(second.Read(claimed + "/state", 100).ok()) << "reading changes nothing";
+  EXPECT_TRUE(second.Create(dir.File("elsewhere")).ok());
+
+  first.reset();
+  EXPECT_TRUE(second.Remove(claimed + "/state").ok()) << "it is free now";
+  EXPECT_EQ(ClaimDirectory(claimed).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST(ClaimedFileSystemTest, ReadingClaimsTheDirectoryAndReportsOnceWhereThatFails) {
+  const TempDir dir;
+  const std::string claimed = dir.File("state");
+  ClaimedFileSystem first(RealFileSystem(), claimed);
+  EXPECT_EQ(first.Read(claimed + "/state", 100).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ClaimDirectory(claimed).status().code(), StatusCode::kAlreadyExists);
+
+  int told = 0;
+  ClaimedFileSystem second(RealFileSystem(), claimed, [&told](const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+    ++told;
+  });
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(second.Read(claimed + "/state", 100).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(told, 1);
 }
 
 }  // namespace

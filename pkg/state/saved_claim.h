@@ -8,7 +8,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/claims/claim.h"
-#include "pkg/model/placement.h"
+#include "pkg/model/container.h"
 
 namespace resmgr {
 

@@ -6,7 +6,7 @@
 
 #include "pkg/api/message_numbers.h"
 #include "pkg/api/state.pb.h"
-#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
 #include "pkg/kube/annotations.h"
 #include "pkg/model/resource_fields.h"
 

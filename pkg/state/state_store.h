@@ -13,10 +13,9 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/state/file_system.h"
-#include "pkg/state/log_entry.h"
 #include "pkg/state/open_calls.h"
+#include "pkg/state/record_log.h"
 #include "pkg/state/saved_container.h"
-#include "pkg/state/state_label.h"
 
 namespace resmgr {
 
@@ -68,7 +67,7 @@ class StateStore {
     kCreation = 'c',
     kOthers = 'o',   // not of a pod: numbers were set by others on this node (state_writer.h)
     kAsked = 'a',    // the client's request, where a stage changed it (state_writer.h)
-    kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (refusal_notes.h)
+    kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (history.h)
     kStated = 's',   // resources that kubelets stated for the pod later (pkg/resmgr/state_writer.h)
     kClaim = 'k',    // of no pod: a claim by its uid (pkg/state/saved_claim.h)
   };

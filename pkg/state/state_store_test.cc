@@ -12,8 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/state/record_log.h"
-#include "pkg/state/testing/crashing_file_system.h"
-#include "pkg/state/testing/hanging_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {

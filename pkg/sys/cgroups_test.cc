@@ -2,8 +2,11 @@
 #include "pkg/sys/cgroups.h"
 
 #include <filesystem>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
@@ -33,6 +36,22 @@ TEST(SlicePathTest, ASliceWhosePathWouldBeTooLongStaysAsItIs) {
     slice += "a-";
   slice += "a.slice";
   EXPECT_TRUE(SlicePath(slice) == slice) << SlicePath(slice).size() << " bytes";
+}
+
+TEST(ContainerCgroupTest, PathsHaveNoEmptyParts) {
+  const TempDir mount;
+  const std::string pod = mount.path() + "/kubepods/podu";
+  std::filesystem::create_directories(pod + "/id");
+  for (const char* const parent : {"/kubepods/podu", "kubepods/podu", "//kubepods//podu/"})
+    EXPECT_EQ(FindContainerCgroup(mount.path(), "", parent, "id").value_or(""), pod + "/id")
+        << parent;
+}
+
+TEST(ContainerCgroupTest, SlicesAreInEachOther) {
+  const TempDir mount;
+  const std::string scope = mount.path() + "/kubepods.slice/kubepods-podu.slice/cri-id.scope";
+  std::filesystem::create_directories(scope);
+  EXPECT_EQ(FindContainerCgroup(mount.path(), "", "kubepods-podu.slice", "id").value_or(""), scope);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/sys/file_limit.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+
+#include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {

@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pkg/sys/errno_status.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -76,6 +77,38 @@ StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size
   }
 }
 
+StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return StatusCode::kNotFound;
+    case EEXIST:
+      return StatusCode::kAlreadyExists;
+    case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return StatusCode::kInvalidArgument;
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ENOSPC:
+      return StatusCode::kResourceExhausted;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return StatusCode::kFailedPrecondition;
+    default:
+      return StatusCode::kUnavailable;
+  }
+}
+
+// Far more than a daemon of a node needs: libraries that go through all possible files stay quick.
+constexpr rlim_t kEnough = 65536;
+constexpr size_t kUsual = 1024;
+
 }  // namespace
 
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
@@ -118,6 +151,20 @@ StatusOr<UniqueFd> ClaimDirectory(const std::string& path) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK) return AlreadyExists("another process uses {}", path);
   return ErrnoStatus(errno, fmt::format("cannot claim {}", path));
+}
+
+Status ErrnoStatus(int error, std::string_view what) {
+  return MakeStatus(CodeOf(error),
+                    fmt::format("{}: {}", what, std::generic_category().message(error)));
+}
+
+size_t RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kUsual;
+  const rlim_t wanted = std::min(limit.rlim_max, std::max(limit.rlim_cur, kEnough));
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = wanted;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? wanted : before;
 }
 
 }  // namespace resmgr

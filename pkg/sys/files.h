@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// All may block on the disk. Error codes: see errno_status.h.
+// All may block on the disk. Error codes: see ErrnoStatus.
 
 // The whole of a regular file. kInvalidArgument if the path is not a regular file, or has more than
 // `limit` bytes: a path may lead to any user's file, which must not fill our memory or make us wait
@@ -30,5 +30,18 @@ Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mo
 // Claims a directory, as long as the result is open, against others that claim it. AlreadyExists:
 // another process has claimed it.
 StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
+
+// A failed system call as a status: "<what>: No such file or directory".
+//   kNotFound            nothing is there
+//   kAlreadyExists       something is there already
+//   kInvalidArgument     the name or what it stands for does not fit the call
+//   kResourceExhausted   no space, memory or fds left
+//   kFailedPrecondition  the permissions are missing
+//   kUnavailable         everything else
+Status ErrnoStatus(int error, std::string_view what);
+
+// Raises the number of files that this process may have open to its hard limit, and returns that
+// number. The usual soft limit of 1024 is for programs that use select().
+size_t RaiseFileLimit();
 
 }  // namespace resmgr

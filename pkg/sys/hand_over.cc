@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {

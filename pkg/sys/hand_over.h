@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "pkg/base/status.h"
-#include "pkg/sys/open_sockets.h"
+#include "pkg/sys/inherited_sockets.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {

@@ -2,6 +2,7 @@
 #include "pkg/sys/inherited_sockets.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {
@@ -46,6 +48,10 @@ bool IsSameFile(const std::string& a, const std::string& b) {
   struct stat of_b {};
   return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 &&
          of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+UniqueFd CopyOf(int fd) {
+  return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -95,6 +101,56 @@ std::vector<std::string> InheritedSockets::Paths() const {
   for (const auto& [path, socket] : sockets_)
     paths.push_back(path);
   return paths;
+}
+
+OpenSockets& OpenSockets::Instance() {
+  static auto& instance = *new OpenSockets;
+  return instance;
+}
+
+void OpenSockets::Add(std::string path, int fd, int lock, bool kept_by_other) {
+  const std::lock_guard guard(mutex_);
+  entries_.push_back({.path = std::move(path),
+                      .fd = fd,
+                      .lock = lock,
+                      .kept_by_other = kept_by_other,
+                      .shared = false});
+}
+
+bool OpenSockets::Close(int fd) {
+  const std::lock_guard guard(mutex_);
+  const auto found = std::ranges::find(entries_, fd, &Entry::fd);
+  if (found == entries_.end()) return true;
+  const bool shared = found->shared;
+  entries_.erase(found);
+  return !shared;
+}
+
+bool OpenSockets::Has(std::string_view path) const {
+  const std::lock_guard guard(mutex_);
+  return std::ranges::find(entries_, path, &Entry::path) != entries_.end();
+}
+
+StatusOr<std::vector<OpenSockets::Copy>> OpenSockets::Share() {
+  const std::lock_guard guard(mutex_);
+  std::vector<Copy> copies;
+  for (const Entry& entry : entries_) {
+    Copy& copy = copies.emplace_back(Copy{.path = entry.path,
+                                          .socket = {.fd = CopyOf(entry.fd),
+                                                     .lock = CopyOf(entry.lock),
+                                                     .kept_by_other = entry.kept_by_other}});
+    if (!copy.socket.fd.valid() || !copy.socket.lock.valid())
+      return ErrnoStatus(errno, fmt::format("cannot copy the socket of {}", entry.path));
+  }
+  for (Entry& entry : entries_)
+    entry.shared = true;
+  return copies;
+}
+
+void OpenSockets::TakeBack() {
+  const std::lock_guard guard(mutex_);
+  for (Entry& entry : entries_)
+    entry.shared = false;
 }
 
 }  // namespace resmgr

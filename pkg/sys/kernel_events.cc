@@ -9,7 +9,7 @@
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {

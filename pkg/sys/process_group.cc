@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/thread.h"
 
 namespace resmgr {

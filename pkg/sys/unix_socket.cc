@@ -14,8 +14,8 @@
 #include <sys/un.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/errno_status.h"
-#include "pkg/sys/open_sockets.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/inherited_sockets.h"
 
 namespace resmgr {
 namespace {

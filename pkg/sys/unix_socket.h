@@ -64,7 +64,7 @@ class ListeningSocket {
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
   // Stops listening and removes the socket file, unless another file replaced it or another process
-  // has the socket, too (open_sockets.h).
+  // has the socket, too (OpenSockets).
   ~ListeningSocket();
 
   // As AcceptOn.

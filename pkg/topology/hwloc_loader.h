@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "pkg/topology/cpuset_limits.h"
 #include "pkg/topology/machine.h"
-#include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 

@@ -2,12 +2,16 @@
 #include "pkg/topology/machine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <string>
 
-#include "pkg/topology/fingerprint_hash.h"
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr {
-
 namespace {
 
 // Gives a kind of group (cores, packages, ...) small numbers in the order of their lowest CPU.
@@ -141,6 +145,24 @@ Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
   return OkStatus();
 }
 
+// FNV-1a over numbers: stable between builds and machines, which std::hash is not.
+class FingerprintHash {
+ public:
+  void Add(int64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      value_ ^= (static_cast<uint64_t>(number) >> shift) & 0xff;
+      value_ *= 0x100000001b3;
+    }
+  }
+  std::string Text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+// More than a list of every other CPU up to CpuSet::kMaxId.
+constexpr size_t kLongestList = size_t{64} * 1024;
+
 }  // namespace
 
 StatusOr<Machine> Machine::Create(Parts parts) {
@@ -271,6 +293,38 @@ std::string_view ToString(MemoryType type) {
       return "hbm";
   }
   return "unknown";
+}
+
+StatusOr<CpuSet> ReadOnlineCpus(const std::string& root) {
+  const char* const other = std::getenv("HWLOC_FSROOT");
+  const std::string path = (root.empty() && other != nullptr ? std::string(other) : root) +
+                           "/sys/devices/system/cpu/online";
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kLongestList));
+  StatusOr<CpuSet> online = CpuSet::Parse(Trim(text));
+  if (!online.ok()) return Annotate(online.status(), path);
+  if (online->empty()) return Unavailable("{} names no CPU", path);
+  return online;
+}
+
+CpuSet OfflineCpus(const Machine& machine) {
+  CpuSet offline;
+  for (const Cpu& cpu : machine.cpus()) {
+    if (!cpu.online) offline.Add(cpu.id);
+  }
+  return offline;
+}
+
+std::string HardwareFingerprint(const Machine& machine) {
+  FingerprintHash hash;
+  for (const Cpu& cpu : machine.cpus())
+    hash.Add(cpu.id);
+  for (const NumaNode& node : machine.nodes()) {
+    hash.Add(node.id);
+    hash.Add(static_cast<int>(node.type));
+    for (const int distance : node.distances)
+      hash.Add(distance);
+  }
+  return hash.Text();
 }
 
 }  // namespace resmgr

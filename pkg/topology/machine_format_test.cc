@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/topology/machine_format.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

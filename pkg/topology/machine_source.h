@@ -2,10 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "pkg/base/units.h"
+#include "pkg/topology/cpuset_limits.h"
 #include "pkg/topology/machine.h"
-#include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 
@@ -32,5 +35,37 @@ struct FoundMachine {
 };
 // The same, with the sets of the cgroup of pods on a live machine.
 StatusOr<FoundMachine> FindMachine(std::string_view spec, const CgroupPlaces& places);
+
+// A server that can be bought or rented, so that placements can be tried for it by name. Numbers of
+// cores, caches and threads are those of the makers' data sheets.
+struct ServerType {
+  std::string_view name;         // "epyc-9654-2s"; -topology takes it
+  std::string_view description;  // for people
+  // hwloc's notation; CPU numbers as Linux gives them: the first thread of each core, then the
+  // second ones.
+  std::string_view synthetic;
+  // Distances between two NUMA nodes, as the firmware reports them (10 is local).
+  int same_package = 12;
+  int other_package = 32;
+};
+
+// Sorted by name.
+std::span<const ServerType> ServerTypes();
+
+// nullptr where no server type has the name.
+const ServerType* FindServerType(std::string_view name);
+
+// Sets the distances between the nodes of this type, which hwloc's notation lacks.
+void Complete(const ServerType& type, Machine::Parts& parts);
+
+// The machine as one line of JSON, a fixed outside contract of `cri-resmgr-ctl topology -o json`:
+//   {"cpus":[{"id","core","l3","die","numa","package","online","isolated","kind"}],
+//    "numa":[{"id","memoryBytes","type","distances":[]}]}
+// Ids that a CPU does not have are -1; kind and type are the names of ToString().
+std::string MachineToJson(const Machine& machine);
+
+// For people: a summary, a table of NUMA nodes and a table of cores in which neighbours of one kind
+// share a row. Ends with a newline.
+std::string MachineToTable(const Machine& machine);
 
 }  // namespace resmgr

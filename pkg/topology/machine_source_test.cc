@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,10 +20,11 @@
 namespace resmgr {
 namespace {
 
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 std::string DataFile(std::string_view name) {
   return std::string(RESMGR_SOURCE_DIR "/test/data/topology/").append(name);
@@ -489,6 +491,58 @@ TEST(MachineSourceTest, SurvivesDamagedFiles) {
     if (!parts.ok() || !Machine::Create(*std::move(parts)).ok()) ++refused;
   }
   EXPECT_GT(refused, 0);
+}
+
+TEST(ServerTypesTest, EachIsAMachineWithFourGibForEachCpu) {
+  for (const ServerType& type : ServerTypes()) {
+    SCOPED_TRACE(std::string(type.name));
+    EXPECT_EQ(FindServerType(type.name), &type);
+    EXPECT_FALSE(type.description.empty());
+    const auto machine = LoadMachine(type.name);
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    int64_t memory = 0;
+    for (const NumaNode& node : machine->nodes())
+      memory += node.memory.value;
+    EXPECT_EQ(memory, int64_t{machine->online().size()} * (4LL << 30));
+  }
+  EXPECT_EQ(FindServerType("epyc"), nullptr);
+  EXPECT_EQ(FindServerType("zzz"), nullptr);
+}
+
+TEST(ServerTypesTest, SecondThreadsComeAfterAllCoresAndNodesHaveTheirDistances) {
+  const auto machine = LoadMachine("epyc-9654-2s-nps4");
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(machine->online().size(), 384);
+  EXPECT_THAT(machine->packages(), SizeIs(2));
+  EXPECT_THAT(machine->l3_groups(), SizeIs(24));
+  EXPECT_EQ(machine->cores()[0].ToString(), "0,192");
+  EXPECT_EQ(machine->l3_groups()[1].ToString(), "8-15,200-207");
+  EXPECT_EQ(machine->nodes()[7].cpus.ToString(), "168-191,360-383");
+  EXPECT_THAT(machine->nodes()[0].distances, ElementsAre(10, 12, 12, 12, 32, 32, 32, 32));
+}
+
+// Clusters of one package share its cache.
+TEST(ServerTypesTest, SubNumaClustersShareTheirPackagesCache) {
+  const auto machine = LoadMachine("xeon-8480-2s-snc4");
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(machine->online().size(), 224);
+  EXPECT_THAT(machine->l3_groups(), SizeIs(2));
+  EXPECT_THAT(machine->nodes(), SizeIs(8));
+}
+
+TEST(ServerTypesTest, SyntheticMachinesTakeTheMemoryThatIsGivenForEachCpu) {
+  const auto open = LoadMachine("synthetic:numa:2 core:3 pu:2", kSyntheticMemoryPerCpu);
+  ASSERT_TRUE(open.ok()) << open.status();
+  EXPECT_EQ(open->nodes()[1].memory.value, 24LL << 30);
+  EXPECT_TRUE(LeavesMemoryOpen(" synthetic:numa:2 core:3 pu:2"));
+
+  constexpr std::string_view kTold = "synthetic:numa:2(memory=64GiB) core:3 pu:2";
+  const auto told = LoadMachine(kTold, kSyntheticMemoryPerCpu);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->nodes()[1].memory.value, 64LL << 30);
+  EXPECT_FALSE(LeavesMemoryOpen(kTold));
+  EXPECT_FALSE(LeavesMemoryOpen("live"));
+  EXPECT_FALSE(LeavesMemoryOpen("epyc-9124"));
 }
 
 }  // namespace

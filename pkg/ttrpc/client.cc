@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pkg/base/wire.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/ttrpc/frame.h"
 
 namespace resmgr::ttrpc {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/envelope.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/server.h"
 #include "pkg/ttrpc/testing/test_loop.h"
 

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/wire.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/ttrpc/frame.h"
 
 namespace resmgr::ttrpc {
 namespace {

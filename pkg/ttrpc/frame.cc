@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/ttrpc/byte_order.h"
-#include "pkg/ttrpc/limits.h"
-
 namespace resmgr::ttrpc {
 
 std::array<char, FrameHeader::kSize> Encode(const FrameHeader& header) {

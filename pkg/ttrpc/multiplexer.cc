@@ -9,9 +9,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "pkg/sys/errno_status.h"
-#include "pkg/ttrpc/byte_order.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/sys/files.h"
+#include "pkg/ttrpc/frame.h"
 
 namespace resmgr::ttrpc {
 namespace {

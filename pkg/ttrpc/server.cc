@@ -7,7 +7,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/ttrpc/envelope.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/ttrpc/frame.h"
 
 namespace resmgr::ttrpc {
 namespace {

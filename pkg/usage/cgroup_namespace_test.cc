@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "pkg/sys/temp_dir.h"
-#include "pkg/topology/pods_cgroup.h"
+#include "pkg/topology/cpuset_limits.h"
 #include "pkg/usage/usage_reader.h"
 
 namespace resmgr {

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/base/bytes_text.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 
 namespace resmgr {
 namespace {

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pkg/usage/interrupts.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/topology/cpu_set.h"
 #include "pkg/usage/kernel_text.h"
 
 namespace resmgr {
@@ -58,5 +59,27 @@ struct UsageCounters {
   size_t files = 0;                                   // number of files that were read
   std::vector<std::string> notes{};  // messages for the log, each once in a life of the reader
 };
+
+// A running container whose use is sampled, and the decision for it. A value.
+struct UsageSubject {
+  std::string id{};
+  std::string namespace_name{};
+  std::string pod{};
+  std::string container{};
+  std::string cgroup_parent{};
+  CpuSet cpus{};       // empty: it is not bound
+  CpuSet exclusive{};  // the part of `cpus` that no other container may use
+  NodeSet mems{};      // those decided for it; empty: any
+  std::string pool{};
+  // CPUs: those that are its own or, if that is more, its request.
+  double granted = 0;
+  double limit = 0;  // CPUs; 0: none
+
+  // "namespace/pod/container"
+  std::string FullName() const;
+};
+
+// Those that run. None under the null policy.
+std::vector<UsageSubject> UsageSubjects(const ResourceManager* manager);
 
 }  // namespace resmgr

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "pkg/usage/usage_counters.h"
-#include "pkg/usage/usage_subject.h"
 
 namespace resmgr {
 

@@ -8,9 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "pkg/base/bytes_text.h"
-#include "pkg/base/count_text.h"
-#include "pkg/policy/pool_names.h"
+#include "pkg/base/amount_text.h"
+#include "pkg/policy/conventions.h"
 
 namespace resmgr {
 namespace {

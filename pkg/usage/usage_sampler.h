@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/config/usage_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/model/problem.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 #include "pkg/usage/usage_figures.h"
-#include "pkg/usage/usage_files.h"
 #include "pkg/usage/usage_problems.h"
+#include "pkg/usage/usage_reader.h"
 
 namespace resmgr {
 

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "pkg/model/snapshot.h"
-#include "pkg/policy/measured_use.h"
+#include "pkg/policy/container_use.h"
 #include "pkg/usage/usage_figures.h"
 
 namespace resmgr {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/config/usage_config.h"
+#include "pkg/config/module_configs.h"
 #include "pkg/policy/use_balance.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/clock.h"

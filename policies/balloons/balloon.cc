@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "pkg/base/text_hash.h"
+#include "pkg/base/ids.h"
 
 namespace resmgr {
 namespace {

@@ -10,7 +10,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/parse.h"
 #include "policies/balloons/balloon_placer.h"
-#include "policies/balloons/balloon_reason.h"
+#include "policies/balloons/balloon_plan.h"
 
 namespace resmgr {
 namespace {

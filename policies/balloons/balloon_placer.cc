@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/base/count_text.h"
-#include "policies/balloons/balloon_donors.h"
-#include "policies/balloons/balloon_reason.h"
+#include "pkg/base/amount_text.h"
+#include "policies/balloons/balloon_lending.h"
+#include "policies/balloons/balloon_plan.h"
 
 namespace resmgr {
 namespace {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "pkg/policy/pinning.h"
@@ -45,5 +46,11 @@ class BalloonRules {
   const BalloonSetup& setup_;
   const PinningRule& pinning_;
 };
+
+// The text of groupBy for one container: ${KEY}, or $KEY up to the next $ or the end, stands for
+// its value, and $$ for $. Empty if a key has no value.
+std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container);
+// InvalidArgument if the text has a key that no container can have, or ${ without }.
+Status CheckGroup(std::string_view text);
 
 }  // namespace resmgr

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
-#include "policies/balloons/balloons_notes.h"
 #include "policies/balloons/balloons_options.h"
 #include "policies/balloons/testing/balloons_node.h"
 

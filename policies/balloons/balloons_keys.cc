@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/balloons/balloons_keys.h"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/glob.h"
+#include "pkg/config/config_section.h"
+#include "pkg/kube/names.h"
+#include "policies/balloons/balloons_options.h"
 
 namespace resmgr {
 namespace {

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
-#include "pkg/config/problems.h"
-#include "pkg/kube/glob.h"
-#include "policies/balloons/balloon_groups.h"
-#include "policies/balloons/balloons_keys.h"
+#include "pkg/config/config_node.h"
+#include "pkg/config/config_section.h"
+#include "pkg/kube/names.h"
+#include "policies/balloons/balloon_rules.h"
 
 namespace resmgr {
 namespace {
@@ -111,7 +112,6 @@ Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
   return problems.ToStatus();
 }
 
-// A claim that is no glob names one interrupt.
 // A key that no container has would group nothing, and nobody would be told.
 Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   for (const BalloonType& type : options.types) {
@@ -123,6 +123,7 @@ Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   return OkStatus();
 }
 
+// A claim that is no glob names one interrupt.
 Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
   const std::vector<std::string>& globs = options.controllable_interrupts;
   for (const BalloonType& type : options.types) {
@@ -181,6 +182,21 @@ Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   return CheckLoads(options, section);
 }
 
+constexpr size_t kMostNamed = 16;
+constexpr size_t kMostText = 64;
+constexpr std::string_view kPodResources = "podresourceapi:";
+
+// A sentence about the first names, or none.
+void Tell(std::string_view sentence, const std::vector<std::string>& names,
+          std::vector<std::string>& notes) {
+  if (names.empty()) return;
+  std::string list;
+  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i)
+    list += fmt::format("{}{}", i == 0 ? "" : ", ", Printable(names[i], kMostText));
+  if (names.size() > kMostNamed) list += fmt::format(" and {} more", names.size() - kMostNamed);
+  notes.push_back(fmt::format("policy.balloons: {}: {}", sentence, list));
+}
+
 }  // namespace
 
 std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words) {
@@ -225,6 +241,39 @@ StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
   AddBuiltInTypes(options);
   RESMGR_RETURN_IF_ERROR(LinkTypes(node, options));
   return options;
+}
+
+std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section) {
+  const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&section);
+  if (!options.ok()) return {};
+  std::vector<std::string> devices;
+  for (const BalloonType& type : options->types) {
+    for (const std::string& device : type.close_to) {
+      if (options->pod_resource_api || !device.starts_with(kPodResources)) continue;
+      devices.push_back(fmt::format("{} of type {}", device, type.name));
+    }
+  }
+  std::vector<std::string> notes;
+  Tell("keys that are read without effect", options->without_effect, notes);
+  Tell("devices that only the kubelet knows, which `agent.podResourceAPI: false` does not ask",
+       devices, notes);
+  return notes;
+}
+
+std::vector<NamedClass> BalloonsNamedClasses(const ConfigNode& section) {
+  std::vector<NamedClass> named;
+  const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&section);
+  if (!options.ok()) return named;
+  if (!options->idle_cpu_class.empty())
+    named.push_back({"cpu", options->idle_cpu_class, "idleCPUClass"});
+  for (const BalloonType& type : options->types) {
+    const std::string where = fmt::format("balloonTypes {}", Printable(type.name, kMostText));
+    AddNamed(type.classes, where, named);
+    if (!type.irq_mode.empty()) named.push_back({"irq", type.irq_mode, where + ": irqMode"});
+    for (const std::string& claim : type.irq_claims)
+      named.push_back({"irq", claim, where + ": irqClaim"});
+  }
+  return named;
 }
 
 }  // namespace resmgr

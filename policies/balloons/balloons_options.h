@@ -21,6 +21,8 @@
 
 namespace resmgr {
 
+class ConfigSection;
+
 using RawValues = std::map<std::string, ConfigNode, std::less<>>;
 
 // The values of its containers that count for the size of a balloon.
@@ -134,7 +136,18 @@ inline constexpr std::string_view kDefaultType = "default";
 StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
                                               std::vector<ConfigKey>* keys = nullptr);
 
+// The keys of policy.balloons. `problems` gets those that have a place of their own.
+void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems& problems);
+
 // Bits of a list of dram, hbm, pmem; nullopt for other words.
 std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
+
+// Names keys without effect in a section policy.balloons, one sentence each: keys that are read for
+// the sake of nri-plugins' files, and the kubelet's devices. None for a section that is wrong. The
+// same for any number of types: a list is cut after some names.
+std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section);
+
+// The classes that balloon types and idle CPUs have.
+std::vector<NamedClass> BalloonsNamedClasses(const ConfigNode& section);
 
 }  // namespace resmgr

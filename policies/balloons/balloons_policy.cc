@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/model/cpu_holders.h"
+#include "pkg/model/container_facts.h"
 #include "policies/balloons/balloon_adoption.h"
+#include "policies/balloons/balloon_lending.h"
 #include "policies/balloons/balloon_placer.h"
-#include "policies/balloons/balloon_reason.h"
-#include "policies/balloons/balloon_use.h"
-#include "policies/balloons/balloons_notes.h"
+#include "policies/balloons/balloon_plan.h"
+#include "policies/balloons/balloons_options.h"
 
 namespace resmgr {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/policy/was_to_change.h"
+#include "pkg/policy/conventions.h"
 #include "policies/exclusive/exclusive_policy.h"
 
 namespace resmgr {

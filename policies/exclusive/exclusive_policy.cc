@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/base/count_text.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/model/cpu_holders.h"
-#include "pkg/policy/former_attempt.h"
+#include "pkg/model/container_facts.h"
+#include "pkg/policy/conventions.h"
 
 namespace resmgr {
 namespace {

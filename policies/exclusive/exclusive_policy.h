@@ -146,9 +146,9 @@ class ExclusivePolicy final : public Policy {
   // CPUs from `ordinary` and `isolated`, which are free.
   using Choice = std::function<StatusOr<ExclusivePicker::Pick>(const CpuSet& ordinary,
                                                                const CpuSet& isolated)>;
-  // What `choose` picks beside `granted`. Shared containers, future ones included, need a CPU to
-  // run on: a choice that would take their last one is made again without it, since isolated CPUs
-  // may do in its place.
+  // Lets `choose` pick CPUs that are not in `granted`. Shared containers, future ones included,
+  // need a CPU to run on: a choice that would take their last one is made again without it, since
+  // isolated CPUs may do in its place.
   StatusOr<ExclusivePicker::Pick> Pick(const Choice& choose, const CpuSet& granted) const;
   // For CPUs that must be in one place (CpuClaim::alignment): finds each place's CPUs like a pool.
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,

@@ -9,7 +9,7 @@ namespace resmgr {
 // Places nothing: every container keeps its request's values. The relay does not even read calls
 // while this is the active policy; the object serves the change to it. A container that another
 // policy placed gets an empty placement, which the resource manager makes a letting go
-// (pkg/policy/letting_go.h). A container that was never placed stays where it was found.
+// (pkg/policy/pinning.h). A container that was never placed stays where it was found.
 class NullPolicy : public Policy {
  public:
   std::string_view name() const override { return "null"; }

@@ -5,18 +5,62 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
-#include "pkg/base/count_text.h"
+#include "pkg/allocator/alignment.h"
+#include "pkg/allocator/exclusive_picker.h"
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/config/config_key.h"
+#include "pkg/config/config_node.h"
+#include "pkg/config/config_section.h"
 #include "pkg/config/pod_annotation.h"
-#include "pkg/kube/crio_annotations.h"
+#include "pkg/kube/annotations.h"
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
 #include "policies/exclusive/exclusive_policy.h"
-#include "policies/static/static_options.h"
 
 namespace resmgr {
 namespace {
+
+// The section policy.static; README.md beside this file explains each option.
+struct StaticOptions {
+  // Keeps shared containers off the reserved CPUs, too (the kubelet's option of that name,
+  // KEP-4540).
+  bool strict_cpu_reservation = false;
+  // Containers of pods with pod-level resources (KEP-2837) may get exclusive CPUs. The kubelet
+  // gives them none.
+  bool pod_level_exclusive = true;
+  ExclusiveOptions exclusive;
+  Alignment alignment = Alignment::kPrefer;
+  IsolationConfig undisturbed{};  // applied by pkg/classes
+};
+
+void Describe(ConfigSection& section, StaticOptions& options) {
+  section.Map("Options", [&options](ConfigSection& map) {
+    map.Bool("strict-cpu-reservation", options.strict_cpu_reservation,
+             "shared containers do not run on the reserved CPUs either");
+    map.Choice<bool>("pod-level-exclusive", {{"kubelet", false}, {"always", true}},
+                     options.pod_level_exclusive,
+                     "`always`: a container of a pod with pod-level resources gets exclusive CPUs "
+                     "for its own request; `kubelet`: it shares, as in the kubelet");
+    DescribeExclusiveOptions(map, options.exclusive);
+  });
+  DescribeAlignment(section, options.alignment);
+  DescribeUndisturbed(section, options.undisturbed);
+  section.Bool("RelaxedIsolation", options.exclusive.prefer_isolated,
+               "kernel-isolated CPUs (`isolcpus`) are preferred for every exclusive container");
+}
+
+// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
+// kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude
+// each other.
+StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section,
+                                          std::vector<ConfigKey>* keys = nullptr) {
+  return ReadSection<StaticOptions>(section, "policy.static", &Describe, keys);
+}
 
 ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context, const StaticOptions& options) {
   const CpuSet ordinary = context.available - context.machine.isolated();

@@ -2,6 +2,7 @@
 #include "policies/static/static_policy.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -12,11 +13,12 @@
 namespace resmgr {
 namespace {
 
-using Node = test::StaticNode;
+using test::Cpus;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
-
 using enum QosClass;
+
+using Node = test::StaticNode;
 
 TEST(StaticPolicyTest, WholeCpusOfGuaranteedContainersAreExclusive) {
   Node node(test::S1Ht());
@@ -319,6 +321,237 @@ TEST(StaticPolicyTest, ExplainsWhatWasConsidered) {
   EXPECT_THAT(node.policy().Explain(two),
               testing::ElementsAre("isolated CPUs: 2 free, not in one core",
                                    "ordinary CPUs: 5 free, taken"));
+}
+
+// The options of the static policy.
+
+Status CreateError(const Machine& machine, std::string_view reserved, std::string_view section) {
+  return test::CreateError(StaticPolicyFactory(), machine, reserved, section);
+}
+
+TEST(StaticOptionsTest, StrictReservationKeepsSharedContainersOffReservedCpus) {
+  Node node(test::S1Ht(), "0", "{Options: {strict-cpu-reservation: true}}");
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  EXPECT_EQ(node.CpusOf(shared), "1-7");
+  ASSERT_TRUE(node.Create("six", kGuaranteed, 6000).ok());
+  EXPECT_FALSE(node.CpusOf(shared).empty());
+  EXPECT_EQ(node.Create("last", kGuaranteed, 1000).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(StaticOptionsTest, FullCoresOnly) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  const Status odd = node.Create("odd", kGuaranteed, 3000).status();
+  EXPECT_EQ(odd.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(odd)), HasSubstr("full-pcpus-only grants whole cores of 2 CPUs"));
+  EXPECT_EQ(node.CpusOf(*node.Create("six", kGuaranteed, 6000)), "1-3,5-7");
+  const Status none = node.Create("more", kGuaranteed, 2000).status();
+  EXPECT_EQ(none.code(), StatusCode::kResourceExhausted)
+      << "CPU 4 is free, but its core is partly reserved";
+}
+
+TEST(StaticOptionsTest, FullCoresOnlyOnUnevenCores) {
+  Node node(test::Hybrid(), "7", "{Options: {full-pcpus-only: true}}");
+  const ContainerKey three = *node.Create("three", kGuaranteed, 3000);
+  const CpuSet cpus = node.PlacementOf(three).exclusive;
+  EXPECT_EQ(test::Hybrid().WithSiblings(cpus), cpus);
+  EXPECT_EQ(cpus.size(), 3);
+}
+
+TEST(StaticOptionsTest, ARefusalSaysOneCpuAsOne) {
+  Node node(test::S1Ht(), "0,4", "{Options: {full-pcpus-only: true}}");
+  EXPECT_EQ(Message(node.Create("one", kGuaranteed, 1000).status()),
+            "needs 1 exclusive CPU, but full-pcpus-only grants whole cores of 2 CPUs");
+}
+
+// The webhook's annotation shows pod-level resources: a container without limits would make the pod
+// Burstable.
+TEST(StaticOptionsTest, PodLevelResourcesMayExcludeExclusiveCpus) {
+  Node always(test::S1Ht());
+  Node node(test::S1Ht(), "0", "{Options: {pod-level-exclusive: kubelet}}");
+  Pod pod;
+  pod.id = PodSandboxId("whole");
+  pod.qos = kGuaranteed;
+  const auto annotate = [&pod](std::string_view rest) {
+    pod.annotations = {};
+    pod.annotations.Set(
+        "intel.com/resources",
+        fmt::format(R"({{"containers":{{"c":{{"limits":{{"cpu":"2","memory":"1Gi"}}}}{}}}}})",
+                    rest));
+  };
+  annotate(R"(,"d":{})");
+  const ContainerKey whole = *node.CreateIn(pod, "c", 2000);
+  EXPECT_EQ(node.ExclusiveOf(whole), "");
+  EXPECT_EQ(node.PlacementOf(whole).reason, "pod with pod-level resources");
+  EXPECT_EQ(always.PlacementOf(*always.CreateIn(pod, "c", 2000)).exclusive.size(), 2);
+  pod.id = PodSandboxId("plain");
+  annotate("");
+  EXPECT_EQ(node.PlacementOf(*node.CreateIn(pod, "c", 2000)).exclusive.size(), 2);
+}
+
+TEST(StaticOptionsTest, SpreadsAcrossCores) {
+  Node node(test::S1Ht(), "7", "{Options: {distribute-cpus-across-cores: true}}");
+  EXPECT_EQ(node.CpusOf(*node.Create("three", kGuaranteed, 3000)), "0-2");
+}
+
+TEST(StaticOptionsTest, DistributesAcrossNuma) {
+  Node node(test::M80(), "79", "{Options: {distribute-cpus-across-numa: true}}");
+  const ContainerKey big = *node.Create("big", kGuaranteed, 30000);
+  const Machine machine = test::M80();
+  std::vector<int> per_node;
+  for (const NumaNode& numa : machine.nodes())
+    per_node.push_back(numa.cpus.CountCommon(node.PlacementOf(big).exclusive));
+  EXPECT_THAT(per_node, UnorderedElementsAre(15, 15, 0, 0));
+}
+
+TEST(StaticOptionsTest, AlignsToTheUncoreCache) {
+  Node node(test::U16(), "0", "{Options: {prefer-align-cpus-by-uncorecache: true}}");
+  EXPECT_EQ(node.CpusOf(*node.Create("ten", kGuaranteed, 10000)), "1-2,4-11");
+}
+
+TEST(StaticOptionsTest, QuotaIsKeptOnRequest) {
+  Node node(test::S1Ht(), "0", "{Options: {cpu-quota: keep}}");
+  const ContainerKey two = *node.Create("two", kGuaranteed, 2000);
+  EXPECT_FALSE(node.PlacementOf(two).cpu_quota.has_value());
+}
+
+TEST(StaticOptionsTest, NeedsACpuToShare) {
+  const Status status =
+      CreateError(test::S1Ht(), "0-7", "{Options: {strict-cpu-reservation: true}}");
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("none is left for shared containers"));
+}
+
+TEST(StaticOptionsTest, RefusesOptionsThatExcludeEachOther) {
+  const Machine machine = test::S1Ht();
+  for (const std::string_view options :
+       {"{Options: {distribute-cpus-across-cores: true, full-pcpus-only: true}}",
+        "{Options: {distribute-cpus-across-cores: true, distribute-cpus-across-numa: true}}",
+        "{Options: {distribute-cpus-across-cores: true, prefer-align-cpus-by-uncorecache: true}}",
+        "{Options: {prefer-align-cpus-by-uncorecache: true, distribute-cpus-across-numa: true}}"}) {
+    const Status status = CreateError(machine, "0", options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << options;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("cannot be combined with")) << options;
+  }
+  EXPECT_TRUE(CreateError(machine, "0",
+                          "{Options: {distribute-cpus-across-cores: true, full-pcpus-only: false}}")
+                  .ok());
+}
+
+TEST(StaticOptionsTest, RefusesOptionsThatItDoesNotKnow) {
+  const Machine machine = test::S1Ht();
+  EXPECT_THAT(std::string(Message(CreateError(machine, "0", "{Options: {full-cpus: true}}"))),
+              HasSubstr("test.yaml:1"));
+  EXPECT_THAT(
+      std::string(Message(CreateError(test::F80(), "0", "{Options: {align-by-socket: true}}"))),
+      HasSubstr("align-by-socket needs NUMA nodes that are parts of packages"));
+  EXPECT_TRUE(CreateError(machine, "0", "{Options: {align-by-socket: true}}").ok());
+  EXPECT_EQ(CreateError(machine, "0", "{Options: {cpu-quota: maybe}}").code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(StaticOptionsTest, AlignsToOnePackage) {
+  Node node(test::M80(), "0", "{Options: {align-by-socket: true}}");
+  Container& held = node.snapshot().Add("held", kGuaranteed, 28'000);
+  held.placement.cpus = Cpus("6-19,46-59");
+  node.Reconcile();
+  const ContainerKey big = *node.Create("big", kGuaranteed, 24'000);
+  EXPECT_TRUE(node.PlacementOf(big).exclusive.IsSubsetOf(node.machine().packages()[1]));
+}
+
+// The containers that get CPUs that the kernel isolates.
+
+TEST(StaticIsolatedTest, IsolatedCpusAreNeitherSharedNorWasted) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 100)), "0-1,4-5");
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("one", kGuaranteed, 1000)), "2")
+      << "a single CPU comes from the isolated ones";
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("core", kGuaranteed, 2000)), "3,7") << "a full core, too";
+  const ContainerKey four = *node.Create("four", kGuaranteed, 4000);
+  EXPECT_EQ(node.ExclusiveOf(four), "1,4-6") << "they join when the others are too few";
+}
+
+// Ordinary and isolated CPUs together would be the last ordinary one.
+TEST(StaticIsolatedTest, IsolatedCpusAreTakenWhereTheLastSharedOneHasToStay) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"), "");
+  ASSERT_TRUE(node.Create("three", kGuaranteed, 3000).ok());
+  const auto isolated = node.Create("isolated", kGuaranteed, 3000);
+  ASSERT_TRUE(isolated.ok()) << isolated.status();
+  EXPECT_TRUE(Cpus(node.ExclusiveOf(*isolated)).IsSubsetOf(Cpus("2-3,6-7")));
+  const Status grown = node.Resize(*isolated, 4000);
+  ASSERT_TRUE(grown.ok()) << grown;
+  EXPECT_EQ(node.ExclusiveOf(*isolated), "2-3,6-7");
+  EXPECT_FALSE(node.Create("one", kGuaranteed, 1000).ok());
+}
+
+TEST(StaticIsolatedTest, AnnotationsChooseIsolatedCpus) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
+  node.snapshot().PodOf(without.key).annotations = {
+      {"prefer-isolated-cpus.cri-resource-manager.intel.com", "false"}};
+  EXPECT_EQ(node.ExclusiveOf(*node.Place(without.key)), "4");
+  Container& with = node.snapshot().Add("with", kGuaranteed, 3000);
+  node.snapshot().PodOf(with.key).annotations = {
+      {"prefer-isolated-cpus.resource-policy.nri.io", "true"}};
+  EXPECT_TRUE(Cpus(node.ExclusiveOf(*node.Place(with.key))).IsSubsetOf(Cpus("2-3,6-7")));
+}
+
+TEST(StaticSharedTest, AnAnnotationAddsTheSharedCpus) {
+  Node node(test::S1Ht());
+  Container& mixed = node.snapshot().Add("mixed", kGuaranteed, 2000);
+  node.snapshot().PodOf(mixed.key).annotations = {{"cpu-shared.crio.io/mixed", "enable"}};
+  ASSERT_TRUE(node.Place(mixed.key).ok());
+  EXPECT_EQ(node.ExclusiveOf(mixed.key), "1,5");
+  EXPECT_EQ(node.CpusOf(mixed.key), "0-7");
+  EXPECT_THAT(node.PlacementOf(mixed.key).reason,
+              testing::HasSubstr("and shared CPUs by annotation"));
+  const ContainerKey other = *node.Create("other", kGuaranteed, 2000);
+  EXPECT_EQ(node.CpusOf(other), "2,6");
+  EXPECT_EQ(node.CpusOf(mixed.key), "0-1,3-5,7") << "others keep their own";
+}
+
+TEST(StaticIsolatedTest, RelaxedIsolationPrefersIsolatedCpusForAllContainers) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"), "0", "{RelaxedIsolation: true}");
+  EXPECT_TRUE(
+      Cpus(node.ExclusiveOf(*node.Create("three", kGuaranteed, 3000))).IsSubsetOf(Cpus("2-3,6-7")));
+}
+
+TEST(StaticIsolatedTest, IsolatedCpusOnRequestOnly) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  const auto create = [&node](std::string_view name, int64_t milli_cpu, std::string_view key,
+                              std::string_view value) {
+    Container& container = node.snapshot().Add(name, kGuaranteed, milli_cpu);
+    node.snapshot().PodOf(container.key).annotations = {
+        {fmt::format("{}.resource-policy.nri.io", key), std::string(value)}};
+    return node.Place(container.key);
+  };
+  const Status none = create("none", 4000, "prefer-isolated-cpus", "false").status();
+  EXPECT_THAT(std::string(Message(none)), HasSubstr("3 of 8 free: CPU 0 reserved"));
+  EXPECT_EQ(node.ExclusiveOf(*create("all", 4000, "require-isolated-cpus", "true")), "2-3,6-7");
+  EXPECT_THAT(
+      std::string(Message(create("x", 1000, "require-isolated-cpus", "true").status())),
+      HasSubstr(
+          "needs 1 isolated CPU, 0 of 4 free: CPU 0 reserved, CPUs 2-3,6-7 held by ns/all/all"));
+}
+
+TEST(StaticIsolatedTest, ReadsOlderFormsOfAnnotations) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  const auto create = [&node](std::string_view name, const StringMap& annotations,
+                              const StringMap& labels) {
+    Container& container = node.snapshot().Add(name, kGuaranteed, 1000);
+    node.snapshot().PodOf(container.key).annotations = annotations;
+    node.snapshot().PodOf(container.key).labels = labels;
+    return node.ExclusiveOf(*node.Place(container.key));
+  };
+  const StringMap old = {{"cri-resource-manager.intel.com/prefer-isolated-cpus", "false"}};
+  EXPECT_EQ(create("pod", old, {}), "4");
+  const StringMap map = {
+      {"cri-resource-manager.intel.com/prefer-isolated-cpus", "{one: false, other: true}"}};
+  EXPECT_EQ(create("one", map, {}), "1");
+  EXPECT_EQ(create("other", map, {}), "2");
+  const StringMap label = {{"cri.resource-manager.prefer-isolated-cpus", "false"}};
+  EXPECT_EQ(create("labelled", {}, label), "5");
+  const StringMap annotation = {{"prefer-isolated-cpus.resource-policy.nri.io", "true"}};
+  EXPECT_EQ(create("both", annotation, label), "6");
 }
 
 }  // namespace

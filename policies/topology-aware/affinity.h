@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "pkg/config/config_node.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/snapshot.h"
 #include "pkg/policy/expression.h"
 
 namespace resmgr {
@@ -89,6 +91,88 @@ class AffinityReader {
   std::unordered_map<std::string, Known> known_;
   uint64_t clock_ = 0;
   StatusOr<PodAffinities> not_remembered_;
+};
+
+// Finds the containers that affinities are about, without asking each expression about each
+// container in each decision. For every key that expressions look at it has a column: the distinct
+// values that containers have for it, and which container has which. An expression is asked once
+// for each value, and there are far fewer namespaces and labels than containers: with affinities in
+// each fifth pod a decision takes 52,500 instructions in place of 107,000 (callgrind, 500
+// containers on 512 CPUs).
+//
+// The index is empty before the first question, so nodes without affinities pay nothing. A
+// container counts with the values that it had when it was put in; its id, which may change later,
+// is not a column. Thread-compatible.
+class AffinityIndex {
+ public:
+  // More keys than these at once push out the one that was asked for longest ago.
+  static constexpr size_t kMaxColumns = 32;
+
+  // Forgets everything; the next question starts anew.
+  void Clear();
+  // The container is placed in this pool, or in another one than before. Nothing happens before
+  // the first question.
+  void Put(const Pod& pod, const Container& container, int pool);
+  // The container, that was put in, is in this pool now.
+  void Move(ContainerKey key, int pool);
+  // Unknown ones are fine, for Move as well.
+  void Erase(ContainerKey key);
+
+  // For each of `pools` pools the weights of `affinities`, summed over the containers there that
+  // they are about, for a container of `own_pod`. `pool_of` returns the pool of a container of the
+  // snapshot, or nullopt, and must agree with the pools that were put in.
+  using PoolOf = std::function<std::optional<int>(ContainerKey)>;
+  std::vector<int64_t> Weights(std::span<const Affinity> affinities, const Pod& own_pod,
+                               size_t pools, const Snapshot& snapshot, const PoolOf& pool_of);
+  // The weights for each container that the affinities are about.
+  std::map<ContainerKey, int64_t> Meant(std::span<const Affinity> affinities, const Pod& own_pod,
+                                        const Snapshot& snapshot, const PoolOf& pool_of);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  // The number of a value; kNone where there is none.
+  using Number = uint32_t;
+  static constexpr Number kNone = 0;
+  struct Column {
+    std::string key{};
+    std::vector<std::string> values{""};  // by number; the first one stands for kNone
+    std::vector<uint32_t> users{0};       // how many containers have it, by number
+    std::vector<Number> unused{};
+    std::unordered_map<std::string, Number, Hash, std::equal_to<>> numbers{};
+    std::vector<Number> of_slot{};
+    uint64_t asked = 0;
+
+    void Set(size_t slot, std::optional<std::string_view> value);
+    void Unset(size_t slot);
+  };
+  // One container; its columns' entries have the same index.
+  struct Slot {
+    ContainerKey key{};
+    int pool = kFree;
+  };
+  static constexpr int kFree = -1;
+  using Marks = std::vector<uint8_t>;  // by slot
+
+  // Visits slots with weights.
+  template <typename Visit>
+  void ForEachMeant(std::span<const Affinity> affinities, const Pod& own_pod,
+                    const Snapshot& snapshot, const PoolOf& pool_of, const Visit& visit);
+  void Build(const Snapshot& snapshot, const PoolOf& pool_of);
+  Column& ColumnOf(std::string_view key, const Snapshot& snapshot);
+  // Unmarks all containers for which the expression does not hold, or that are not of this pod.
+  void Keep(const Expression& expression, const Snapshot& snapshot, Marks& marks);
+  void KeepPod(const PodSandboxId& pod, const Snapshot& snapshot, Marks& marks);
+
+  bool built_ = false;
+  std::vector<Slot> slots_;
+  std::vector<size_t> free_slots_;
+  std::unordered_map<ContainerKey, size_t> slot_of_;
+  std::vector<Column> columns_;
+  uint64_t clock_ = 0;
+  std::string scratch_;
 };
 
 }  // namespace resmgr

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/topology-aware/affinity_index.h"
-
 #include <array>
 #include <map>
 #include <random>
@@ -11,6 +9,7 @@
 
 #include "pkg/config/yaml_reader.h"
 #include "pkg/policy/testing/test_snapshot.h"
+#include "policies/topology-aware/affinity.h"
 
 namespace resmgr {
 namespace {

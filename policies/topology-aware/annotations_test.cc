@@ -10,7 +10,6 @@
 #include "policies/topology-aware/affinity.h"
 #include "policies/topology-aware/need.h"
 #include "policies/topology-aware/options.h"
-#include "policies/topology-aware/preferences.h"
 
 namespace resmgr {
 namespace {

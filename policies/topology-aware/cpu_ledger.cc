@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "pkg/allocator/idle_groups.h"
+#include "pkg/allocator/cpu_allocator.h"
 
 namespace resmgr {
 

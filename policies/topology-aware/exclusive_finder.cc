@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "pkg/allocator/idle_groups.h"
+#include "pkg/allocator/cpu_allocator.h"
 #include "policies/topology-aware/packing.h"
 
 namespace resmgr {

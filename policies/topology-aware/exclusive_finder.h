@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "pkg/allocator/alignment.h"
-#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pkg/model/container.h"
-#include "pkg/model/placement.h"
 #include "pkg/model/plan.h"
 #include "pkg/topology/machine.h"
 #include "policies/topology-aware/cpu_ledger.h"

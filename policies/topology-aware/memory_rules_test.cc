@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/policy/plan_check.h"
 #include "pkg/policy/testing/test_snapshot.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
@@ -15,6 +17,8 @@
 namespace resmgr {
 namespace {
 
+using testing::HasSubstr;
+using testing::Not;
 using enum QosClass;
 
 // Two packages of eight CPUs with so many GiB.
@@ -124,6 +128,147 @@ TEST(MemoryRulesTest, AMemoryOnlyNodeWithoutAnOrdinaryOneBesideItIsOfItsCpusAllT
   const PoolTree tree(machine, machine.online(), {});
   EXPECT_EQ(tree.OwnerOf(2), tree.Find("socket #1"));
   EXPECT_EQ(tree.OwnerOf(3), tree.Find("socket #0"));
+}
+
+// The placement of containers with huge pages.
+
+// Two packages of 16 GiB each: the first has ten huge pages of 1 GiB, the second six.
+class HugePagesTest : public testing::Test {
+ protected:
+  static constexpr int64_t kGiB = int64_t{1} << 30;
+
+  HugePagesTest() { Restart(); }
+
+  static Machine MachineWithPages() {
+    const Machine plain = test::MakeMachine({.packages = 2, .cores = 8});
+    Machine::Parts parts{.cpus = plain.cpus(), .nodes = plain.nodes(), .allowed = plain.allowed()};
+    for (NumaNode& node : parts.nodes) {
+      node.memory = Bytes{16 * kGiB};
+      node.huge_pages = {{Bytes{kGiB}, node.id == 0 ? 10 : 6}};
+    }
+    return test::MakeMachine(std::move(parts));
+  }
+
+  // A new daemon, which knows only the snapshot.
+  Plan Restart() {
+    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
+        {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    snapshot_.Apply(*plan);
+    return *plan;
+  }
+  ContainerKey Add(std::string_view name, uint64_t gibibytes, int64_t memory = kGiB,
+                   const char* page = "1GB") {
+    Container& container = snapshot_.Add(name, QosClass::kGuaranteed, 1000);
+    container.state = ContainerState::kRunning;
+    container.requirements.memory_request = container.requirements.memory_limit = Bytes{memory};
+    // Kubelets name every size of the node.
+    container.requested.hugepage_limits = {{"2MB", 0}};
+    container.requested.hugepage_limits[page] = gibibytes * kGiB;
+    return container.key;
+  }
+  // The memory nodes that the container gets.
+  std::string Place(ContainerKey key) {
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
+    if (!plan.ok()) return std::string(Message(plan.status()));
+    EXPECT_TRUE(CheckPlan(machine_, snapshot_, *plan).ok());
+    snapshot_.Apply(*plan);
+    return Mems(key);
+  }
+  std::string Run(std::string_view name, uint64_t gibibytes) { return Place(Add(name, gibibytes)); }
+  void Remove(ContainerKey key) {
+    snapshot_.Remove(key);
+    ASSERT_TRUE(policy_->Release(snapshot_, key).ok());
+  }
+  std::string Mems(ContainerKey key) {
+    return snapshot_.At(key).placement.mems.value_or(NodeSet()).ToString();
+  }
+  const std::string& Reason(ContainerKey key) { return snapshot_.At(key).placement.reason; }
+
+  const Machine machine_ = MachineWithPages();
+  std::unique_ptr<Policy> policy_;
+  test::TestSnapshot snapshot_;
+};
+
+TEST_F(HugePagesTest, TheyAreNoOrdinaryMemory) {
+  EXPECT_EQ(policy_->Zones(snapshot_).front().memory_capacity, Bytes{16 * kGiB});
+  EXPECT_EQ(Place(Add("a", 0, 7 * kGiB)), "1");
+  EXPECT_EQ(Place(Add("b", 0, 6 * kGiB)), "0");
+  EXPECT_THAT(Place(Add("c", 0, 4 * kGiB)), HasSubstr("needs 4 GiB of memory, but only 3 of 16"));
+}
+
+TEST_F(HugePagesTest, ContainersGoWhereTheyAre) {
+  EXPECT_EQ(Run("a", 8), "0");
+  EXPECT_EQ(Run("b", 5), "1");
+  EXPECT_EQ(Run("c", 2), "0");
+  EXPECT_EQ(Run("d", 1), "1");
+}
+
+TEST_F(HugePagesTest, ReleasedOnesAreFreeAgain) {
+  const ContainerKey first = Add("a", 8);
+  EXPECT_EQ(Place(first), "0");
+  EXPECT_EQ(Run("b", 6), "1");
+  Remove(first);
+  EXPECT_EQ(Run("c", 10), "0");
+}
+
+TEST_F(HugePagesTest, NobodyIsRefusedForThem) {
+  EXPECT_EQ(Run("a", 8), "0");
+  EXPECT_EQ(Run("b", 6), "1");
+  const ContainerKey late = Add("c", 3);
+  EXPECT_EQ(Place(late), "0-1");
+  EXPECT_THAT(Reason(late), HasSubstr("huge pages do not count"));
+  // Huge pages that do not count take nothing from other containers.
+  EXPECT_EQ(Run("d", 2), "0");
+  const ContainerKey unknown = Add("e", 1, kGiB, "16GB");
+  EXPECT_EQ(Place(unknown), "0-1");
+  EXPECT_THAT(Reason(unknown), HasSubstr("huge pages do not count"));
+}
+
+TEST_F(HugePagesTest, ThoseThatNoNodeHasAloneComeFromSeveral) {
+  const ContainerKey wide = Add("a", 12);
+  EXPECT_EQ(Place(wide), "0-1");
+  EXPECT_THAT(Reason(wide), Not(HasSubstr("do not count")));
+}
+
+TEST_F(HugePagesTest, ARestartCountsThemAndMovesNobody) {
+  EXPECT_EQ(Run("a", 8), "0");
+  EXPECT_EQ(Run("b", 6), "1");
+  const ContainerKey late = Add("c", 3);
+  EXPECT_EQ(Place(late), "0-1");
+  EXPECT_TRUE(Restart().empty());
+  EXPECT_EQ(Mems(late), "0-1");
+  EXPECT_EQ(Run("d", 3), "0-1");
+  EXPECT_EQ(Run("e", 2), "0");
+}
+
+TEST_F(HugePagesTest, ARebalanceLeavesThemTheirNodes) {
+  const ContainerKey full = Add("a", 10);
+  EXPECT_EQ(Place(full), "0");
+  const ContainerKey late = Add("b", 7);
+  EXPECT_EQ(Place(late), "0-1");
+  const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->empty());
+}
+
+// Another policy, which binds no memory, was active before.
+TEST_F(HugePagesTest, AContainerThatIsTakenOverGetsNodesThatHaveThem) {
+  const ContainerKey key = Add("a", 8);
+  snapshot_.At(key).placement.cpus = test::Cpus("9");
+  Restart();
+  EXPECT_TRUE(NodeSet{0}.IsSubsetOf(*snapshot_.At(key).placement.mems)) << Mems(key);
+}
+
+TEST_F(HugePagesTest, BesideThemThereIsNoColdStart) {
+  const ContainerKey key = Add("a", 1);
+  snapshot_.PodOf(key).annotations.Set("cold-start.resource-policy.nri.io", "duration: 60s");
+  Place(key);
+  EXPECT_THAT(Reason(key), HasSubstr("no cold start: it asks for huge pages"));
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "pkg/kube/annotations.h"
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/crio_annotations.h"
-#include "pkg/kube/glob.h"
+#include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/requirements.h"
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,9 @@
 #include "pkg/allocator/alignment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
-#include "policies/topology-aware/memory_zone.h"
+#include "policies/topology-aware/memory_ledger.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/pool_tree.h"
-#include "policies/topology-aware/preferences.h"
 
 namespace resmgr {
 
@@ -67,5 +67,26 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
 // The need of a container that is not bound, for this reason: its request counts in the root, and
 // its memory wherever there is room.
 Need UnboundNeed(const Need& need, std::string_view why);
+
+// One container to find a place for.
+struct Demand {
+  Need need{};
+  std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
+  std::vector<LocalityHint> hints{};  // the hints that count
+  bool strict_hints = false;
+  bool pick_by_hints = false;
+  // Exclusive CPUs may be isolated ones, all or some, although it does not ask for such: rather
+  // than that the container is refused.
+  bool any_kind = false;
+  bool may_move = false;  // exclusive CPUs, when everything is rebalanced
+  // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
+  // of them, even where no other container could be granted any.
+  CpuSet held{};
+  // The container runs on `held`: if it needs at least as many, it gets all of these.
+  bool keeps_held = false;
+  // The only CPUs from which exclusive ones may come.
+  std::optional<CpuSet> within{};
+  std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
+};
 
 }  // namespace resmgr

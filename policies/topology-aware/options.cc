@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/options.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <initializer_list>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/config_section.h"
-#include "pkg/kube/glob.h"
+#include "pkg/config/pod_annotation.h"
+#include "pkg/kube/names.h"
+#include "pkg/kube/quantity.h"
 
 namespace resmgr {
 namespace {
@@ -124,6 +129,161 @@ void Describe(ConfigSection& section, TopologyAwareOptions& options) {
     section.Refuse(option.key, option.why);
 }
 
+constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
+constexpr std::string_view kNewDomain = "resource-policy.nri.io";
+// The beginning of names of resources in the sources of hints.
+constexpr std::string_view kPodResources = "podresourceapi:";
+constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
+
+// The annotations for one container, one key after the other.
+class Reader {
+ public:
+  Reader(const Pod& pod, std::string_view container, bool asks_kubelet,
+         std::vector<std::string>& notes)
+      : pod_(pod), container_(container), asks_kubelet_(asks_kubelet), notes_(notes) {}
+
+  bool asks_kubelet() const { return asks_kubelet_; }
+
+  void Bool(std::string_view key, std::optional<bool>& target) {
+    const ConfigNode value = Find(key);
+    if (value.kind == ConfigNode::Kind::kNull) return;
+    const std::optional<bool> parsed =
+        value.kind == ConfigNode::Kind::kScalar ? ParseBool(value.text) : std::nullopt;
+    if (parsed) {
+      target = parsed;
+    } else {
+      Ignore(key, "not true or false");
+    }
+  }
+  void Bool(std::string_view key, bool& target) {
+    std::optional<bool> value;
+    Bool(key, value);
+    target = value.value_or(target);
+  }
+  template <typename T, typename Parse>
+  void Word(std::string_view key, std::optional<T>& target, const Parse& parse) {
+    const ConfigNode value = Find(key);
+    if (value.kind == ConfigNode::Kind::kNull) return;
+    const std::optional<T> parsed =
+        value.kind == ConfigNode::Kind::kScalar ? parse(value.text) : std::nullopt;
+    if (parsed) {
+      target = parsed;
+    } else {
+      Ignore(key, "unknown value");
+    }
+  }
+
+  // The value for this container; kNull when there is none.
+  ConfigNode Find(std::string_view key) {
+    StatusOr<ConfigNode> value = ReadAnnotation(pod_.annotations, key, container_);
+    if (value.ok()) return *std::move(value);
+    Ignore(key, fmt::format("not readable: {}", Printable(Message(value.status()))));
+    return {};
+  }
+
+  void Note(std::string_view key, std::string_view what) {
+    notes_.push_back(fmt::format("annotation {}: {}", key, what));
+  }
+
+  void Ignore(std::string_view key, std::string_view why) {
+    notes_.push_back(fmt::format("annotation {} ignored: {}", key, why));
+  }
+
+ private:
+  const Pod& pod_;
+  const std::string_view container_;
+  const bool asks_kubelet_;
+  std::vector<std::string>& notes_;
+};
+
+std::vector<std::string> Texts(const ConfigNode& node) {
+  std::vector<std::string> texts;
+  if (node.kind == ConfigNode::Kind::kScalar) texts.push_back(node.text);
+  for (const ConfigNode& item : node.items)
+    texts.push_back(item.text);
+  return texts;
+}
+
+std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key) {
+  const ConfigNode value = reader.Find(key);
+  if (value.kind == ConfigNode::Kind::kNull) return std::nullopt;
+  const ConfigNode* const paths = FindMember(value, "paths");
+  if (paths == nullptr) {
+    reader.Ignore(key, "it needs a list of paths");
+    return std::nullopt;
+  }
+  std::vector<std::string> texts = Texts(*paths);
+  constexpr std::string_view kShort = "podresapi:";
+  bool kubelets = false;
+  for (std::string& text : texts) {
+    if (text.starts_with(kShort)) text.replace(0, kShort.size(), kPodResources);
+    kubelets |= text.starts_with(kPodResources);
+  }
+  if (kubelets && !reader.asks_kubelet()) {
+    reader.Note(key, "there are no hints from podresapi: paths");
+  }
+  const ConfigNode* const type = FindMember(value, "type");
+  return HintFilter::Paths{type != nullptr && type->text == "glob", std::move(texts)};
+}
+
+void ReadHintSources(Reader& reader, HintFilter& filter) {
+  constexpr std::string_view kKey = "topologyhints";
+  const ConfigNode value = reader.Find(kKey);
+  if (value.kind == ConfigNode::Kind::kNull) return;
+  std::vector<std::string> words;
+  for (const std::string& text : Texts(value)) {
+    for (const std::string_view word : Split(text, ','))
+      words.emplace_back(Trim(word));
+  }
+  bool mounts = false;
+  bool devices = false;
+  bool pod_resources = false;
+  for (const std::string& word : words) {
+    const bool all = word == "all" || ParseBool(word).value_or(false);
+    mounts |= all || word == "mounts";
+    devices |= all || word == "devices";
+    pod_resources |= all || word == "pod-resources";
+    if (word == "pod-resources") {
+      if (reader.asks_kubelet()) continue;
+      reader.Note(kKey, "the kubelet's pod-resources are not asked, there are no hints from them");
+    } else if (!all && !ParseBool(word) && word != "mounts" && word != "devices" &&
+               word != "none") {
+      reader.Ignore(kKey, "unknown value");
+      return;
+    }
+  }
+  filter.mounts = mounts;
+  filter.devices = devices;
+  filter.pod_resources = pod_resources;
+}
+
+void ReadColdStart(Reader& reader, Preferences& preferences) {
+  constexpr std::string_view kKey = "cold-start";
+  const ConfigNode value = reader.Find(kKey);
+  if (value.kind == ConfigNode::Kind::kNull) return;
+  const ConfigNode* const text = FindMember(value, "duration");
+  const auto duration = text == nullptr ? std::nullopt : ParseDuration(text->text, kMaxColdStart);
+  if (!duration || duration->count() == 0) {
+    reader.Ignore(kKey, "it needs a duration of more than 0s and at most 1h");
+    return;
+  }
+  preferences.cold_start = *duration;
+}
+
+bool Fits(const HintFilter::Paths& paths, std::string_view path) {
+  return std::any_of(paths.paths.begin(), paths.paths.end(), [&](const std::string& pattern) {
+    if (!paths.glob) return path.starts_with(pattern);
+    return MatchesGlob(pattern, path);
+  });
+}
+
+bool AnyOfOurs(const StringMap& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+    return annotation.first.find(kOldDomain) != std::string::npos ||
+           annotation.first.find(kNewDomain) != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::optional<CpuPriority> ParseCpuPriority(std::string_view text) {
@@ -149,6 +309,70 @@ std::vector<NamedClass> TopologyAwareNamedClasses(const ConfigNode& section) {
   AddNamed(options->shared_classes, "PoolClasses.shared", named);
   AddNamed(options->reserved_classes, "PoolClasses.reserved", named);
   return named;
+}
+
+std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text) {
+  MemoryTypes types = 0;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::string word = ToLower(Trim(part));
+    if (word == "dram") {
+      types |= kDramBit;
+    } else if (word == "pmem") {
+      types |= kPmemBit;
+    } else if (word == "hbm") {
+      types |= kHbmBit;
+    } else if (word == "mixed") {
+      types |= kDramBit | kPmemBit;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return types;
+}
+
+bool HintFilter::Accepts(std::string_view source) const {
+  const size_t space = source.find(' ');
+  const std::string_view kind = source.substr(0, space);
+  const std::string_view path = space == std::string_view::npos ? "" : source.substr(space + 1);
+  if (kind == "mount" && !mounts) return false;
+  if (kind == "device" && !devices) return false;
+  if (kind == "pod-resources" && !pod_resources) return false;
+  if (deny && Fits(*deny, path)) return false;
+  return !allow || Fits(*allow, path);
+}
+
+Preferences ReadPreferences(const Pod& pod, std::string_view container_name, bool asks_kubelet) {
+  Preferences preferences;
+  if (!AnyOfOurs(pod.annotations)) return preferences;
+  Reader reader(pod, container_name, asks_kubelet, preferences.notes);
+  reader.Bool("prefer-shared-cpus", preferences.shared);
+  reader.Bool("prefer-isolated-cpus", preferences.isolated);
+  reader.Bool("prefer-reserved-cpus", preferences.reserved);
+  reader.Bool("require-isolated-cpus", preferences.require_isolated);
+  reader.Bool("hide-hyperthreads", preferences.hide_hyperthreads);
+  reader.Bool("pick-resources-by-hints", preferences.pick_by_hints);
+  reader.Bool("cpu.preserve", preferences.preserve_cpus);
+  reader.Bool("memory.preserve", preferences.preserve_memory);
+  reader.Bool("allow-rebalance", preferences.allow_rebalance);
+  reader.Bool("strict.topologyhints", preferences.hints.strict);
+  AnnotatedAlignment alignment = ReadAlignmentAnnotation(pod.annotations, container_name);
+  preferences.alignment = alignment.alignment;
+  if (!alignment.ignored.empty()) preferences.notes.push_back(std::move(alignment.ignored));
+  reader.Word("memory-type", preferences.memory_types, ParseMemoryTypes);
+  reader.Word("unlimited-burstable", preferences.unlimited_burstable, ParsePoolLevel);
+  // "default" selects the configuration's value, as without the annotation.
+  constexpr std::string_view kPriority = "prefer-cpu-priority";
+  if (reader.Find(kPriority).text != "default") {
+    reader.Word(kPriority, preferences.priority, ParseCpuPriority);
+  }
+  ReadHintSources(reader, preferences.hints);
+  preferences.hints.allow = ReadPaths(reader, "allow.topologyhints");
+  preferences.hints.deny = ReadPaths(reader, "deny.topologyhints");
+  ReadColdStart(reader, preferences);
+  constexpr std::string_view kTopTier = "toptierlimit";
+  if (reader.Find(kTopTier).kind != ConfigNode::Kind::kNull)
+    reader.Ignore(kTopTier, "no such controller");
+  return preferences;
 }
 
 }  // namespace resmgr

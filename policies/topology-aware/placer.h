@@ -10,7 +10,6 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
-#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/exclusive_finder.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"

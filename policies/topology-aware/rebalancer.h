@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/grant_book.h"
+#include "policies/topology-aware/need.h"
 #include "policies/topology-aware/placer.h"
 
 namespace resmgr {

@@ -5,10 +5,10 @@
 #include <array>
 #include <utility>
 
-#include "pkg/allocator/idle_groups.h"
+#include "pkg/allocator/cpu_allocator.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/policy/was_to_change.h"
+#include "pkg/policy/conventions.h"
 #include "pkg/topology/cpu_users.h"
 
 namespace resmgr {

@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/base/bytes_text.h"
-#include "pkg/base/count_text.h"
-#include "pkg/model/cpu_holders.h"
-#include "pkg/policy/former_attempt.h"
+#include "pkg/base/amount_text.h"
+#include "pkg/model/container_facts.h"
+#include "pkg/policy/conventions.h"
 #include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
 

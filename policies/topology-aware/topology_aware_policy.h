@@ -14,7 +14,6 @@
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
 #include "policies/topology-aware/affinity.h"
-#include "policies/topology-aware/affinity_index.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/placer.h"

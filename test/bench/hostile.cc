@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "pkg/sys/file_limit.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/bench/load_client.h"
 #include "test/bench/process_stats.h"

@@ -4,8 +4,8 @@
 #include <csignal>
 #include <memory>
 
-#include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
+#include "cmd/cri-resmgr/run_daemon.h"
 #include "cmd/cri-resmgr/wiring.h"
 #include "pkg/base/recycled.h"
 #include "pkg/node/policy_setup.h"

@@ -15,8 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/e2e/cpu_history.h"
 #include "test/e2e/node_fixture.h"
+#include "test/e2e/placement_watch.h"
 #include "test/support/extensions/extensions.h"
 #include "test/support/policy_text.h"
 

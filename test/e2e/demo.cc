@@ -15,7 +15,6 @@
 
 #include "pkg/topology/machine_source.h"
 #include "test/e2e/demo_scene.h"
-#include "test/e2e/demo_stay.h"
 #include "test/e2e/node.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/node.h"
-#include "test/support/ok.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {

@@ -14,8 +14,8 @@
 #include "pkg/model/pod.h"
 #include "pkg/topology/cpu_set.h"
 #include "test/e2e/placement_watch.h"
+#include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
-#include "test/support/containerd/daemon.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 

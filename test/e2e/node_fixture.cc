@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/topology/machine_source.h"
-#include "test/support/must.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

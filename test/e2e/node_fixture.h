@@ -12,7 +12,7 @@
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/machine.h"
 #include "test/e2e/node.h"
-#include "test/support/ok.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

@@ -15,10 +15,8 @@
 
 #include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
-#include "test/support/containerd/daemon.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
-#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {

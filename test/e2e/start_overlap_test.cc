@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/base/parse.h"
-#include "test/e2e/cpu_history.h"
 #include "test/e2e/front_doors.h"
+#include "test/e2e/placement_watch.h"
 
 namespace resmgr::test {
 namespace {

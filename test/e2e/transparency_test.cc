@@ -1,16 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same conversation with containerd, straight and through cri-resmgr, gives the same answers.
+#include <map>
 #include <memory>
+#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "test/e2e/node.h"
-#include "test/e2e/transcript.h"
+#include "test/support/cri_client/cri_client.h"
 
 namespace resmgr::test {
 namespace {
+
+// A client's view of a runtime, so that two conversations can be compared: one line for each call
+// with the status and the reply, in which everything that differs from run to run (ids, times,
+// amounts) is replaced.
+class Transcript {
+ public:
+  explicit Transcript(CriClient& client) : client_(client) {}
+
+  // Makes the call and notes it down. The response is left as it was where the call failed.
+  void Call(std::string_view method, const google::protobuf::Message& request,
+            google::protobuf::Message* response);
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::string Normalize(const std::string& text);
+
+  CriClient& client_;
+  std::map<std::string, size_t> ids_;  // numbered as they appear
+  std::vector<std::string> lines_;
+};
+
+void Transcript::Call(std::string_view method, const google::protobuf::Message& request,
+                      google::protobuf::Message* response) {
+  const grpc::Status status = client_.Unary(method, request, response);
+  std::string body;
+  if (status.ok()) {
+    google::protobuf::util::JsonPrintOptions options;
+    options.preserve_proto_field_names = true;
+    options.always_print_primitive_fields = true;  // an amount of zero is an amount
+    const auto printed = google::protobuf::util::MessageToJsonString(*response, &body, options);
+    // Parsed and printed again, since maps come in any order.
+    body = printed.ok() ? nlohmann::json::parse(body).dump() : printed.ToString();
+  }
+  lines_.push_back(
+      Normalize(fmt::format("{}: {} {} {}", method, static_cast<int>(status.error_code()),
+                            status.error_message(), body)));
+}
+
+std::string Transcript::Normalize(const std::string& text) {
+  static const std::regex id("[0-9a-f]{64}");
+  static const std::regex address("http://[^\"]*/");
+  static const std::regex token("(HOST/)[^\"]+");
+  static const std::regex placement("\"cpuset_(cpus|mems)\":\"[^\"]*\"");  // the part that we set
+  static const std::regex amount("\"[0-9]+\"");  // 64-bit numbers, as JSON has them
+
+  std::string result;
+  auto rest = text.cbegin();
+  for (std::sregex_iterator match(text.begin(), text.end(), id), end; match != end; ++match) {
+    const size_t number = ids_.try_emplace(match->str(), ids_.size()).first->second;
+    result.append(rest, (*match)[0].first).append(fmt::format("#{}", number));
+    rest = (*match)[0].second;
+  }
+  result.append(rest, text.cend());
+  result = std::regex_replace(result, address, "HOST/");
+  result = std::regex_replace(result, token, "$1TOKEN");
+  result = std::regex_replace(result, placement, "\"cpuset\":\"\"");
+  return std::regex_replace(result, amount, "\"N\"");
+}
 
 void AskAboutTheRuntime(Transcript* talk) {
   cri::VersionResponse version;

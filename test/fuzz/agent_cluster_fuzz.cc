@@ -8,7 +8,7 @@
 
 #include "agent/cluster_access.h"
 #include "agent/credentials.h"
-#include "agent/watch_decoder.h"
+#include "agent/object_watch.h"
 #include "pkg/base/json.h"
 
 namespace {

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/burst_plan.h"
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/cpu_mask.h"
-#include "pkg/classes/device_lines.h"
+#include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
-#include "pkg/classes/host_value.h"
-#include "pkg/classes/interrupts.h"
+#include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/irqbalance.h"
-#include "pkg/classes/rdt_machine.h"
+#include "pkg/classes/rdt_plan.h"
+#include "pkg/classes/scheduling_kind.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "test/fuzz/checks.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "pkg/config/config_file.h"
+#include "pkg/config/config_node.h"
 #include "pkg/config/print_config.h"
-#include "pkg/config/problems.h"
 
 // From the text of a file to the configuration: errors are some lines, the first one with a place,
 // and an accepted configuration is the same after it is printed and read again.

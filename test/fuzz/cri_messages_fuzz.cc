@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/cri/details.h"
+#include "pkg/cri/cri_request.h"
 #include "pkg/cri/held_message.h"
-#include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
+#include "pkg/cri/runtime_facts.h"
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/model/unified_files.h"
 

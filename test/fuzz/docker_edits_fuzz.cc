@@ -12,7 +12,7 @@
 
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/container_body.h"
-#include "pkg/docker/host_config_fields.h"
+#include "pkg/docker/host_config.h"
 #include "test/fuzz/checks.h"
 
 // The first byte selects the change; the rest is the body of a creation. Reference: another JSON

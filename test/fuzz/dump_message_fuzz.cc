@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/dump/event.h"
 #include "pkg/dump/message_tree.h"
-#include "pkg/dump/method_types.h"
 #include "pkg/dump/yaml_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

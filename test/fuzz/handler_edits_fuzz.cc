@@ -11,7 +11,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/cri/handler_edits.h"
+#include "pkg/cri/handler_aliases.h"
 #include "test/fuzz/checks.h"
 
 namespace {

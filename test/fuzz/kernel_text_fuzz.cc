@@ -6,7 +6,6 @@
 
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/numa_stat.h"
-#include "pkg/usage/interrupts.h"
 #include "pkg/usage/kernel_text.h"
 
 // Whatever a file of the kernel says: percentages are percentages, and ids and amounts are in

@@ -11,11 +11,11 @@
 #include "pkg/api/nri.pb.h"
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/cri/adjustment_edits.h"
-#include "pkg/cri/details.h"
+#include "pkg/cri/cri_request.h"
 #include "pkg/cri/messages.h"
 #include "pkg/nri/host/mapping/adjustment_mapping.h"
-#include "pkg/nri/host/view/container_view.h"
-#include "pkg/nri/testing/given_container.h"
+#include "pkg/nri/host/view/object_views.h"
+#include "pkg/nri/testing/messages.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "pkg/nri/host/merge/adjustment_merge.h"
-#include "pkg/nri/testing/given_container.h"
+#include "pkg/nri/testing/messages.h"
 #include "test/fuzz/checks.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "policies/topology-aware/affinity.h"
-#include "policies/topology-aware/preferences.h"
+#include "policies/topology-aware/options.h"
 
 // Whatever stands in a pod's annotations can be asked.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

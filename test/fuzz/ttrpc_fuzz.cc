@@ -8,7 +8,6 @@
 
 #include "pkg/ttrpc/envelope.h"
 #include "pkg/ttrpc/frame.h"
-#include "pkg/ttrpc/limits.h"
 #include "test/fuzz/checks.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "test/support/must.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

@@ -14,11 +14,10 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "pkg/topology/cpu_set.h"
-#include "test/support/containerd/daemon.h"
+#include "test/support/containerd/child_process.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
-#include "test/support/ok.h"
 #include "test/support/programs/programs.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"

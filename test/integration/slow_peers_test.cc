@@ -3,20 +3,115 @@
 // were alone, and the daemon's memory stays within what pkg/adr/0002-http2.md promises.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
-#include "pkg/sys/file_limit.h"
-#include "test/integration/slow_peers_fixture.h"
+#include "pkg/nri/testing/fake_plugin.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/unix_socket.h"
+#include "test/integration/daemon_fixture.h"
 #include "test/support/gzip.h"
-#include "test/support/raw_http2/frames.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/hostile/attacks.h"
+#include "test/support/hostile/raw_client.h"
+#include "test/support/programs/programs.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr::test {
 namespace {
+
+namespace api = ::nri::pkg::api::v1alpha1;
+
+// The limit of the median time of another client's call.
+constexpr milliseconds kUndisturbed{50};
+// The limit of pkg/adr/0002-http2.md: 128 MiB that peers make the daemon keep, and its own memory.
+constexpr int64_t kMemoryLimitKib = (128 + 32) * 1024;
+
+class SlowPeersTest : public DaemonTest {
+ protected:
+  ~SlowPeersTest() override {
+    stop_ = true;
+    for (std::thread& thread : threads_)
+      thread.join();
+    daemon_.reset();
+  }
+
+  // Repeats `disturb` on a thread of its own until the test ends.
+  void Meanwhile(std::function<bool()> disturb) {
+    threads_.emplace_back([this, disturb = std::move(disturb)] {
+      while (!stop_ && disturb())
+        ++disturbances_;
+    });
+  }
+
+  // Waits until the functions given to Meanwhile have run `count` times in all.
+  bool WaitForDisturbances(int count) {
+    return Eventually([&] { return disturbances_ >= count; });
+  }
+
+  // A client that keeps sending this and reads nothing.
+  void Flood(const std::string& once, const std::string& again) {
+    Meanwhile([this, once, again, client = std::shared_ptr<RawClient>()]() mutable {
+      if (client == nullptr) {
+        client = std::make_shared<RawClient>(RelaySocket());
+        if (!client->Start() || !client->Send(once)) client = nullptr;
+      } else if (!client->Send(again, milliseconds(200))) {
+        client = nullptr;
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return true;
+    });
+  }
+
+  // Checks the median time of some calls of an unrelated client.
+  void ExpectOthersUndisturbed(milliseconds limit = kUndisturbed) {
+    CriClient other = Relayed();
+    std::string error;
+    // A connection that its client gave up in the middle of an attack is tried again; times are
+    // judged only after it.
+    const auto served = [&] {
+      return (error = other.Call(kVersion, {""}).status.error_message()).empty();
+    };
+    ASSERT_TRUE(SanitizedPrograms() ? Eventually(served, 3 * kPatience) : served()) << error;
+    std::vector<std::chrono::steady_clock::duration> times;
+    for (int i = 0; i < 21; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      ASSERT_TRUE(other.Call(kVersion, {""}).status.ok()) << i;
+      times.push_back(std::chrono::steady_clock::now() - start);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    std::ranges::sort(times);
+    const auto median = std::chrono::duration<double, std::milli>(times[times.size() / 2]);
+    if (!SanitizedPrograms()) {
+      EXPECT_LT(median, limit) << "ms";
+    }
+    RecordProperty("median_ms", std::to_string(median.count()));
+    std::printf("another client's Version: median %.2f ms, worst %.2f ms\n", median.count(),
+                std::chrono::duration<double, std::milli>(times.back()).count());
+  }
+
+  void ExpectBoundedMemory() {
+    std::printf("peak of the daemon's memory: %lld KiB\n",
+                static_cast<long long>(ProcStatus("VmHWM:")));
+    if (!SanitizedPrograms()) {
+      EXPECT_LT(ProcStatus("VmHWM:"), kMemoryLimitKib) << "KiB at the most";
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> disturbances_{0};
+};
 
 constexpr size_t kMebi = size_t{1} << 20;
 const std::string kRunPod = "/runtime.v1.RuntimeService/RunPodSandbox";
@@ -348,6 +443,146 @@ TEST_F(MalformedRuntimeTest, BecomesInternal) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << status.error_message();
     EXPECT_THAT(status.error_message(), testing::HasSubstr("the runtime"));
   }
+}
+
+// The memory that hostile clients can make the daemon hold in all ways at once. test/bench shows
+// each alone.
+class AllAttacksTest : public SlowPeersTest {
+ protected:
+  void SetUp() override {
+    RaiseFileLimit();
+    auto runtime = StartHostileRuntime(RuntimeSocket());
+    ASSERT_THAT(runtime, IsOk());
+    hostile_ = *std::move(runtime);
+    StartDaemon(StaticFlags());
+    ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
+    ASSERT_EQ(Relayed().RunPod(MakeBestEffortPod("big")).value_or(""), kHostilePod);
+  }
+  // Waits until the daemon's memory hardly grows, or for the longest time of a test.
+  void WaitForPeak() {
+    constexpr int64_t kHardlyKib = 1024;
+    int64_t before = -kHardlyKib;
+    for (int i = 0; i < 15; ++i) {
+      std::this_thread::sleep_for(seconds(1));
+      const int64_t peak = ProcStatus("VmHWM:");
+      if (peak - std::exchange(before, peak) < kHardlyKib) return;
+    }
+  }
+
+  std::unique_ptr<RawRuntime> hostile_;
+};
+
+TEST_F(AllAttacksTest, TogetherAreBounded) {
+  // With sanitizers the daemon is many times slower than the attackers: one thread of each attack
+  // is enough to keep it busy, and others are served after the attack.
+  const int threads = SanitizedPrograms() ? 1 : std::numeric_limits<int>::max();
+  std::optional<AttackRun> run(std::in_place, Attacks(), RelaySocket(), threads);
+  WaitForPeak();
+  if (SanitizedPrograms()) run.reset();
+  // Three dozen attacking threads leave others little of two processors.
+  ExpectOthersUndisturbed(seconds(1));
+  ExpectBoundedMemory();
+}
+
+// Plugins that ask for changes as fast as they can: other clients and one honest plugin do not
+// notice.
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kThreads = 4;
+constexpr int64_t kMemoryOfFloodKib = 128 * 1024;
+constexpr milliseconds kUnderFlood{300};
+
+class NriFloodTest : public SlowPeersTest {
+ protected:
+  void SetUp() override {
+    StartRuntime();
+    const std::string file = Path("config.yaml");
+    std::ofstream(file) << "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "nri: {Host: {Socket: "
+                        << Path("nri.sock") << ", PluginPath: disabled}}\n";
+    StartDaemon(Flags({"-config", file}));
+    ASSERT_TRUE(Logged("serving NRI plugins"));
+  }
+
+  // Plugins that flood, of which every other one sends long requests.
+  void FloodWith(int plugins, int thread, const std::string& container) {
+    Meanwhile([this, plugins, thread, container] {
+      EventLoop loop;
+      std::vector<std::unique_ptr<nri::test::FakePlugin>> all;
+      for (int i = 0; i < plugins; ++i) {
+        auto socket = ConnectUnix(Path("nri.sock"));
+        if (!socket.ok()) return false;
+        all.push_back(std::make_unique<nri::test::FakePlugin>(
+            loop, *std::move(socket),
+            nri::test::FakePluginOptions{.index = "20",
+                                         .name = fmt::format("flood{}-{}", thread, i)}));
+      }
+      const auto flood = loop.Every(milliseconds(1), [&] {
+        for (size_t i = 0; i < all.size(); ++i) {
+          nri::test::FakePlugin& plugin = *all[i];
+          if (!plugin.synchronized || plugin.lost) continue;
+          plugin.update_answers.clear();
+          plugin.UpdateContainers({Update(container, i % 2 == 1)}, i % 2 == 1 ? 1 : 50);
+          ++disturbances_;
+        }
+      });
+      const auto end = loop.Every(milliseconds(10), [&] {
+        if (stop_) loop.Stop();
+      });
+      loop.Run();
+      return false;
+    });
+  }
+  static api::ContainerUpdate Update(const std::string& container, bool is_long) {
+    api::ContainerUpdate update;
+    update.set_container_id(is_long ? std::string(size_t{1} << 20, 'x') : container);
+    update.mutable_linux()->mutable_resources()->mutable_cpu()->mutable_shares()->set_value(512);
+    return update;
+  }
+};
+
+TEST_F(NriFloodTest, SixtyFourPluginsDelayNoOtherClient) {
+  // With sanitizers, where no time is judged, a few keep the daemon as busy.
+  const int plugins = SanitizedPrograms() ? 8 : 64;
+  const int rounds = SanitizedPrograms() ? 1 : 5;
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+  for (int i = 0; i < kThreads; ++i)
+    FloodWith(plugins / kThreads, i, running.container);
+  ASSERT_TRUE(WaitForDisturbances(2000));
+  EXPECT_TRUE(Logged("floods this daemon"));
+  std::this_thread::sleep_for(seconds(2));
+  // Each round's slowest call. Other work on the machine delays some of them, a flood that delays
+  // calls would delay each.
+  milliseconds quietest = milliseconds::max();
+  for (int i = 0; i < rounds; ++i) {
+    const std::string name = fmt::format("meanwhile{}", i);
+    milliseconds worst{0};
+    const auto timed = [&worst](const auto& call) {
+      const auto start = Clock::now();
+      call();
+      worst = std::max(worst, std::chrono::duration_cast<milliseconds>(Clock::now() - start));
+    };
+    StatusOr<std::string> pod = Unavailable("");
+    StatusOr<std::string> container = Unavailable("");
+    timed([&] { pod = client.RunPod(MakeBestEffortPod(name)); });
+    ASSERT_THAT(pod, IsOk());
+    timed([&] {
+      container =
+          client.CreateContainer(*pod, MakeBestEffortPod(name), MakeBestEffortContainer("main"));
+    });
+    ASSERT_THAT(container, IsOk());
+    timed([&] { EXPECT_THAT(client.StartContainer(*container), IsOk()); });
+    std::printf("the slowest call under a flood: %lld ms\n", static_cast<long long>(worst.count()));
+    quietest = std::min(quietest, worst);
+  }
+  if (!SanitizedPrograms()) {
+    EXPECT_LT(quietest, kUnderFlood);
+    EXPECT_LT(ProcStatus("VmHWM:"), kMemoryOfFloodKib);
+  }
+  ExpectOthersUndisturbed(kUnderFlood);
+  ExpectBoundedMemory();
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The acceptance rows of balloons with real pods, named as in
 // policies/balloons/balloons_rows_test.cc: the kernel runs the containers on the CPUs and memory
-// nodes of the rows. This file has sizes, limits and the choice of CPUs.
-#include "test/machines/balloons_rows.h"
-
+// nodes of the rows. Rows about sizes, limits and the choice of CPUs, and
+// then rows about types.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,11 +15,127 @@
 #include <gtest/gtest.h>
 
 #include "policies/balloons/testing/row_configs.h"
+#include "test/machines/machine_fixture.h"
 
 namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
+
+// The wait for updates of containers under way.
+constexpr std::chrono::seconds kSettled{20};
+
+std::string FileOf(const std::string& section) {
+  std::string file = "policy:\n  Active: balloons\n  balloons:\n";
+  std::istringstream lines(section);
+  for (std::string line; std::getline(lines, line);)
+    file += "    " + line + '\n';
+  return file;
+}
+
+bool Apart(const CpuSet& a, const CpuSet& b) {
+  return !a.Intersects(b);
+}
+
+// The annotation of this name, of one container if it is given.
+std::string Key(const std::string& name, const std::string& container = "") {
+  const std::string key = name + ".resource-policy.nri.io";
+  return container.empty() ? key : key + "/container." + container;
+}
+
+Workload Asks(const std::string& name, int64_t request) {
+  return Burstable(name, MilliCpu{request});
+}
+
+Workload In(const std::string& namespace_name, Workload workload) {
+  workload.namespace_name = namespace_name;
+  return workload;
+}
+
+// A node under balloons for its acceptance rows. The rows' machine has two packages of two nodes of
+// two cores of two threads.
+class BalloonsRowsTest : public MachineTest {
+ protected:
+  using Texts = std::map<std::string, std::string>;
+
+  void SetUp() override;
+
+  // The text of the section policy.balloons.
+  void OpenWith(const std::string& section);
+  Status Change(const std::string& section);
+
+  // A pod with this container; more of them by Add.
+  RunningPod RunAs(const Workload& workload, const Texts& annotations = {},
+                   const Texts& labels = {});
+  RunningPod RunOf(const std::string& type, const Workload& workload);
+
+  // The container's CPUs by the kernel; waits until there are `size` of them, with memory of their
+  // nodes.
+  CpuSet On(const RunningPod& pod, int size);
+
+  // The balloon of each container, by its full name, and the balloons themselves.
+  Texts Balloons();
+  static int CoresOf(const CpuSet& cpus) { return TheMachine().WithSiblings(cpus).size() / 2; }
+  // The number of these CPUs in the NUMA node.
+  static int InNode(const CpuSet& cpus, int node);
+};
+
+void BalloonsRowsTest::SetUp() {
+  if (All().size() != 16 || TheMachine().nodes().size() != 4 || TheMachine().cores().size() != 8)
+    GTEST_SKIP() << "the rows are about another machine";
+}
+
+void BalloonsRowsTest::OpenWith(const std::string& section) {
+  OpenDoorWith({.policy = "", .reserved = "", .starts_alone = false, .config = FileOf(section)});
+}
+
+Status BalloonsRowsTest::Change(const std::string& section) {
+  return Configure(FileOf(section));
+}
+
+RunningPod BalloonsRowsTest::RunAs(const Workload& workload, const Texts& annotations,
+                                   const Texts& labels) {
+  RunningPod pod{
+      .workload = workload, .config = node().PodConfig(workload), .pod_id = {}, .container_id = {}};
+  for (const auto& [key, value] : annotations)
+    (*pod.config.mutable_annotations())[key] = value;
+  for (const auto& [key, value] : labels)
+    (*pod.config.mutable_labels())[key] = value;
+  const StatusOr<std::string> id = node().client().RunPod(pod.config);
+  EXPECT_TRUE(id.ok()) << workload.name << ": " << Describe(id.status());
+  pod.pod_id = id.value_or("");
+  return Add(pod, workload);
+}
+
+RunningPod BalloonsRowsTest::RunOf(const std::string& type, const Workload& workload) {
+  return RunAs(workload, {{Key("balloon.balloons"), type}});
+}
+
+CpuSet BalloonsRowsTest::On(const RunningPod& pod, int size) {
+  if (pod.container_id.empty()) return {};
+  const Status settled = WaitUntil("its CPUs and memory", kSettled, [&] {
+    const CpuSet cpus = CpuSet::Parse(CpusOf(pod)).value_or(CpuSet());
+    return cpus.size() == size && MemsOf(pod) == TheMachine().NodesOf(cpus).ToString();
+  });
+  EXPECT_TRUE(settled.ok()) << pod.workload.name << " is on " << CpusOf(pod) << ", not on " << size
+                            << " CPUs, with memory nodes " << MemsOf(pod);
+  return KernelCpus(pod);
+}
+
+BalloonsRowsTest::Texts BalloonsRowsTest::Balloons() {
+  Texts balloons;
+  for (const nlohmann::json& pool : Ctl({"pools"})) {
+    const std::string name = pool.value("name", "");
+    balloons[name] = name;
+    for (const nlohmann::json& container : pool["containers"])
+      balloons[container.get<std::string>()] = name;
+  }
+  return balloons;
+}
+
+int BalloonsRowsTest::InNode(const CpuSet& cpus, int node) {
+  return cpus.CountCommon(TheMachine().FindNode(node)->cpus);
+}
 
 constexpr const char* kRefused = "no suitable balloon instance available";
 
@@ -248,6 +367,174 @@ TEST_P(BalloonsRowsTest, Tests10And23ChoiceOfCpus) {
   EXPECT_EQ(CoresOf(elsewhere), 2) << elsewhere.ToString();
   EXPECT_TRUE(Apart(elsewhere, device)) << elsewhere.ToString();
 }
+
+// Rows about types: groups, expressions, changes of the
+// configuration, composite balloons and isolated CPUs.
+
+TEST_P(BalloonsRowsTest, Test04GroupsOfPods) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest04));
+  const auto run = [&](const std::string& name, const std::string& ns, const std::string& group) {
+    return RunAs(In(ns, Asks(name, 500)), {}, {{"balloon-instance", group}});
+  };
+  const RunningPod pod0 = run("pod0", "default", "g1");
+  const RunningPod pod1 = run("pod1", "default", "g2");
+  const RunningPod pod2 = run("pod2", "default", "g1");
+  const RunningPod pod3 = run("pod3", "other", "g1");
+  const CpuSet first = On(pod0, 2);
+  EXPECT_EQ(On(pod2, 2), first);
+  EXPECT_TRUE(Apart(On(pod1, 2), first));
+  EXPECT_TRUE(Apart(On(pod3, 2), first | On(pod1, 2)));
+  // One balloon for each namespace.
+  const RunningPod plain0 = RunAs(In("a", Asks("plain0", 500)));
+  const RunningPod plain1 = RunAs(In("a", Asks("plain1", 500)));
+  const RunningPod plain2 = RunAs(In("b", Asks("plain2", 500)));
+  EXPECT_EQ(On(plain0, 1), On(plain1, 1));
+  EXPECT_TRUE(Apart(On(plain2, 1), On(plain0, 1)));
+}
+
+constexpr const char* kTest06 = R"(
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: first, namespaces: [first], minCPUs: 2}
+- {name: second, namespaces: [second], minCPUs: 3})";
+
+TEST_P(BalloonsRowsTest, Test06TypesThatGoAndComeBack) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest06));
+  const RunningPod a = RunAs(In("first", Asks("a", 100)));
+  const RunningPod b = RunAs(In("second", Asks("b", 100)));
+  const CpuSet kept = On(b, 3);
+  EXPECT_TRUE(Apart(On(a, 2), kept));
+  // The pod moves to the type that matches then, and back; the other one stays.
+  Status changed = Change(
+      "reservedResources: {cpu: \"1\"}\n"
+      "balloonTypes: [{name: second, namespaces: [second], minCPUs: 3}]");
+  ASSERT_TRUE(changed.ok()) << Describe(changed);
+  On(a, 1);
+  EXPECT_EQ(Balloons()["first/a/a"], "default[0]");
+  changed = Change(kTest06);
+  ASSERT_TRUE(changed.ok()) << Describe(changed);
+  On(a, 2);
+  EXPECT_EQ(Balloons()["first/a/a"], "first[0]");
+  EXPECT_EQ(On(b, 3), kept);
+  // With another class of CPUs nothing moves.
+  const auto places = PlacesOf(a, b);
+  changed =
+      Change(std::string(kTest06).insert(std::string(kTest06).rfind('}'), ", cpuClass: turbo") +
+             "\ncpuClasses: [{name: turbo, maxFreq: 2000000}]");
+  ASSERT_TRUE(changed.ok()) << Describe(changed);
+  EXPECT_EQ(PlacesOf(a, b), places);
+}
+
+TEST_P(BalloonsRowsTest, Test11ExpressionsAndPreservedContainers) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest11));
+  const RunningPod precious =
+      RunAs(Asks("precious", 100), {}, {{"app.kubernetes.io/component", "precious"}});
+  const RunningPod kept = Add(precious, Asks("keep0", 100));
+  const RunningPod plain = RunAs(Asks("plain", 100));
+  const RunningPod kept_too = Add(plain, Asks("keep1", 100));
+  EXPECT_TRUE(Apart(On(precious, 2), On(plain, 1)));
+  EXPECT_EQ(KernelCpus(kept), All());
+  EXPECT_EQ(KernelCpus(kept_too), All());
+}
+
+// Containers of one pod are in balloons of their own, so that few pods do.
+constexpr const char* kTest16 = R"(
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: near6, preferCloseToDevices: [/sys/devices/system/cpu/cpu6/cache/index0]}
+- {name: reserved, components: [{balloonType: near6}]}
+- {name: node0, preferCloseToDevices: [/sys/devices/system/node/node0]}
+- {name: node1, preferCloseToDevices: [/sys/devices/system/node/node1]}
+- {name: node2, preferCloseToDevices: [/sys/devices/system/node/node2]}
+- {name: node3, preferCloseToDevices: [/sys/devices/system/node/node3]}
+- name: all
+  minCPUs: 4
+  components: [{balloonType: node0}, {balloonType: node1}, {balloonType: node2}, {balloonType: node3}]
+- {name: pkg0, components: [{balloonType: node0}, {balloonType: node1}]}
+- name: pkg1
+  preferNewBalloons: true
+  preferSpreadingPods: true
+  components: [{balloonType: node2}, {balloonType: node3}]
+- name: one-of
+  preferNewBalloons: true
+  preferSpreadingPods: true
+  componentCreation: balance-balloons
+  components: [{balloonType: node2}, {balloonType: node3}, {balloonType: node0}, {balloonType: node1}]
+- name: any
+  preferNewBalloons: true
+  preferSpreadingPods: true
+  componentCreation: balance-balloons
+  components: [{balloonType: pkg0}, {balloonType: pkg1}]
+)";
+
+TEST_P(BalloonsRowsTest, Test16CompositeBalloons) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest16));
+  const RunningPod system = RunAs(In("kube-system", Asks("system", 100)));
+  EXPECT_TRUE(On(system, 1).IsSubsetOf(CpuSet::Range(6, 7)));
+
+  const RunningPod a = RunOf("all", Asks("a", 500));
+  const RunningPod b = Add(a, Asks("b", 500));
+  const auto each = [&](int count) {
+    const CpuSet cpus = On(a, 4 * count);
+    for (int numa = 0; numa < 4; ++numa)
+      EXPECT_EQ(InNode(cpus, numa), count) << numa << " of " << cpus.ToString();
+    EXPECT_EQ(On(b, 4 * count), cpus);
+  };
+  each(1);
+  const RunningPod nine = Add(a, Asks("nine", 9000));
+  each(3);
+  End(nine);
+  each(1);
+  Remove(a);
+
+  const RunningPod one = RunOf("pkg1", Asks("one", 1000));
+  const RunningPod four = Add(one, Asks("four", 4000));
+  const CpuSet two = On(one, 2);
+  const CpuSet rest = On(four, 4);
+  EXPECT_EQ(InNode(two, 2), 1);
+  EXPECT_EQ(InNode(two, 3), 1);
+  EXPECT_EQ(InNode(rest, 2), 2);
+  EXPECT_EQ(InNode(rest, 3), 2);
+  EXPECT_TRUE(Apart(two, rest));
+  Remove(one);
+
+  // The component of which there are the fewest.
+  std::vector<RunningPod> pods = {RunOf("one-of", Asks("of2", 1000))};
+  for (const int numa : {3, 0, 1})
+    pods.push_back(Add(pods.front(), Asks(fmt::format("of{}", numa), 1000)));
+  for (size_t i = 0; i < pods.size(); ++i)
+    EXPECT_EQ(InNode(On(pods[i], 1), std::vector{2, 3, 0, 1}[i]), 1) << i;
+  End(pods[1]);
+  EXPECT_EQ(InNode(On(Add(pods.front(), Asks("again", 1000)), 1), 3), 1);
+  Remove(pods.front());
+
+  const RunningPod near = RunAs(Asks("near", 1000), {{Key("balloon.balloons", "near"), "node1"},
+                                                     {Key("balloon.balloons"), "any"}});
+  EXPECT_EQ(InNode(On(near, 1), 1), 1);
+  int number = 0;
+  for (const int package : {1, 0, 1}) {
+    const RunningPod any = Add(near, Asks(fmt::format("any{}", ++number), 2000));
+    EXPECT_TRUE(On(any, 2).IsSubsetOf(TheMachine().packages()[static_cast<size_t>(package)]));
+  }
+}
+
+TEST_P(BalloonsRowsTest, Test22IsolatedCpus) {
+  const CpuSet isolated = CpuSet::Range(0, 1);
+  if (TheMachine().isolated() != isolated) GTEST_SKIP() << "CPUs 0 and 1 are not isolated";
+  ASSERT_NO_FATAL_FAILURE(
+      OpenWith("balloonTypes: [{name: iso, minCPUs: 1, minBalloons: 1, preferIsolCpus: true}]"));
+  const RunningPod plain = RunAs(Asks("plain", 3000));
+  EXPECT_TRUE(Apart(On(plain, 3), isolated));
+  const RunningPod a = RunOf("iso", Asks("a", 1000));
+  const RunningPod b = Add(a, Asks("b", 1000));
+  EXPECT_EQ(On(a, 2), isolated);
+  EXPECT_EQ(On(b, 2), isolated);
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, BalloonsRowsTest,
+                         ::testing::Combine(::testing::Values(Door::kRelay),
+                                            ::testing::Values("balloons")),
+                         NameOfMachineCase);
 
 }  // namespace
 }  // namespace resmgr::test

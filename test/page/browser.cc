@@ -10,7 +10,7 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include "agent/base64.h"
+#include "agent/cluster_access.h"
 
 namespace resmgr::test {
 namespace {

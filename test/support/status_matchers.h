@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -32,6 +34,21 @@ MATCHER_P2(Fails, code, message_matcher, "fails so") {
   const Status& status = StatusOf(arg);
   *result_listener << Describe(status);
   return status.code() == code && testing::Matches(message_matcher)(std::string(Message(status)));
+}
+
+// The value of a call that a test needs; the test fails if the call did.
+template <typename T>
+T Ok(StatusOr<T> value) {
+  EXPECT_THAT(value, IsOk());
+  return value.ok() ? *std::move(value) : T();
+}
+
+// The value; an error ends the test with its text. For fixtures: a failed ASSERT in a function
+// returns to its caller, which would go on without the program that did not start.
+template <typename T>
+T Must(StatusOr<T> result) {
+  if (!result.ok()) throw std::runtime_error(Describe(result.status()));
+  return *std::move(result);
 }
 
 }  // namespace resmgr::test

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "pkg/classes/scheduling_threads.h"
+#include "pkg/classes/container_threads.h"
 
 namespace resmgr::test {
 

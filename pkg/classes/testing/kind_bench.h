@@ -7,8 +7,8 @@
 
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/class_kind.h"
-#include "pkg/classes/class_report.h"
-#include "pkg/classes/device_lines.h"
+#include "pkg/classes/class_worker.h"
+#include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"

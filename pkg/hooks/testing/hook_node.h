@@ -14,9 +14,9 @@
 
 #include "pkg/hooks/hook_stage.h"
 #include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/testing/test_call.h"
+#include "pkg/pipeline/testing/function_stage.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::hooks {
 

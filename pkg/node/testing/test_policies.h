@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pkg/policy/registry.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
 
 namespace resmgr::test {
 

@@ -6,10 +6,9 @@
 
 #include <sys/socket.h>
 
-#include "pkg/nri/host/session/event_forms.h"
+#include "pkg/nri/host/session/question_queue.h"
 #include "pkg/nri/protocol.h"
 #include "pkg/ttrpc/frame.h"
-#include "pkg/ttrpc/limits.h"
 
 namespace resmgr::nri::test {
 namespace {

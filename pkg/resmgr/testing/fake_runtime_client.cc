@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/resmgr/testing/take_at.h"
-
 namespace resmgr::test {
 namespace {
 

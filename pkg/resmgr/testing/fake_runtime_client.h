@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/resmgr/runtime_client.h"
@@ -95,5 +97,14 @@ class FakeRuntimeClient : public RuntimeClient {
   std::map<ContainerId, std::string> starts_;    // with these CPUs
   std::map<ContainerId, std::string> in_force_;  // if not as reported
 };
+
+// Removes the element at `index`, which must exist, and returns it.
+template <typename T>
+T TakeAt(std::vector<T>& from, size_t index) {
+  const auto at = from.begin() + static_cast<std::ptrdiff_t>(index);
+  T taken = std::move(*at);
+  from.erase(at);
+  return taken;
+}
 
 }  // namespace resmgr::test

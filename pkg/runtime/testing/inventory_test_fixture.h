@@ -14,7 +14,7 @@
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/runtime/typed_view.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::test {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "pkg/allocator/idle_groups.h"
+#include "pkg/allocator/cpu_allocator.h"
 
 namespace resmgr::test {
 namespace {

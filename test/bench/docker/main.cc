@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of cri-resmgr between a client of the Docker API and its engine: `docker-bench`.
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/status.h"
 #include "pkg/sys/temp_dir.h"
-#include "test/bench/docker/canned_engine.h"
-#include "test/bench/docker/http_client.h"
+#include "pkg/sys/unique_fd.h"
+#include "pkg/sys/unix_socket.h"
 #include "test/bench/figures.h"
 #include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
@@ -26,6 +33,128 @@ namespace {
 
 using std::chrono::steady_clock;
 using test::ChildProcess;
+
+// One connection to an engine; requests and replies one after the other, and as little work of its
+// own as possible. Replies have a Content-Length. Thread-compatible.
+class HttpClient {
+ public:
+  explicit HttpClient(std::string socket) : socket_(std::move(socket)) {}
+
+  // Connects first if necessary. kUnavailable: the connection fails, or no whole reply of status
+  // 2xx comes.
+  Status Call(std::string_view request);
+  void Disconnect() { fd_.Reset(); }
+
+ private:
+  Status ReadReply();
+
+  const std::string socket_;
+  UniqueFd fd_;
+  std::string reply_;
+};
+
+constexpr std::string_view kEndOfReplyHead = "\r\n\r\n";
+constexpr std::string_view kLengthField = "Content-Length: ";
+
+Status HttpClient::Call(std::string_view request) {
+  if (!fd_.valid()) {
+    RESMGR_ASSIGN_OR_RETURN(fd_, ConnectUnix(socket_));
+    ::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) & ~O_NONBLOCK);
+  }
+  while (!request.empty()) {
+    const ssize_t size = ::send(fd_.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    if (size < 0) return Unavailable("send: {}", std::strerror(errno));
+    request.remove_prefix(static_cast<size_t>(size));
+  }
+  return ReadReply();
+}
+
+Status HttpClient::ReadReply() {
+  std::array<char, 16384> buffer{};
+  reply_.clear();
+  size_t whole = std::string::npos;
+  while (reply_.size() < whole) {
+    const ssize_t size = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    if (size <= 0) return Unavailable("no whole reply: {}", reply_);
+    reply_.append(buffer.data(), static_cast<size_t>(size));
+    const size_t end = reply_.find(kEndOfReplyHead);
+    if (whole != std::string::npos || end == std::string::npos) continue;
+    const size_t at = reply_.find(kLengthField);
+    if (at >= end) return Unavailable("a reply without a length: {}", reply_);
+    const size_t begin = at + kLengthField.size();
+    const auto length =
+        ParseUint(std::string_view(reply_).substr(begin, reply_.find('\r', begin) - begin));
+    if (!length) return Unavailable("a reply without a length: {}", reply_);
+    whole = end + kEndOfReplyHead.size() + *length;
+  }
+  return reply_.starts_with("HTTP/1.1 2") ? OkStatus() : Unavailable("{}", reply_);
+}
+
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+constexpr std::string_view kLength = "Content-Length: ";
+// dockerd 20.10's to GET /version.
+constexpr size_t kBodySize = 850;
+
+std::string Reply() {
+  return fmt::format(
+      "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Type: application/json\r\n"
+      "Docker-Experimental: false\r\nOstype: linux\r\nServer: Docker/20.10.24 (linux)\r\n"
+      "Date: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n\r\n{}",
+      kBodySize, std::string(kBodySize, 'v'));
+}
+
+size_t LengthIn(std::string_view head) {
+  const size_t at = head.find(kLength);
+  if (at == std::string_view::npos) return 0;
+  const std::string_view rest = head.substr(at + kLength.size());
+  return ParseUint(rest.substr(0, rest.find('\r'))).value_or(0);
+}
+
+void Serve(const UniqueFd& fd, const std::string& reply) {
+  std::array<char, 65536> buffer{};
+  std::string head;
+  while (true) {
+    // The rest of the head, and perhaps a part of the body.
+    size_t end = std::string::npos;
+    while ((end = head.find(kEndOfHead)) == std::string::npos) {
+      const ssize_t size = ::recv(fd.get(), buffer.data(), buffer.size(), 0);
+      if (size <= 0) return;
+      head.append(buffer.data(), static_cast<size_t>(size));
+    }
+    end += kEndOfHead.size();
+    size_t missing = LengthIn(std::string_view(head).substr(0, end));
+    const size_t here = std::min(missing, head.size() - end);
+    head.erase(0, end + here);
+    missing -= here;
+    while (missing > 0) {
+      const ssize_t size = ::recv(fd.get(), buffer.data(), std::min(missing, buffer.size()), 0);
+      if (size <= 0) return;
+      missing -= static_cast<size_t>(size);
+    }
+    if (::send(fd.get(), reply.data(), reply.size(), MSG_NOSIGNAL) < 0) return;
+  }
+}
+
+// Serves the Docker API on this socket as a lean engine does, for ever: any request has the same
+// reply, as long as that of `GET /version`, and its body is read and dropped. A thread for each
+// connection, as in dockerd.
+int ServeCannedEngine(const std::string& socket) {
+  auto listener = ListeningSocket::Create(socket);
+  if (!listener.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(listener.status()).c_str());
+    return 2;
+  }
+  const std::string reply = Reply();
+  while (true) {
+    pollfd waiting{.fd = listener->fd(), .events = POLLIN, .revents = 0};
+    ::poll(&waiting, 1, -1);
+    auto accepted = listener->Accept();
+    if (!accepted.ok() || !accepted->has_value()) continue;
+    const int flags = ::fcntl((*accepted)->get(), F_GETFL);
+    ::fcntl((*accepted)->get(), F_SETFL, flags & ~O_NONBLOCK);
+    std::thread([fd = **std::move(accepted), &reply] { Serve(fd, reply); }).detach();
+  }
+}
 
 constexpr std::string_view kDaemon = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
 constexpr std::string_view kByteRelay = RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay";

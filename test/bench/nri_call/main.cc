@@ -34,7 +34,6 @@
 #include "test/bench/scenario.h"
 #include "test/bench/server.h"
 #include "test/support/containerd/child_process.h"
-#include "test/support/containerd/daemon.h"
 
 namespace resmgr::bench {
 namespace {

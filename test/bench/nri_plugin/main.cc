@@ -26,7 +26,7 @@
 #include "test/bench/nri_runtime.h"
 #include "test/bench/pin.h"
 #include "test/bench/server.h"
-#include "test/support/containerd/daemon.h"
+#include "test/support/containerd/child_process.h"
 
 namespace resmgr::bench {
 namespace {

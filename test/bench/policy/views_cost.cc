@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "pkg/claims/claimed_policy.h"
-#include "pkg/dra/node_devices.h"
-#include "pkg/schedview/claimable.h"
+#include "pkg/dra/driver.h"
+#include "pkg/schedview/placeable.h"
 #include "pkg/schedview/scheduler_view.h"
 #include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "test/support/dockerd/cli.h"
+#include "test/support/dockerd/dockerd.h"
 
 namespace resmgr::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "test/support/containerd/daemon.h"
+#include "test/support/containerd/child_process.h"
 #include "test/support/dockerd/dockerd.h"
 
 namespace resmgr::test {

@@ -8,7 +8,6 @@
 
 #include "test/e2e/docker/docker_node.h"
 #include "test/e2e/docker/docker_pods.h"
-#include "test/support/must.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {

@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 
 #include "pkg/model/resources_annotation.h"
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::test {
 namespace {

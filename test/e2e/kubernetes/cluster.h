@@ -17,7 +17,6 @@
 #include "test/support/api_server/reserved_port.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
-#include "test/support/containerd/daemon.h"
 #include "test/support/placement_trail/placement_trail.h"
 
 namespace resmgr::test {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/cluster_access.h"
-#include "agent/json_path.h"
+#include "agent/http.h"
 #include "pkg/base/json.h"
 #include "pkg/base/status.h"
 

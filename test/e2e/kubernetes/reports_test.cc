@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "agent/topology_object.h"
+#include "agent/topology_writer.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"

@@ -2,7 +2,7 @@
 #include "test/e2e/nri/hosted_plugins.h"
 
 #include "test/e2e/nri/reference_host.h"
-#include "test/support/must.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/sys/temp_dir.h"
-#include "test/support/containerd/daemon.h"
-#include "test/support/ok.h"
+#include "test/support/containerd/child_process.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {

@@ -4,10 +4,11 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "test/support/must.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
+
 AgentTest::AgentTest() {
   const Status started = api_.Start();
   EXPECT_TRUE(started.ok()) << Describe(started);

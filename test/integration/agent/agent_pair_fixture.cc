@@ -6,8 +6,8 @@
 #include <fstream>
 #include <utility>
 
-#include "test/support/must.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

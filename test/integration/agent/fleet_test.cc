@@ -19,8 +19,8 @@
 
 #include "agent/agent.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
-#include "pkg/sys/manual_clock.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 

@@ -16,7 +16,7 @@
 
 #include "agent/topology_writer.h"
 #include "pkg/base/json.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "test/support/sanitizer.h"
 #include "test/support/scheduler_model/over_reserve_cache.h"
 #include "test/support/scheduler_model/topology_samples.h"

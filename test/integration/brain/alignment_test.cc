@@ -17,7 +17,6 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/policy_node.h"
-#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {

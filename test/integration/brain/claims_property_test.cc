@@ -10,13 +10,12 @@
 
 #include "pkg/allocator/alignment.h"
 #include "pkg/claims/claim_place.h"
-#include "pkg/schedview/claimable.h"
+#include "pkg/schedview/placeable.h"
 #include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
-#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {

@@ -12,8 +12,8 @@
 
 #include "pkg/admin/node_json.h"
 #include "pkg/config/yaml_reader.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/sys/clock.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"

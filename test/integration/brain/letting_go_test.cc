@@ -13,7 +13,7 @@
 #include "pkg/config/yaml_reader.h"
 #include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 #include "policies/null/null_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"

@@ -19,7 +19,6 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/default_policy.h"
 #include "test/integration/brain/node_machines.h"
-#include "test/support/draws.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/dra/driver.h"
-#include "test/integration/brain/published_objects.h"
 #include "test/integration/brain/random_policies.h"
+#include "test/integration/brain/scheduled_node.h"
 
 namespace resmgr::test {
 

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/integration/brain/scheduled_node.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <gtest/gtest.h>
+
+#include "agent/agent_service.h"
+#include "agent/slice_writer.h"
+#include "agent/topology_writer.h"
 #include "pkg/base/json.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/dra/claim_object.h"
+#include "pkg/dra/driver.h"
+#include "pkg/node/dra_reports.h"
+#include "pkg/node/scheduler_watch.h"
+#include "pkg/schedview/placeable.h"
+#include "pkg/schedview/scheduler_view.h"
 #include "test/integration/brain/random_requests.h"
 
 namespace resmgr::test {
@@ -31,6 +46,53 @@ QosClass QosClassOf(PodQos qos) {
 int64_t AmountOf(const ResourceList& resources, std::string_view name, int64_t factor = 1) {
   const auto found = resources.find(name);
   return found == resources.end() ? 0 : (found->second * factor).Value();
+}
+
+// Keeps the reports that come.
+class KeepingAgent final : public agent::AgentHandler {
+ public:
+  void GetNode(TextDone done) override { done(""); }
+  void PatchNode(std::vector<agent::PatchOperation> /*operations*/, Done done) override {
+    done(OkStatus());
+  }
+  void UpdateNodeCapacity(std::map<std::string, std::string> /*capacities*/, Done done) override {
+    done(OkStatus());
+  }
+  void HealthCheck(std::string /*query*/, TextDone done) override { done(""); }
+  Status ShowCpus(std::string /*cpus*/) override { return OkStatus(); }
+  StatusOr<uint64_t> AddPodEvents(const std::vector<agent::PodEvent>& /*events*/) override {
+    return 0;
+  }
+  Status ShowTopology(std::optional<SchedulerView> view) override {
+    topology = *std::move(view);
+    return agent::CheckTopology(topology);
+  }
+  void GetClaim(const std::string& /*namespace_name*/, const std::string& /*name*/,
+                TextDone done) override {
+    done("");
+  }
+  Status ShowDevices(std::optional<agent::DeviceReport> report) override {
+    devices = *std::move(report);
+    return agent::CheckDevices(kPublishedNode, devices);
+  }
+  std::string Pool() const override { return std::string(kPublishedNode); }
+
+  SchedulerView topology;
+  agent::DeviceReport devices;
+};
+
+void Tell(const UnaryServer::Methods& methods, const std::string& method,
+          const std::string& message) {
+  methods.at(method)(message, [&method](const StatusOr<std::string>& reply) {
+    EXPECT_TRUE(reply.ok()) << method << ": " << reply.status();
+  });
+}
+
+int MostThreadsOfCore(const Machine& machine) {
+  int most = 1;
+  for (const CpuSet& core : machine.cores())
+    most = std::max(most, core.size());
+  return most;
 }
 
 }  // namespace
@@ -158,6 +220,28 @@ void ScheduledNode::Prepare(const json& claim) {
     EXPECT_TRUE(grant->cpus[part].IsSubsetOf(place->cpus))
         << wanted.device << ": " << grant->cpus[part].ToString();
   }
+}
+
+PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
+                         const Snapshot& snapshot, const dra::Driver& driver, DraDevices devices,
+                         bool refuse) {
+  const SchedulerView view = MakeSchedulerView(machine, policy, snapshot, refuse);
+  PublishedObjects objects;
+  objects.step =
+      CpuStep(policy.behind(), {.threads_per_core = MostThreadsOfCore(machine)}).value_or(1);
+  const std::vector<ClaimPart> places = dra::DevicePlaces(machine, devices);
+  const std::vector<int> grantable =
+      ClaimableCpus(policy, snapshot, places, machine, {.step = objects.step});
+  KeepingAgent agent;
+  const UnaryServer::Methods methods = agent::AgentService(agent);
+  Tell(methods, "/cri_resmgr.v1.NodeReports/ShowTopology", TopologyReport(&view));
+  Tell(methods, "/cri_resmgr.v1.NodeClaims/ShowDevices",
+       DeviceReport(
+           driver,
+           dra::NodeDevices(driver, places, grantable, policy.held(), machine, objects.step), 1));
+  objects.topology = agent::TopologyObject(kPublishedNode, "node-uid", agent.topology);
+  objects.slices.push_back(agent::SliceObject(kPublishedNode, "node-uid", agent.devices, 1));
+  return objects;
 }
 
 }  // namespace resmgr::test

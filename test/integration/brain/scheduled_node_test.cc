@@ -2,12 +2,19 @@
 // Pods whose CPUs the plugin does not compare, and what a node does with them.
 #include "test/integration/brain/scheduled_node.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/schedview/scheduler_view.h"
 #include "policies/balloons/balloons_policy.h"
+#include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/claimed_node.h"
 #include "test/support/machines/machines.h"
 #include "test/support/scheduler_model/topology_match.h"
 
@@ -51,6 +58,52 @@ TEST(ScheduledNodeTest, PodsThatThePluginDoesNotCompareAreRefusedWhereTheConfigu
     // A balloon takes those without requests in any case.
     EXPECT_TRUE(node.Create("best-effort", QosClass::kBestEffort, 0).ok());
   }
+}
+
+// Claims whose parts are in the places of their devices, where the policy would rather have them
+// elsewhere.
+
+// The parts of a claim are in one pod, which the option would keep together.
+TEST(ClaimPlacesTest, AffinityKeepsNoPartFromItsNumaNode) {
+  ClaimedNode node(TopologyAwarePolicyFactory(), S2NoHt(), "0", "{ColocatePods: true}");
+  for (const int second : {0, 1}) {
+    const auto grant = node.Reserve(ClaimOf("claim-" + std::to_string(second),
+                                            {{.device = "cpu", .node = 1 - second, .cpus = 1},
+                                             {.device = "cpu", .node = second, .cpus = 1}}));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    EXPECT_EQ(node.machine().NodesOf(grant->cpus[0]), NodeSet{1 - second});
+    EXPECT_EQ(node.machine().NodesOf(grant->cpus[1]), NodeSet{second});
+  }
+}
+
+// Static takes CPUs of node 0 by itself.
+TEST(ClaimPlacesTest, TheReasonTellsOfThePlaceAndOfNoEarlierLife) {
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), TopologyAwarePolicyFactory()}) {
+    ClaimedNode node(factory, S2NoHt(), "0", "{}");
+    ASSERT_TRUE(node.Reserve(ClaimOf("a", {{.device = "cpu", .node = 1, .cpus = 2}})).ok());
+    const Container& part = node.policy().held().all().front().parts.front();
+    EXPECT_THAT(part.placement.reason, testing::Not(testing::HasSubstr("it was before")))
+        << factory.name;
+    if (factory.name == "topology-aware") continue;
+    EXPECT_THAT(part.placement.reason, testing::HasSubstr("in the place that it asks for"));
+    EXPECT_THAT(node.policy().Explain(part.key),
+                testing::Contains(testing::HasSubstr("the place that it asks for: ")));
+  }
+}
+
+// Rows of the acceptance table of NodeResourceTopology that need other policies than static ones.
+
+// Row N5: a policy that keeps CPUs for the requests of shared containers grants no others.
+TEST(SchedulerRowsTest, RequestsOfSharedContainersAreNotAvailable) {
+  ClaimedNode node(TopologyAwarePolicyFactory(), U16TwoNodes(), "0", "");
+  const auto shared = node.Create("shared", QosClass::kBurstable, 2500);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  const SchedulerView view =
+      MakeSchedulerView(node.machine(), node.policy(), node.snapshot(), false);
+  std::vector<int64_t> kept;
+  for (const ViewZone& zone : view.zones)
+    kept.push_back(zone.amounts[0].allocatable - zone.amounts[0].available);
+  EXPECT_THAT(kept, testing::UnorderedElementsAre(3, 0));
 }
 
 }  // namespace

@@ -15,8 +15,7 @@
 #include "pkg/pipeline/policy_stage.h"
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
-#include "pkg/state/testing/stopping_file_system.h"
+#include "pkg/state/testing/failing_file_systems.h"
 
 namespace resmgr::test {
 

@@ -14,10 +14,9 @@
 
 #include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/crashing_file_system.h"
-#include "pkg/state/testing/stopping_file_system.h"
-#include "pkg/sys/manual_clock.h"
-#include "test/support/draws.h"
+#include "pkg/state/testing/failing_file_systems.h"
+#include "pkg/sys/clock.h"
+#include "test/support/seed.h"
 
 namespace resmgr::test {
 

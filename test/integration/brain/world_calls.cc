@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/resmgr/testing/take_at.h"
+#include "pkg/resmgr/testing/fake_runtime_client.h"
 #include "test/integration/brain/world.h"
 
 namespace resmgr::test {

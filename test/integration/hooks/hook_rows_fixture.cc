@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "test/support/must.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 

@@ -20,10 +20,10 @@ class HookRowsTest : public DaemonTest {
  protected:
   // The rows' names are K01 to K27; their files are:
   //
-  //   hook_files_test.cc     K01 K02 K03 K04 K05 K16: files of the directory, and the start
-  //   hook_faults_test.cc    K07 K08 K09 K10 K17 K18 K19: what hangs, dies and is not there
-  //   hook_values_test.cc    K06 K11 K12 K13 K14 K15 K20 K21 K22 K23 K26 K27: what servers see and
-  //   change
+  //   hook_faults_test.cc    K01 to K05, K16: files of the directory, and the start
+  //                          K07 to K10, K17 to K19: what hangs, dies and is not there
+  //
+  //   hook_values_test.cc    K06, K11 to K15, K20 to K23, K26, K27: what servers see and change
   //
   //   docker_rows_test.cc    K24 K25: mode docker; with a real dockerd in test/e2e/docker
 

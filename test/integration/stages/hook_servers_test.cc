@@ -16,18 +16,17 @@
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_hook_server/fake_hook_server.h"
-#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
 
-using hooks::HookPoint;
+namespace hook_api = ::runtime::v1alpha1;
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-namespace hook_api = ::runtime::v1alpha1;
+using hooks::HookPoint;
 
 class HookServersTest : public StagesTest {
  protected:

@@ -12,7 +12,7 @@
 #include "pkg/node/relay_door.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "test/support/machines/machines.h"
 

@@ -19,20 +19,19 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
-#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
 namespace resmgr::test {
 namespace {
 
+namespace api = ::nri::pkg::api::v1alpha1;
+using testing::ElementsAre;
+
 using nri::FoundFiles;
 using nri::HostFiles;
 using nri::test::FakePlugin;
 using nri::test::FakePluginOptions;
-using testing::ElementsAre;
-
-namespace api = ::nri::pkg::api::v1alpha1;
 
 // A client, and a guaranteed pod that it has run.
 struct HostedPod {

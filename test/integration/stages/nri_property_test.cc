@@ -22,7 +22,6 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
-#include "test/support/ok.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 

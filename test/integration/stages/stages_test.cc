@@ -2,8 +2,10 @@
 // The runtime receives exactly the changes of a stage behind the policy, and every other byte is
 // the client's.
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,14 @@
 #include "test/integration/stages/annotation_env_stage.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
-#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
 
-using google::protobuf::util::MessageDifferencer;
 using testing::HasSubstr;
+
+using google::protobuf::util::MessageDifferencer;
 
 constexpr OperationSet kCreate{Operation::kCreateContainer};
 
@@ -258,6 +260,57 @@ TEST_F(StagesTest, TheClientGetsTheErrorOfAStageInPlaceOfAGoodReply) {
   EXPECT_THAT(create("one"), Fails(StatusCode::kFailedPrecondition, "not like this"));
   EXPECT_THAT(create("two"), Fails(StatusCode::kUnavailable, "not now"));
   EXPECT_EQ(runtime_.Calls("CreateContainer").size(), 2u);
+}
+
+// The questions to the runtime after a connect, with every kind of stage that a node can have.
+class OneListTest : public StagesTest {
+ protected:
+  ~OneListTest() override { Stop(); }
+
+  void StartNode() {
+    NriHostingOptions nri;
+    nri.host.socket = File("nri.sock");
+    nri.host.plugin_path = "";
+    Start({}, std::move(nri), HookHostingOptions{.directory = hooks_.path()});
+  }
+  // Waits until the runtime got `count` calls.
+  void Await(std::string_view method, uint64_t count) {
+    ASSERT_TRUE(runtime_.WaitForCalls(method, count, kPatience)) << method;
+  }
+
+  TempDir hooks_;
+};
+
+TEST_F(OneListTest, ARuntimeIsAskedForEachStatusOnceAfterAConnect) {
+  constexpr uint64_t kPods = 3;
+  constexpr uint64_t kContainers = 6;
+  constexpr uint64_t kRounds = 4;
+  StartNode();
+  CriClient client = Client();
+  for (uint64_t i = 0; i < kPods; ++i) {
+    const auto config = MakeBestEffortPod("pod-" + std::to_string(i));
+    const std::string pod = Ok(client.RunPod(config));
+    for (uint64_t k = 0; k < kContainers / kPods; ++k) {
+      ASSERT_THAT(
+          client.CreateContainer(pod, config, MakeBestEffortContainer("c-" + std::to_string(k))),
+          IsOk());
+    }
+  }
+  // NRI plugins are shown facts of a sandbox that only its status has.
+  Await("PodSandboxStatus", kPods);
+  runtime_.CutConnections();
+  Await("ContainerStatus", kContainers);
+  Await("PodSandboxStatus", 2 * kPods);
+  const uint64_t pods = runtime_.CallCount("PodSandboxStatus");
+  const uint64_t containers = runtime_.CallCount("ContainerStatus");
+  // A further question after one connect would be seen by the end of the next one.
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    runtime_.CutConnections();
+    Await("ContainerStatus", containers + round * kContainers);
+    Await("PodSandboxStatus", pods + round * kPods);
+  }
+  EXPECT_EQ(runtime_.CallCount("ContainerStatus"), containers + kRounds * kContainers);
+  EXPECT_EQ(runtime_.CallCount("PodSandboxStatus"), pods + kRounds * kPods);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
 #include "test/support/streams/pod_stream.h"
-#include "test/support/streams/stream_machines.h"
 
 namespace resmgr::test {
 namespace {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <thread>
 
+#include <sys/types.h>
+
 #include "pkg/base/status.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/support/api_server/reserved_port.h"
@@ -93,6 +95,20 @@ class HttpServer {
   std::atomic<bool> ending_{false};
   std::mutex mutex_;
   std::list<Connection> connections_;
+};
+
+// A connection that blocks: plain, or with TLS on it. The fd stays the caller's.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  // 0 at the end, -1 on errors.
+  virtual ssize_t Read(char* buffer, size_t size) = 0;
+  virtual bool Write(std::string_view bytes) = 0;
+  // Whether the peer showed a valid certificate.
+  virtual bool PeerIsKnown() const = 0;
+
+  // Opens a plain stream without a context; nullptr if the handshake fails.
+  static std::unique_ptr<ByteStream> Open(int fd, SSL_CTX* tls);
 };
 
 }  // namespace resmgr::test

@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::test {
 

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/containerd/child_process.h"
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "pkg/sys/files.h"
+#include "test/support/programs/programs.h"
 #include "test/support/wait.h"
 
 namespace resmgr::test {
@@ -35,6 +40,12 @@ constexpr int kExecFailed = 127;
 UniqueFd OpenProcess(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
+
+constexpr std::chrono::seconds kReadyTimeout{20};
+constexpr std::chrono::seconds kTerminateTimeout{20};
+constexpr std::string_view kReady = "ready";
+
+constexpr std::chrono::seconds kCleanTimeout{30};
 
 }  // namespace
 
@@ -125,6 +136,70 @@ std::string LastLines(const std::filesystem::path& file) {
   constexpr size_t kEnough = 40'000;
   const std::string text = TextOf(file);
   return text.size() <= kEnough ? text : "..." + text.substr(text.size() - kEnough);
+}
+
+StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
+    const std::vector<std::string>& flags, const std::filesystem::path& log_file,
+    const std::vector<std::string>& launcher, const std::string& program) {
+  std::vector<std::string> argv = launcher;
+  argv.push_back(program.empty() ? Program("cri-resmgr") : program);
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  const size_t earlier = TextOf(log_file).size();
+  RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, log_file));
+
+  bool ready = false;
+  const Status waited = WaitUntil("cri-resmgr says ready", kReadyTimeout, [&] {
+    ready = TextOf(log_file).find(kReady, earlier) != std::string::npos;
+    return ready || !process->Running();
+  });
+  if (!ready) {
+    const std::string why = waited.ok() ? "cri-resmgr ended" : Describe(waited);
+    return Unavailable("{}: {}", why, LastLines(log_file));
+  }
+  return std::unique_ptr<DaemonProcess>(new DaemonProcess(std::move(process), log_file));
+}
+
+StatusOr<int> DaemonProcess::Terminate() {
+  process_->Signal(SIGTERM);
+  return process_->Wait(kTerminateTimeout);
+}
+
+// Started twice removed, so that a runner that kills the test with its whole tree of processes, as
+// a test runner does at a timeout, does not find it.
+StatusOr<Cleaner> Cleaner::Start(const Places& places) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Unavailable("socketpair: {}", std::strerror(errno));
+  }
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  std::string script = RESMGR_SOURCE_DIR "/test/support/containerd/clean-up";
+  std::string directory = places.directory;
+  std::string cgroup = places.cgroup;
+  std::string runc_root = places.runc_root;
+  std::string tasks = places.tasks;
+  const std::array<char*, 6> argv{script.data(),    directory.data(), cgroup.data(),
+                                  runc_root.data(), tasks.data(),     nullptr};
+  const pid_t pid = ::fork();
+  if (pid < 0) return Unavailable("fork: {}", std::strerror(errno));
+  if (pid == 0) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    ::dup2(theirs.get(), STDIN_FILENO);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(1);
+  }
+  ::waitpid(pid, nullptr, 0);
+  return Cleaner(std::move(ours));
+}
+
+Cleaner::~Cleaner() {
+  if (!peer_.valid()) return;
+  // It cleans up once it reads the end of its input, and closes its output by ending.
+  ::shutdown(peer_.get(), SHUT_WR);
+  pollfd done{.fd = peer_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&done, 1, static_cast<int>(std::chrono::milliseconds(kCleanTimeout).count()));
 }
 
 }  // namespace resmgr::test

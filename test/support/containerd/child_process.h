@@ -70,4 +70,64 @@ int64_t ProcStatus(pid_t pid, const std::string& key);
 // The end of a file, for messages about the failure of a program that logs to it.
 std::string LastLines(const std::filesystem::path& file);
 
+// The built cri-resmgr as a process of its own, as on a node. Killed with the test.
+// Thread-compatible.
+class DaemonProcess {
+ public:
+  // Starts it with these flags, its log in `log_file`, and returns once it reports that it is
+  // ready. kUnavailable with the end of its log: it ended before, or was not ready in time.
+  // `launcher` are words before the program's, of one that becomes it. `program` is another one in
+  // place of the built cri-resmgr, to compare two of them or to run it under a profiler; empty for
+  // none.
+  static StatusOr<std::unique_ptr<DaemonProcess>> Start(
+      const std::vector<std::string>& flags, const std::filesystem::path& log_file,
+      const std::vector<std::string>& launcher = {}, const std::string& program = {});
+
+  // Asks it to end as systemd does, and returns its exit status.
+  StatusOr<int> Terminate();
+
+  // kill -9.
+  void Kill() { process_.reset(); }
+
+  // Must not be called after Kill().
+  ChildProcess& process() { return *process_; }
+
+  // All of its output. A daemon that was started later with the same file appends to it.
+  std::string Log() const { return TextOf(log_file_); }
+
+ private:
+  DaemonProcess(std::unique_ptr<ChildProcess> process, std::filesystem::path log_file)
+      : process_(std::move(process)), log_file_(std::move(log_file)) {}
+
+  std::unique_ptr<ChildProcess> process_;
+  std::filesystem::path log_file_;
+};
+
+// A process that removes the remains of a private container runtime: shims, containers, mounts,
+// cgroups and its directory (test/support/containerd/clean-up). It does so once this is destroyed
+// and also when the test's process dies, whatever the reason. Thread-compatible.
+class Cleaner {
+ public:
+  struct Places {
+    std::filesystem::path directory;
+    std::string cgroup;  // the name of the one top cgroup below which all containers have theirs
+    // Below the directory:
+    std::string runc_root;  // runc's state of each container
+    std::string tasks;      // the shims' state of each container
+  };
+  // kUnavailable: no process could be started.
+  static StatusOr<Cleaner> Start(const Places& places);
+
+  Cleaner() = default;
+  Cleaner(Cleaner&&) = default;
+  Cleaner& operator=(Cleaner&&) = delete;
+  // Waits until all is removed, for half a minute at most.
+  ~Cleaner();
+
+ private:
+  explicit Cleaner(UniqueFd peer) : peer_(std::move(peer)) {}
+
+  UniqueFd peer_;  // its standard input and output
+};
+
 }  // namespace resmgr::test

@@ -13,7 +13,6 @@
 #include "pkg/model/pod.h"
 #include "pkg/topology/cpu_set.h"
 #include "test/support/containerd/child_process.h"
-#include "test/support/containerd/cleaner.h"
 
 namespace resmgr::test {
 

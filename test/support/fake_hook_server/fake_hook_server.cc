@@ -11,7 +11,7 @@
 
 #include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
-#include "pkg/hooks/hook_names.h"
+#include "pkg/hooks/hook_port.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/thread.h"
 

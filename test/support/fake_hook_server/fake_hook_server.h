@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/hooks/hook_point.h"
+#include "pkg/hooks/hook_port.h"
 
 namespace resmgr::test {
 

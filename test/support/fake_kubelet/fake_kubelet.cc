@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/wire.h"
 
 namespace resmgr::test {

@@ -14,7 +14,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "test/support/gzip.h"
 #include "test/support/hostile/raw_client.h"
-#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr::test {
 namespace {

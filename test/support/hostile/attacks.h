@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr::test {
 

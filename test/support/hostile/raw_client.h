@@ -12,7 +12,7 @@
 
 #include "pkg/sys/unique_fd.h"
 #include "pkg/sys/unix_socket.h"
-#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr::test {
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "test/support/scheduler_model/device_selectors.h"
-#include "test/support/scheduler_model/device_use.h"
+#include "pkg/base/json.h"
+#include "test/support/scheduler_model/json_member.h"
 
 namespace resmgr::test {
 namespace {
@@ -239,6 +239,34 @@ json ConfigOf(const AllocatorInput& input, const json& spec) {
   return config;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  return text;
+}
+
+bool MatchesTerm(const PoolDevice& device, std::string_view term) {
+  const std::invalid_argument unknown("selector is not modelled: " + std::string(term));
+  const size_t equals = term.find("==");
+  if (equals == std::string_view::npos) throw unknown;
+  std::string_view left = Trimmed(term.substr(0, equals));
+  const std::optional<nlohmann::json> right = ParseJson(Trimmed(term.substr(equals + 2)));
+  if (!right) throw unknown;
+  if (left == "device.driver") return *right == device.driver;
+  constexpr std::string_view kAttributes = "device.attributes[\"";
+  constexpr std::string_view kEnd = "\"].";
+  if (!left.starts_with(kAttributes)) throw unknown;
+  left.remove_prefix(kAttributes.size());
+  const size_t end = left.find(kEnd);
+  if (end == std::string_view::npos) throw unknown;
+  const std::string name =
+      std::string(left.substr(0, end)) + "/" + std::string(left.substr(end + kEnd.size()));
+  const auto found = device.attributes.find(name);
+  return found != device.attributes.end() && found->second.begin().value() == *right;
+}
+
 }  // namespace
 
 AllocationAnswer AllocateClaim(const AllocatorInput& input, const json& claim) {
@@ -272,6 +300,106 @@ std::map<std::string, ResourceList> RemainingCapacity(const AllocatorInput& inpu
     }
   }
   return remaining;
+}
+
+std::string DeviceId(const PoolDevice& device) {
+  return device.driver + "/" + device.pool + "/" + device.name;
+}
+
+void DeviceUse::AddClaim(const json& claim) {
+  const json::json_pointer results("/status/allocation/devices/results");
+  if (!claim.contains(results)) return;
+  for (const json& result : claim.at(results)) {
+    const std::string driver = result.at("driver");
+    const std::string id = driver + "/" + result.at("pool").get<std::string>() + "/" +
+                           result.at("device").get<std::string>();
+    ++holders_[id];
+    for (const auto& [name, value] : MemberOf(result, "consumedCapacity").items()) {
+      consumed_[id][Qualified(name, driver)] += ExactQuantity::Of(value).value();
+    }
+  }
+}
+
+std::optional<ResourceList> DeviceUse::Offer(const PoolDevice& device,
+                                             const ResourceList& requests) const {
+  const auto holders = holders_.find(DeviceId(device));
+  const bool held = holders != holders_.end() && holders->second > 0;
+  if (held && !device.shared) return std::nullopt;
+  // The counters of a device in use are subtracted already.
+  if (!held && !CountersSuffice(device)) return std::nullopt;
+  const ResourceList remaining = Remaining(device);
+  for (const auto& [name, quantity] : requests) {
+    if (!device.capacities.contains(name)) return std::nullopt;
+  }
+  ResourceList offer;
+  for (const auto& [name, capacity] : device.capacities) {
+    const auto found = requests.find(name);
+    const std::optional<ExactQuantity> request =
+        found == requests.end() ? std::nullopt : std::optional<ExactQuantity>(found->second);
+    const std::optional<ExactQuantity> consumed =
+        device.shared ? Consumed(capacity, request) : request.value_or(ExactQuantity());
+    if (!consumed || *consumed > remaining.at(name)) return std::nullopt;
+    if (device.shared) offer[name] = *consumed;
+  }
+  return offer;
+}
+
+void DeviceUse::Take(const PoolDevice& device, const ResourceList& consumed) {
+  const std::string id = DeviceId(device);
+  ++holders_[id];
+  for (const auto& [name, quantity] : consumed)
+    consumed_[id][name] += quantity;
+}
+
+void DeviceUse::GiveBack(const PoolDevice& device, const ResourceList& consumed) {
+  const std::string id = DeviceId(device);
+  --holders_[id];
+  for (const auto& [name, quantity] : consumed)
+    consumed_[id][name] -= quantity;
+}
+
+ResourceList DeviceUse::Remaining(const PoolDevice& device) const {
+  ResourceList remaining;
+  const auto consumed = consumed_.find(DeviceId(device));
+  for (const auto& [name, capacity] : device.capacities) {
+    remaining[name] = capacity.value;
+    if (consumed == consumed_.end()) continue;
+    const auto used = consumed->second.find(name);
+    if (used != consumed->second.end()) remaining[name] -= used->second;
+  }
+  return remaining;
+}
+
+bool DeviceUse::CountersSuffice(const PoolDevice& device) const {
+  if (device.counters.empty()) return true;
+  for (const DevicePool& pool : pools_) {
+    if (pool.driver != device.driver || pool.name != device.pool) continue;
+    std::map<std::string, ResourceList> left = pool.counters;
+    for (const PoolDevice& other : pool.devices) {
+      const auto holders = holders_.find(DeviceId(other));
+      if (holders == holders_.end() || holders->second == 0) continue;
+      for (const auto& [set, counters] : other.counters) {
+        for (const auto& [name, quantity] : counters)
+          left[set][name] -= quantity;
+      }
+    }
+    for (const auto& [set, counters] : device.counters) {
+      for (const auto& [name, quantity] : counters) {
+        if (left[set][name] < quantity) return false;
+      }
+    }
+    return true;
+  }
+  return false;
+}
+
+bool MatchesSelector(const PoolDevice& device, std::string_view expression) {
+  while (true) {
+    const size_t joint = expression.find("&&");
+    if (!MatchesTerm(device, Trimmed(expression.substr(0, joint)))) return false;
+    if (joint == std::string_view::npos) return true;
+    expression.remove_prefix(joint + 2);
+  }
 }
 
 }  // namespace resmgr::test

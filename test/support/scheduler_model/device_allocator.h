@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -43,5 +45,40 @@ AllocationAnswer AllocateClaim(const AllocatorInput& input, const nlohmann::json
 // How much allocated claims have left of the devices: by driver/pool/device and the capacity's
 // name.
 std::map<std::string, ResourceList> RemainingCapacity(const AllocatorInput& input);
+
+// DRIVER/POOL/DEVICE, the identity of a device.
+std::string DeviceId(const PoolDevice& device);
+
+// How much of a node's devices is in use, by claims that are allocated and by one that is being
+// allocated. The pools outlive it. Thread-compatible.
+class DeviceUse {
+ public:
+  explicit DeviceUse(const std::vector<DevicePool>& pools) : pools_(pools) {}
+
+  // All results in the status of a claim.
+  void AddClaim(const nlohmann::json& claim);
+
+  // The quantities that the device would give for these requests, by qualified names. nullopt: it
+  // has not that much left, is in use alone, or its counters are used up.
+  std::optional<ResourceList> Offer(const PoolDevice& device, const ResourceList& requests) const;
+
+  void Take(const PoolDevice& device, const ResourceList& consumed);
+  void GiveBack(const PoolDevice& device, const ResourceList& consumed);
+
+  ResourceList Remaining(const PoolDevice& device) const;
+
+ private:
+  bool CountersSuffice(const PoolDevice& device) const;
+
+  const std::vector<DevicePool>& pools_;
+  std::map<std::string, int> holders_;  // by device
+  std::map<std::string, ResourceList> consumed_;
+};
+
+// Whether a device matches a CEL expression. Known are terms joined by "&&":
+//   device.driver == "DRIVER"
+//   device.attributes["DOMAIN"].NAME == VALUE      a number, a string, true or false
+// Anything else throws std::invalid_argument. A missing attribute does not match.
+bool MatchesSelector(const PoolDevice& device, std::string_view expression);
 
 }  // namespace resmgr::test

@@ -73,4 +73,14 @@ class PodStream {
   Result result_;
 };
 
+struct StreamMachine {
+  const char* name;  // a word
+  Machine (*make)();
+  const char* reserved;  // CPUs for the system
+};
+
+// Twenty machines: from 2 to 288 CPUs, with one to four threads in a core, with several dies, with
+// packages of different sizes, with offline and with isolated CPUs.
+const std::vector<StreamMachine>& StreamMachines();
+
 }  // namespace resmgr::test

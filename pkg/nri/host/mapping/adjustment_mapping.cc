@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "pkg/base/ids.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/text_hash.h"
 #include "pkg/nri/host/mapping/mapped_parts.h"
 #include "pkg/nri/host/mapping/resource_mapping.h"
 

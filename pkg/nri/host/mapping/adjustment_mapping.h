@@ -10,10 +10,10 @@
 #include "pkg/model/adjustment.h"
 #include "pkg/model/container_details.h"
 #include "pkg/nri/host/mapping/host_files.h"
+#include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/mapping/runtime_traits.h"
-#include "pkg/nri/host/mapping/unsupported_policy.h"
+#include "pkg/nri/host/merge/adjustment_merge.h"
 #include "pkg/nri/host/merge/field_ledger.h"
-#include "pkg/nri/host/merge/pristine_container.h"
 
 namespace resmgr::nri {
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/mapping/mapped_parts.h"
-#include "pkg/nri/testing/given_container.h"
 #include "pkg/nri/testing/messages.h"
 
 namespace resmgr::nri {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "pkg/model/unified_files.h"
-#include "pkg/nri/nri_numbers.h"
+#include "pkg/nri/convert.h"
 
 namespace resmgr::nri {
 

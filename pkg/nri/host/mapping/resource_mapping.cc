@@ -12,7 +12,6 @@
 #include "pkg/model/unified_files.h"
 #include "pkg/nri/convert.h"
 #include "pkg/nri/host/merge/field_ledger.h"
-#include "pkg/nri/nri_numbers.h"
 
 namespace resmgr::nri {
 namespace {
@@ -98,6 +97,21 @@ class ShortfallList {
  private:
   const RuntimeTraits& traits_;
   std::vector<Shortfall> list_;
+};
+
+// Without these a container may not work, or may be less secure than intended.
+constexpr std::array kRefused{
+    api::FIELD_MOUNTS,
+    api::FIELD_OCI_HOOKS,
+    api::FIELD_DEVICES,
+    api::FIELD_CDI_DEVICES,
+    api::FIELD_ARGS,
+    api::FIELD_CGROUPS_PATH,
+    api::FIELD_RLIMITS,
+    api::FIELD_SECCOMP_POLICY,
+    api::FIELD_NAMESPACE,
+    api::FIELD_SYSCTL,
+    api::FIELD_LINUX_NET_DEVICES,
 };
 
 }  // namespace
@@ -190,6 +204,23 @@ std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
   list.AddIf(resources.has_rdt_class() && update, api::FIELD_RDT_CLASS, kOnlyNew);
   list.AddIf(!resources.devices().empty(), api::FIELD_NONE);
   return list.Take();
+}
+
+// Entries that cannot be removed are in every container anyway, or come from its image.
+UnsupportedPolicy::UnsupportedPolicy() {
+  additions_.fill(FailurePolicy::kIgnore);
+  removals_.fill(FailurePolicy::kIgnore);
+  for (const api::Field field : kRefused)
+    additions_.at(static_cast<size_t>(field)) = FailurePolicy::kFail;
+}
+
+FailurePolicy UnsupportedPolicy::Of(const Shortfall& shortfall) const {
+  return (shortfall.removal ? removals_ : additions_).at(static_cast<size_t>(shortfall.field));
+}
+
+void UnsupportedPolicy::Set(api::Field field, FailurePolicy policy) {
+  additions_.at(static_cast<size_t>(field)) = policy;
+  removals_.at(static_cast<size_t>(field)) = policy;
 }
 
 }  // namespace resmgr::nri

@@ -2,19 +2,61 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <google/protobuf/repeated_field.h>
+
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
-#include "pkg/nri/host/merge/container_updates.h"
 #include "pkg/nri/host/merge/field_ledger.h"
-#include "pkg/nri/host/merge/pristine_container.h"
-#include "pkg/nri/host/merge/shown_request.h"
+#include "pkg/nri/host/merge/update_merge.h"
 
 namespace resmgr::nri {
+
+namespace api = ::nri::pkg::api::v1alpha1;
+
+// A new container without plugins' changes. It may have hundreds of variables, and its message is
+// seldom needed, so the message is built anew for each use.
+class PristineContainer {
+ public:
+  virtual ~PristineContainer() = default;
+
+  virtual const api::PodSandbox& pod() const = 0;
+  // The id by which plugins know it.
+  virtual const std::string& id() const = 0;
+  virtual api::Container Make() const = 0;
+  // A message with id, name and seccomp profile only.
+  virtual api::Container MakeOutline() const = 0;
+  // An encoded CreateContainerRequest with the pod and this container.
+  virtual std::string Question() const = 0;
+};
+
+// The request to plugins about a new container, with the changes of the former ones. It is built
+// when a plugin or validator is asked, so usually not again after the last plugin.
+// Thread-compatible.
+class ShownRequest {
+ public:
+  explicit ShownRequest(std::shared_ptr<const PristineContainer> pristine)
+      : pristine_(std::move(pristine)) {}
+
+  // Adds one plugin's changes, whose claims were granted.
+  void Add(api::ContainerAdjustment changes);
+
+  const PristineContainer& pristine() const { return *pristine_; }
+  api::CreateContainerRequest& Message();
+  // The encoded request.
+  std::string Question();
+
+ private:
+  const std::shared_ptr<const PristineContainer> pristine_;
+  std::optional<api::CreateContainerRequest> request_;
+  google::protobuf::RepeatedPtrField<std::string> args_before_;  // of the unchanged container
+  std::vector<api::ContainerAdjustment> to_show_;  // changes that request_ does not have yet
+};
 
 // Merges the changes that plugins want of one new container, in the order in which the plugins are
 // asked. Each sees the container with the changes of those before it. A field, or a keyed entry of

@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/merge/adjustment_merge.h"
-#include "pkg/nri/testing/given_container.h"
 #include "pkg/nri/testing/messages.h"
 #include "test/support/seed.h"
 #include "test/support/status_matchers.h"

@@ -19,12 +19,12 @@ using resmgr::test::IsOk;
 using testing::AllOf;
 using testing::HasSubstr;
 
-using Request = api::ValidateContainerAdjustmentRequest;
+using Validation = api::ValidateContainerAdjustmentRequest;
 const std::vector<std::string> kNone;
 
 Status Check(const DefaultValidatorOptions& options, std::string_view text,
              const std::vector<std::string>& present = kNone) {
-  const auto request = Make<Request>(text);
+  const auto request = Make<Validation>(text);
   return DefaultValidator(options).Check({.pod = request.pod(),
                                           .container = request.container(),
                                           .adjustment = request.adjust(),

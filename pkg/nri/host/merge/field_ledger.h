@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "pkg/api/nri.pb.h"
+#include "pkg/base/ids.h"
 #include "pkg/base/status.h"
-#include "pkg/base/text_hash.h"
 
 namespace resmgr::nri {
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/merge/reply_edits.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "pkg/nri/host/merge/list_edits.h"
-#include "pkg/nri/host/merge/map_edits.h"
-#include "pkg/nri/host/merge/resource_fields.h"
+#include <google/protobuf/message.h>
+
+#include "pkg/nri/host/merge/keyed_edits.h"
 
 namespace resmgr::nri {
 namespace {
 
+using google::protobuf::FieldDescriptor;
 using Strings = google::protobuf::RepeatedPtrField<std::string>;
 
 struct MountKind {
@@ -77,6 +80,24 @@ struct CdiKind {
   static void Show(const Entry& from, Entry& to) { to = from; }
 };
 
+struct HugepageKind {
+  using Entry = api::HugepageLimit;
+  static constexpr api::Field kField = api::FIELD_HUGEPAGE_LIMITS;
+  static constexpr bool kRemovable = false;
+  static const std::string& KeyOf(const Entry& entry) { return entry.page_size(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.page_size(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_page_size(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+using HugepageEdits = ListEdits<HugepageKind>;
+
+// A field of a message that has one owner: a message of its own, whose presence tells that a value
+// is set, even if it is 0 (protobuf's own merge would lose such a 0), or a non-empty string.
+struct SimpleField {
+  int number = 0;
+  api::Field field = api::FIELD_NONE;
+};
+
 using Adjusted = api::LinuxContainerAdjustment;
 constexpr std::array kLinuxFields{
     SimpleField{Adjusted::kCgroupsPathFieldNumber, api::FIELD_CGROUPS_PATH},
@@ -92,6 +113,81 @@ constexpr std::array kRdtFields{
     SimpleField{api::LinuxRdt::kSchemataFieldNumber, api::FIELD_RDT_SCHEMATA},
     SimpleField{api::LinuxRdt::kEnableMonitoringFieldNumber, api::FIELD_RDT_ENABLE_MONITORING},
 };
+
+constexpr std::array kMemoryFields{
+    SimpleField{api::LinuxMemory::kLimitFieldNumber, api::FIELD_MEM_LIMIT},
+    SimpleField{api::LinuxMemory::kReservationFieldNumber, api::FIELD_MEM_RESERVATION},
+    SimpleField{api::LinuxMemory::kSwapFieldNumber, api::FIELD_MEM_SWAP_LIMIT},
+    SimpleField{api::LinuxMemory::kKernelFieldNumber, api::FIELD_MEM_KERNEL_LIMIT},
+    SimpleField{api::LinuxMemory::kKernelTcpFieldNumber, api::FIELD_MEM_TCPLIMIT},
+    SimpleField{api::LinuxMemory::kSwappinessFieldNumber, api::FIELD_MEM_SWAPPINESS},
+    SimpleField{api::LinuxMemory::kDisableOomKillerFieldNumber, api::FIELD_MEM_DISABLE_OOM_KILLER},
+    SimpleField{api::LinuxMemory::kUseHierarchyFieldNumber, api::FIELD_MEM_USE_HIERARCHY},
+};
+constexpr std::array kCpuFields{
+    SimpleField{api::LinuxCPU::kSharesFieldNumber, api::FIELD_CPUSHARES},
+    SimpleField{api::LinuxCPU::kQuotaFieldNumber, api::FIELD_CPUQUOTA},
+    SimpleField{api::LinuxCPU::kPeriodFieldNumber, api::FIELD_CPUPERIOD},
+    SimpleField{api::LinuxCPU::kRealtimeRuntimeFieldNumber, api::FIELD_CPUREALTIME_RUNTIME},
+    SimpleField{api::LinuxCPU::kRealtimePeriodFieldNumber, api::FIELD_CPUREALTIME_PERIOD},
+    SimpleField{api::LinuxCPU::kCpusFieldNumber, api::FIELD_CPUSET_CPUS},
+    SimpleField{api::LinuxCPU::kMemsFieldNumber, api::FIELD_CPUSET_MEMS},
+};
+constexpr std::array kOtherFields{
+    SimpleField{api::LinuxResources::kPidsFieldNumber, api::FIELD_PIDS_LIMIT},
+    SimpleField{api::LinuxResources::kBlockioClassFieldNumber, api::FIELD_BLOCKIO_CLASS},
+    SimpleField{api::LinuxResources::kRdtClassFieldNumber, api::FIELD_RDT_CLASS},
+};
+
+const FieldDescriptor& DescriptorOf(const google::protobuf::Message& message,
+                                    const SimpleField& field) {
+  return *message.GetDescriptor()->FindFieldByNumber(field.number);
+}
+
+bool IsSet(const google::protobuf::Message& message, const SimpleField& field) {
+  return message.GetReflection()->HasField(message, &DescriptorOf(message, field));
+}
+
+bool HasAny(const google::protobuf::Message& message, std::span<const SimpleField> fields) {
+  return std::ranges::any_of(fields,
+                             [&](const SimpleField& field) { return IsSet(message, field); });
+}
+
+Status ClaimSet(const google::protobuf::Message& message, std::span<const SimpleField> fields,
+                const FieldLedger::Claimant& claimant) {
+  for (const SimpleField& field : fields)
+    if (IsSet(message, field)) RESMGR_RETURN_IF_ERROR(claimant.Claim(field.field));
+  return OkStatus();
+}
+
+// Copies the set fields as a whole; both messages are of one type.
+void CopySet(const google::protobuf::Message& from, std::span<const SimpleField> fields,
+             google::protobuf::Message& to) {
+  for (const SimpleField& field : fields) {
+    if (!IsSet(from, field)) continue;
+    const FieldDescriptor& descriptor = DescriptorOf(from, field);
+    if (descriptor.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      to.GetReflection()->SetString(&to, &descriptor,
+                                    from.GetReflection()->GetString(from, &descriptor));
+    } else {
+      to.GetReflection()
+          ->MutableMessage(&to, &descriptor)
+          ->CopyFrom(from.GetReflection()->GetMessage(from, &descriptor));
+    }
+  }
+}
+
+// Copies all fields but the sizes of huge pages.
+void CopyMost(const api::LinuxResources& from, api::LinuxResources& to) {
+  if (HasAny(from.memory(), kMemoryFields)) {
+    CopySet(from.memory(), kMemoryFields, *to.mutable_memory());
+  }
+  if (HasAny(from.cpu(), kCpuFields)) CopySet(from.cpu(), kCpuFields, *to.mutable_cpu());
+  CopySet(from, kOtherFields, to);
+  for (const auto& [file, value] : from.unified())
+    (*to.mutable_unified())[file] = value;
+  to.mutable_devices()->MergeFrom(from.devices());
+}
 
 bool AnyHook(const api::Hooks& hooks) {
   return !hooks.prestart().empty() || !hooks.create_runtime().empty() ||
@@ -130,7 +226,7 @@ void ShowLinux(const api::LinuxContainerAdjustment& reply, api::LinuxContainer& 
   if (reply.has_seccomp_policy()) *linux.mutable_seccomp_policy() = reply.seccomp_policy();
   if (reply.has_scheduler()) *linux.mutable_scheduler() = reply.scheduler();
   if (reply.rdt().remove()) linux.clear_rdt();
-  if (AnySet(reply.rdt(), kRdtFields)) CopySet(reply.rdt(), kRdtFields, *linux.mutable_rdt());
+  if (HasAny(reply.rdt(), kRdtFields)) CopySet(reply.rdt(), kRdtFields, *linux.mutable_rdt());
   if (AnySet(reply.resources())) OverlayResources(reply.resources(), *linux.mutable_resources());
 }
 
@@ -208,7 +304,7 @@ void ReplyEdits::AddTo(api::ContainerAdjustment& merged) const {
     to.mutable_rdt()->Clear();
     to.mutable_rdt()->set_remove(true);
   }
-  if (AnySet(from.rdt(), kRdtFields)) CopySet(from.rdt(), kRdtFields, *to.mutable_rdt());
+  if (HasAny(from.rdt(), kRdtFields)) CopySet(from.rdt(), kRdtFields, *to.mutable_rdt());
   if (AnySet(from.resources())) AddResources(from.resources(), *to.mutable_resources());
   if (to.ByteSizeLong() == 0) merged.clear_linux();
 }
@@ -229,6 +325,31 @@ void ReplyEdits::ShowIn(const Strings& args_before, api::Container& container) c
   lists_->sysctls.ShowIn(*linux.mutable_sysctl());
   lists_->net_devices.ShowIn(*linux.mutable_net_devices());
   ShowLinux(reply_.linux(), linux);
+}
+
+bool AnySet(const api::LinuxResources& resources) {
+  return HasAny(resources.memory(), kMemoryFields) || HasAny(resources.cpu(), kCpuFields) ||
+         HasAny(resources, kOtherFields) || !resources.hugepage_limits().empty() ||
+         !resources.unified().empty() || !resources.devices().empty();
+}
+
+Status ClaimResources(const api::LinuxResources& resources, const FieldLedger::Claimant& claimant) {
+  RESMGR_RETURN_IF_ERROR(ClaimSet(resources.memory(), kMemoryFields, claimant));
+  RESMGR_RETURN_IF_ERROR(ClaimSet(resources.cpu(), kCpuFields, claimant));
+  RESMGR_RETURN_IF_ERROR(ClaimSet(resources, kOtherFields, claimant));
+  for (const auto& [file, value] : resources.unified())
+    RESMGR_RETURN_IF_ERROR(ClaimEntry(claimant, api::FIELD_CGROUPS_UNIFIED, file));
+  return HugepageEdits(resources.hugepage_limits()).Claim(claimant);
+}
+
+void AddResources(const api::LinuxResources& wanted, api::LinuxResources& merged) {
+  CopyMost(wanted, merged);
+  HugepageEdits(wanted.hugepage_limits()).AddTo(*merged.mutable_hugepage_limits());
+}
+
+void OverlayResources(const api::LinuxResources& wanted, api::LinuxResources& resources) {
+  CopyMost(wanted, resources);
+  HugepageEdits(wanted.hugepage_limits()).ShowIn(*resources.mutable_hugepage_limits());
 }
 
 }  // namespace resmgr::nri

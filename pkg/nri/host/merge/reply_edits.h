@@ -35,4 +35,14 @@ class ReplyEdits {
   std::unique_ptr<const Lists> lists_;
 };
 
+// Whether any Linux resource is set. Rules for devices have no owners: they add up.
+bool AnySet(const api::LinuxResources& resources);
+Status ClaimResources(const api::LinuxResources& resources, const FieldLedger::Claimant& claimant);
+// Adds resources to the sum of all plugins' wishes. The claims were granted, which makes page sizes
+// unique. Takes time in proportion to `wanted` alone, so that many small updates of one container
+// cost no more.
+void AddResources(const api::LinuxResources& wanted, api::LinuxResources& merged);
+// Sets the wanted resources in those of a container.
+void OverlayResources(const api::LinuxResources& wanted, api::LinuxResources& resources);
+
 }  // namespace resmgr::nri

@@ -5,7 +5,7 @@
 
 #include "pkg/nri/bounded_message.h"
 #include "pkg/nri/testing/host_fixture.h"
-#include "pkg/ttrpc/limits.h"
+#include "pkg/ttrpc/frame.h"
 
 namespace resmgr::nri {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,11 +12,39 @@
 
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
-#include "pkg/nri/host/session/plugin_directory.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 
 namespace resmgr::nri {
+
+// An executable plugin and its configuration.
+struct PluginFile {
+  std::string path;
+  std::string index;
+  std::string name;
+  std::string config;
+
+  friend bool operator==(const PluginFile&, const PluginFile&) = default;
+};
+
+inline constexpr size_t kMostPluginFiles = 32;
+inline constexpr size_t kLongestPluginConfig = size_t{1} << 20;
+
+struct PluginNames {
+  std::vector<std::string> files;     // names in the directory, by index and name
+  std::vector<std::string> warnings;  // printable reasons why others are left out
+};
+
+// Lists the executables in the directory, at most kMostPluginFiles. A missing directory has none.
+// May block on the disk.
+PluginNames ListPluginFiles(const std::string& plugin_path);
+
+// The plugin of an executable "NN-name", configured with "NN-name.conf" or else "name.conf" of
+// `config_path` (NRI 0.6); if `config_path` is "", without a configuration. An error: the name or
+// the configuration is not valid, or the file is a WebAssembly module, which NRI 0.9 and later know
+// and nothing here can run. May block on the disk, but waits for no writer of a FIFO.
+StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::string& file,
+                                    const std::string& config_path);
 
 // Finds the plugins to be started, off the loop: one thread lists the directory, and each plugin's
 // files are read on a thread of their own, so that a hanging file prevents only its own plugin's

@@ -2,16 +2,41 @@
 #include "pkg/nri/host/session/plugin_host.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
-#include "pkg/nri/host/session/peer.h"
-#include "pkg/nri/plugin_name.h"
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/nri/protocol.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::nri {
 namespace {
 
 constexpr mode_t kSocketMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
+
+// The process at the other end of a unix socket: the one that connected, or that created the pair.
+struct Peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+};
+
+StatusOr<Peer> PeerOf(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return ErrnoStatus(errno, "cannot find out which process has connected");
+  }
+  return Peer{.pid = credentials.pid, .uid = credentials.uid};
+}
+
+// Plugins' updates are carried out with the daemon's rights, so a plugin must have these rights
+// itself: it runs as root, or as the daemon's user.
+bool MayBePlugin(const Peer& peer) {
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
 
 }  // namespace
 

@@ -2,22 +2,79 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
-#include "pkg/nri/host/session/child_process.h"
+#include "pkg/log/rate_limit.h"
 #include "pkg/nri/host/session/host_options.h"
-#include "pkg/nri/host/session/plugin_directory.h"
-#include "pkg/nri/host/session/plugin_output.h"
+#include "pkg/nri/host/session/plugin_finder.h"
 #include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
+#include "pkg/sys/process_group.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr::nri {
+
+// A plugin's process, which leads a group of its own. Thread-compatible.
+class ChildProcess {
+ public:
+  // NRI 0.6: the process gets its socket as fd 3, no arguments, and exactly these variables:
+  // NRI_PLUGIN_NAME, NRI_PLUGIN_IDX, NRI_PLUGIN_SOCKET. Executing a file may block.
+  // kFailedPrecondition: it cannot be executed; kResourceExhausted: the machine has no room for it.
+  static StatusOr<std::unique_ptr<ChildProcess>> Start(const PluginFile& plugin);
+
+  ProcessGroup& group() { return group_; }
+  // This side's ends, which the caller takes over: the plugin's socket, and a pipe with its output.
+  // Neither blocks.
+  UniqueFd TakeSocket() { return std::move(socket_); }
+  UniqueFd TakeOutput() { return std::move(output_); }
+
+ private:
+  ChildProcess() = default;
+
+  ProcessGroup group_;
+  UniqueFd socket_;
+  UniqueFd output_;
+};
+
+// Writes a plugin's output as lines to the log. A plugin that prints more than kMostBytes in a
+// second waits for the next one, as for a slow terminal; only some of many lines are logged. Loop's
+// thread only.
+class PluginOutput {
+ public:
+  static constexpr size_t kMostBytes = size_t{64} << 10;
+  static constexpr size_t kLongestLine = 1024;  // longer ones are cut
+
+  // `pipe` must be non-blocking. The loop outlives this object.
+  PluginOutput(EventLoop& loop, UniqueFd pipe, std::string plugin);
+  // Reads the available output, within limits, and returns its last line; "": none.
+  const std::string& LastLine();
+  PluginOutput(const PluginOutput&) = delete;
+  PluginOutput& operator=(const PluginOutput&) = delete;
+
+ private:
+  void Read();
+  void Take(std::string_view bytes);
+  void EndLine();
+
+  EventLoop& loop_;
+  const UniqueFd pipe_;
+  const std::string plugin_;
+  Logger& log_;
+  RateLimit limit_;
+  std::string line_;
+  std::string last_line_;
+  size_t read_ = 0;  // bytes in this second
+  EventLoop::HandlePtr watch_;
+  EventLoop::HandlePtr second_;
+};
 
 class PluginSession;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins that the host starts itself. FAKE_PLUGIN is the path of an executable plugin.
+#include "pkg/nri/host/session/plugin_process.h"
+
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -13,7 +15,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "pkg/nri/host/session/plugin_output.h"
 #include "pkg/nri/testing/host_fixture.h"
 
 namespace resmgr::nri {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "pkg/nri/host/session/event_forms.h"
-#include "pkg/nri/plugin_name.h"
+#include "pkg/nri/host/session/question_queue.h"
+#include "pkg/nri/protocol.h"
 
 namespace resmgr::nri {
 

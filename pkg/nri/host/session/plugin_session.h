@@ -12,12 +12,10 @@
 
 #include "pkg/log/log.h"
 #include "pkg/metrics/plugin_stats.h"
-#include "pkg/nri/host/session/event_forms.h"
-#include "pkg/nri/host/session/fair_turns.h"
 #include "pkg/nri/host/session/host_options.h"
 #include "pkg/nri/host/session/plugin_port.h"
 #include "pkg/nri/host/session/question_queue.h"
-#include "pkg/nri/host/session/sync_messages.h"
+#include "pkg/nri/host/session/turns.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/session/sync_messages.h"
-
 #include <random>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "pkg/nri/host/session/plugin_port.h"
 
 namespace resmgr::nri {
 namespace {

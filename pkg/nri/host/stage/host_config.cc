@@ -12,7 +12,6 @@
 #include "pkg/nri/host/merge/field_ledger.h"
 
 namespace resmgr::nri {
-
 namespace {
 
 constexpr std::string_view kDeviceRules = "DeviceRules";

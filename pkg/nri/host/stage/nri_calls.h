@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
 #include "pkg/pipeline/stage.h"
 
 namespace resmgr::nri {

@@ -7,7 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/nri/host/merge/update_merge.h"
 #include "pkg/nri/host/stage/nri_calls.h"
-#include "pkg/nri/host/view/container_view.h"
+#include "pkg/nri/host/view/object_views.h"
 
 namespace resmgr::nri {
 

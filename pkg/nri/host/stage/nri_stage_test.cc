@@ -15,9 +15,9 @@
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/function_port.h"
 #include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/testing/test_call.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/runtime/inventory.h"
-#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::nri {

@@ -4,12 +4,12 @@
 #include <variant>
 
 #include "pkg/nri/host/mapping/resource_mapping.h"
-#include "pkg/nri/host/merge/resource_fields.h"
+#include "pkg/nri/host/merge/reply_edits.h"
 #include "pkg/nri/host/merge/update_merge.h"
 #include "pkg/nri/host/stage/nri_calls.h"
 #include "pkg/nri/host/stage/nri_stage.h"
-#include "pkg/nri/host/stage/update_shortfalls.h"
-#include "pkg/nri/host/view/resource_view.h"
+#include "pkg/nri/host/stage/plugin_updates.h"
+#include "pkg/nri/host/view/object_views.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {

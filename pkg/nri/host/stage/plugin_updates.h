@@ -13,8 +13,8 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/mapping/runtime_traits.h"
-#include "pkg/nri/host/mapping/unsupported_policy.h"
 #include "pkg/nri/host/view/host_view.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/sys/lifetime.h"
@@ -71,5 +71,13 @@ class PluginUpdates {
   RateLimit limit_;
   Lifetime lifetime_;
 };
+
+// Removes values that the CRI cannot express (ShortfallsOf) from an update of an existing
+// container, so that the rest can be sent and plugins never see values that the runtime did not
+// get. Returns one printable line for each removed field. kFailedPrecondition: the policy refuses a
+// field; the resources stay unchanged then. Pure function.
+StatusOr<std::vector<std::string>> LeaveOutShortfalls(const RuntimeTraits& traits,
+                                                      const UnsupportedPolicy& policy,
+                                                      api::LinuxResources& resources);
 
 }  // namespace resmgr::nri

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/stage/update_shortfalls.h"
-
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "pkg/nri/host/stage/plugin_updates.h"
 #include "pkg/nri/testing/messages.h"
 #include "test/support/status_matchers.h"
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/view/host_view.h"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "pkg/nri/host/view/container_view.h"
-#include "pkg/nri/host/view/id_aliases.h"
-#include "pkg/nri/host/view/pod_view.h"
+#include "pkg/base/ids.h"
+#include "pkg/nri/host/view/object_views.h"
 
 namespace resmgr::nri {
-
 namespace {
 
 bool HasEnded(const HostContainer& container) {
@@ -192,6 +191,17 @@ api::Container ViewOf(const HostContainer& container, bool real_ids) {
   api::Container view = *container.message;
   if (real_ids && !container.creating()) view.set_id(std::string(container.id.value()));
   return view;
+}
+
+std::string AliasOf(const PodSandboxId& pod, std::string_view name, uint32_t attempt) {
+  constexpr int kParts = 4;  // parts of 64 bits
+  std::string text = fmt::format("{}/{}/{}/{}", 0, pod.value(), attempt, name);
+  std::array<size_t, kParts> parts;
+  for (size_t& part : parts) {
+    part = TextHash()(text);
+    ++text[0];
+  }
+  return fmt::format("{:016x}{:016x}{:016x}{:016x}", parts[0], parts[1], parts[2], parts[3]);
 }
 
 }  // namespace resmgr::nri

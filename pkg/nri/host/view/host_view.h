@@ -13,7 +13,7 @@
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/ids.h"
-#include "pkg/nri/host/session/sync_messages.h"
+#include "pkg/nri/host/session/plugin_port.h"
 #include "pkg/nri/host/session/turns.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/runtime/typed_view.h"
@@ -101,7 +101,7 @@ struct HostContainer {
   explicit HostContainer(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
 
   std::shared_ptr<HostPod> pod;
-  std::string alias;                    // the id in the message (id_aliases.h)
+  std::string alias;                    // the id in the message (AliasOf)
   ContainerId id;                       // runtime's id; empty while the container is being created
   SeenMessage<api::Container> message;  // with the alias as id
   bool told = false;                    // a plugin may know it
@@ -183,5 +183,12 @@ class HostView final : public TypedView<HostPod, HostContainer> {
 
 // The message for a plugin that knows containers by the runtime's ids or by aliases.
 api::Container ViewOf(const HostContainer& container, bool real_ids);
+
+// The id by which plugins know a container. NRI shows a container before the runtime creates it,
+// and behind a relay the runtime's id is unknown until then; plugins store data by the id, so it
+// must not change. It is computed from the container's name within its sandbox, which runtimes keep
+// unique and list, so a restarted daemon computes the same id without a file. 64 hexadecimal
+// digits, as runtimes' ids have.
+std::string AliasOf(const PodSandboxId& pod, std::string_view name, uint32_t attempt);
 
 }  // namespace resmgr::nri

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/view/planned_container.h"
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/utf8.h"
-#include "pkg/nri/host/view/container_parts.h"
-#include "pkg/nri/host/view/container_view.h"
+#include "pkg/base/wire.h"
+#include "pkg/nri/host/view/object_views.h"
 
 namespace resmgr::nri {
 

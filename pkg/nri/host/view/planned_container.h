@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "pkg/model/container_details.h"
-#include "pkg/model/create_request.h"
-#include "pkg/nri/host/merge/pristine_container.h"
+#include "pkg/model/request.h"
+#include "pkg/nri/host/merge/adjustment_merge.h"
 #include "pkg/nri/host/view/host_view.h"
 #include "pkg/pipeline/runtime_access.h"
 

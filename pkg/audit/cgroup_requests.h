@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/audit/batched_look.h"
+#include "pkg/audit/cgroup_reader.h"
+#include "pkg/base/status.h"
+#include "pkg/resmgr/cgroup_access.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// The values of `actual` that differ from those of `known`, in the form that a runtime takes: quota
+// and period together, and memory where the container has a limit.
+ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual);
+
+// Looks into the containers' cgroups, away from the loop.
+class CgroupLookup final : public ValuesOfOthers {
+ public:
+  // Thread-safe.
+  using ReadOne = std::function<ResourceValues(const Subject& subject)>;
+
+  // By CgroupReader::ReadNumbers and OfOthers.
+  CgroupLookup(EventLoop& loop, CgroupReader cgroups);
+  // If `read` takes longer than `patience`, the answer has no values.
+  CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);
+
+  void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;
+
+ private:
+  BatchedLook<Subject, ResourceValues> looks_;
+};
+
+// Causes in cgroups that change this container's CPUs and memory nodes: a cgroup above that allows
+// less, a partition, one beside or below it that is in conflict, a controller that is not enabled.
+// May block.
+std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
+                           const RefusalCauses::Subject& subject);
+
+// Runs CauseOfRefusal away from the loop.
+class CgroupCauses final : public RefusalCauses {
+ public:
+  using Looks = BatchedLook<Subject, std::string>;
+
+  CgroupCauses(EventLoop& loop, CgroupReader cgroups);
+  // If a look takes longer than `patience`, it reports no causes.
+  CgroupCauses(EventLoop& loop, Looks::LookAt look, std::chrono::milliseconds patience);
+
+  void Find(Subject subject, std::function<void(std::string cause)> done) override;
+
+ private:
+  Looks looks_;
+};
+
+// Writes into the container's cgroup and reads back what the kernel has made of it. Opens only
+// regular files directly in that directory, follows no link below the mount point, and creates
+// nothing. May block.
+Status WriteCpuset(const CgroupReader& cgroups, const CpusetWriter::Subject& subject);
+
+// Runs WriteCpuset away from the loop. Requests that come during a write are carried out together
+// after it.
+class CgroupWriter final : public CpusetWriter {
+ public:
+  // Thread-safe.
+  using WriteOne = std::function<Status(const Subject& subject)>;
+
+  // By WriteCpuset.
+  CgroupWriter(EventLoop& loop, CgroupReader cgroups);
+  // If a write takes longer than `patience`, it is given up.
+  CgroupWriter(EventLoop& loop, WriteOne write, std::chrono::milliseconds patience);
+
+  void Write(Subject subject, Answer answer) override;
+
+ private:
+  struct Request {
+    Subject subject;
+    Answer answer;
+  };
+  struct Batch {
+    std::vector<Request> requests;
+    std::atomic<bool> given_up = false;  // writes that have not begun are left out
+  };
+  using Results = std::vector<Status>;
+
+  static Results WriteAll(const WriteOne& write, const Batch& batch);
+  void Begin();
+  void End(const Results& results);
+  void EndAll(const Status& status);
+
+  EventLoop& loop_;
+  const WriteOne write_;
+  const std::chrono::milliseconds patience_;
+  OffLoop writing_;
+  std::vector<Request> waiting_;
+  std::shared_ptr<Batch> batch_;  // the batch that is being written
+  EventLoop::HandlePtr deadline_;
+  bool hangs_ = false;  // former work has not ended in time
+};
+
+}  // namespace resmgr

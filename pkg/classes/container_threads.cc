@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/container_threads.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+namespace {
+
+constexpr size_t kMostThreads = 65'536;
+constexpr int kMostDepth = 8;
+constexpr size_t kMostCgroups = 1024;
+
+constexpr std::array kControlPrefixes = {"cgroup.", "cpu.",     "cpuset.", "memory.", "io.",
+                                         "pids.",   "hugetlb.", "rdma.",   "misc.",   "irq."};
+
+bool IsControlFile(std::string_view name) {
+  return std::ranges::any_of(kControlPrefixes,
+                             [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+class ThreadFinder {
+ public:
+  ThreadFinder(const char* file, HostFiles& files) : file_(file), files_(files) {}
+
+  Status Add(const std::string& cgroup, int depth) {
+    if (++cgroups_ > kMostCgroups) return OkStatus();
+    RESMGR_ASSIGN_OR_RETURN(const std::string text,
+                            files_.Read(fmt::format("{}/{}", cgroup, file_)));
+    for (const std::string_view line : Split(text, '\n')) {
+      const std::optional<int64_t> thread = ParseInt(Trim(line));
+      found.unseen = found.unseen || thread == 0;
+      if (thread && *thread > 0 && *thread <= std::numeric_limits<pid_t>::max())
+        found.threads.insert(static_cast<pid_t>(*thread));
+      if (found.threads.size() >= kMostThreads) return OkStatus();
+    }
+    if (depth == kMostDepth) return OkStatus();
+    // One that goes meanwhile has no threads.
+    for (const std::string& name : files_.List(cgroup)) {
+      if (!IsControlFile(name) && name != file_)
+        Add(fmt::format("{}/{}", cgroup, name), depth + 1).IgnoreError();
+    }
+    return OkStatus();
+  }
+
+  CgroupThreads found{};
+
+ private:
+  const char* const file_;
+  HostFiles& files_;
+  size_t cgroups_ = 0;
+};
+
+using SchedPolicy = SchedulerSettings::Policy;
+
+// A container that makes threads faster than they are found would keep the worker busy.
+constexpr int kMostThreadRounds = 4;
+
+std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
+  const StatusOr<CgroupThreads> found = FindCgroupThreads(cgroup, v2, files);
+  return found.ok() ? found->threads : std::set<pid_t>();
+}
+
+Status ThreadRefusal(int error, std::string_view what, const std::string& shown,
+                     std::string_view hint) {
+  return ErrnoStatus(error, fmt::format("the kernel refuses {} {}{}", what, shown, hint));
+}
+
+// The reason, as far as the error says it. The kernel admits deadlines for all CPUs of a scheduling
+// domain together (kernel/sched/deadline.c).
+std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t have, size_t all) {
+  if (error == EPERM)
+    return "; it needs CAP_SYS_NICE, a kernel with CONFIG_RT_GROUP_SCHED lets no container have "
+           "fifo and rr, and deadline needs the CPUs of a partition";
+  if (error != EBUSY || scheduler.policy != SchedPolicy::kDeadline) return "";
+  return fmt::format(
+      "; {} of {} threads have it, and the runtimes of all together may be 95 % of their periods on"
+      " each CPU (kernel.sched_rt_runtime_us)",
+      have, all);
+}
+
+std::string ReadBackThread(pid_t thread, const SchedulerSettings& scheduler, const IoPriority& io,
+                           ThreadAttributes& attributes) {
+  SchedulerSettings has_scheduler;
+  IoPriority has_io;
+  const bool by_scheduler =
+      scheduler.policy != SchedPolicy::kNone && attributes.GetScheduler(thread, has_scheduler) == 0;
+  const bool by_io =
+      io.io_class != IoPriority::Class::kNone && attributes.GetIoPriority(thread, has_io) == 0;
+  return ShownSettings(by_scheduler ? has_scheduler : SchedulerSettings(),
+                       by_io ? has_io : IoPriority());
+}
+
+// struct sched_attr of linux/sched/types.h, which glibc before 2.41 does not have, in its first
+// size.
+struct KernelAttributes {
+  uint32_t size = sizeof(KernelAttributes);
+  uint32_t policy = 0;
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t runtime = 0;
+  uint64_t deadline = 0;
+  uint64_t period = 0;
+};
+static_assert(sizeof(KernelAttributes) == 48);
+
+// SCHED_OTHER to SCHED_DEADLINE of linux/sched.h.
+constexpr std::pair<SchedPolicy, uint32_t> kKernelPolicies[] = {
+    {SchedPolicy::kOther, 0}, {SchedPolicy::kFifo, 1}, {SchedPolicy::kRoundRobin, 2},
+    {SchedPolicy::kBatch, 3}, {SchedPolicy::kIdle, 5}, {SchedPolicy::kDeadline, 6},
+};
+
+// linux/ioprio.h: the class is above the priority.
+constexpr int kIoClassShift = 13;
+constexpr int kIoPriorityMask = (1 << kIoClassShift) - 1;
+constexpr int kIoOfThread = 1;  // IOPRIO_WHO_PROCESS
+
+int ResultOf(long result) {
+  return result < 0 ? errno : 0;
+}
+
+}  // namespace
+
+StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, HostFiles& files) {
+  ThreadFinder finder(v2 ? "cgroup.threads" : "tasks", files);
+  RESMGR_RETURN_IF_ERROR(finder.Add(cgroup, 0));
+  return std::move(finder.found);
+}
+
+const std::string& CgroupOf(const ClassSubject& subject) {
+  return subject.cgroup.empty() ? subject.cgroup_v1 : subject.cgroup;
+}
+
+StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files) {
+  const std::string& cgroup = CgroupOf(subject);
+  if (cgroup.empty()) return NotFound("the container has no cgroup");
+  RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
+                          FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
+  // Written, such a number would be this thread itself.
+  if (found.unseen) {
+    return FailedPrecondition(
+        "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);
+  }
+  return std::move(found.threads);
+}
+
+std::string ShownScheduler(const SchedulerSettings& scheduler) {
+  constexpr std::array<std::pair<SchedPolicy, std::string_view>, 6> kNames = {{
+      {SchedPolicy::kOther, "other"},
+      {SchedPolicy::kFifo, "fifo"},
+      {SchedPolicy::kRoundRobin, "rr"},
+      {SchedPolicy::kBatch, "batch"},
+      {SchedPolicy::kIdle, "idle"},
+      {SchedPolicy::kDeadline, "deadline"},
+  }};
+  const auto* const name =
+      std::ranges::find(kNames, scheduler.policy, &std::pair<SchedPolicy, std::string_view>::first);
+  if (name == kNames.end()) return "none";
+  std::string text(name->second);
+  if (scheduler.priority != 0) text += fmt::format(" {}", scheduler.priority);
+  if (scheduler.nice != 0) text += fmt::format(" nice {}", scheduler.nice);
+  if (scheduler.policy == SchedPolicy::kDeadline) {
+    text += fmt::format(" {}ns within {}ns of each {}ns", scheduler.runtime_ns,
+                        scheduler.deadline_ns, scheduler.period_ns);
+  }
+  return text;
+}
+
+std::string ShownIoPriority(const IoPriority& priority) {
+  switch (priority.io_class) {
+    case IoPriority::Class::kRealTime:
+      return fmt::format("rt {}", priority.priority);
+    case IoPriority::Class::kBestEffort:
+      return fmt::format("be {}", priority.priority);
+    case IoPriority::Class::kIdle:
+      return "idle";
+    default:
+      return "none";
+  }
+}
+
+std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io) {
+  std::string text;
+  if (scheduler.policy != SchedPolicy::kNone) text = ShownScheduler(scheduler);
+  if (io.io_class != IoPriority::Class::kNone)
+    text += fmt::format("{}io {}", text.empty() ? "" : ", ", ShownIoPriority(io));
+  return text;
+}
+
+ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
+                          const IoPriority& io, HostFiles& files, ThreadAttributes& attributes) {
+  ThreadsOutcome outcome;
+  std::set<pid_t> done;
+  int scheduler_error = 0;
+  int io_error = 0;
+  // An error of a thread that has ended says nothing of the others.
+  size_t scheduled = 0;
+  const auto note = [](int error, int& first) {
+    if (error != ESRCH && first == 0) first = error;
+    return error == 0;
+  };
+  for (int round = 0; round < kMostThreadRounds; ++round) {
+    bool any = false;
+    for (const pid_t thread : ThreadsOf(cgroup, v2, files)) {
+      if (!done.insert(thread).second) continue;
+      any = true;
+      bool set = true;
+      if (scheduler.policy != SchedPolicy::kNone)
+        set = note(attributes.SetScheduler(thread, scheduler), scheduler_error);
+      if (set) ++scheduled;
+      if (io.io_class != IoPriority::Class::kNone)
+        set = note(attributes.SetIoPriority(thread, io), io_error) && set;
+      if (set) ++outcome.threads;
+    }
+    if (!any) break;
+  }
+  if (scheduler_error != 0)
+    outcome.scheduler =
+        ThreadRefusal(scheduler_error, "the scheduler", ShownScheduler(scheduler),
+                      SchedulerHint(scheduler_error, scheduler, scheduled, done.size()));
+  if (io_error != 0)
+    outcome.io = ThreadRefusal(io_error, "the I/O priority", ShownIoPriority(io),
+                               io_error == EPERM ? "; it needs CAP_SYS_NICE" : "");
+  if (!done.empty()) outcome.in_force = ReadBackThread(*done.begin(), scheduler, io, attributes);
+  return outcome;
+}
+
+std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
+                                       const SchedulerSettings& scheduler, const IoPriority& io,
+                                       HostFiles& files, ThreadAttributes& attributes) {
+  const std::set<pid_t> threads = ThreadsOf(cgroup, v2, files);
+  if (threads.empty()) return std::nullopt;
+  return ReadBackThread(*threads.begin(), scheduler, io, attributes);
+}
+
+int KernelThreadAttributes::SetScheduler(pid_t thread, const SchedulerSettings& scheduler) {
+  KernelAttributes attributes{.nice = scheduler.nice,
+                              .priority = static_cast<uint32_t>(scheduler.priority),
+                              .runtime = scheduler.runtime_ns,
+                              .deadline = scheduler.deadline_ns,
+                              .period = scheduler.period_ns};
+  for (const auto& [policy, number] : kKernelPolicies)
+    if (policy == scheduler.policy) attributes.policy = number;
+  // The flags of the kernel are these enumerators as bits.
+  for (const SchedulerSettings::Flag flag : scheduler.flags)
+    attributes.flags |= uint64_t{1} << static_cast<unsigned>(flag);
+  const int error = ResultOf(::syscall(SYS_sched_setattr, thread, &attributes, 0));
+  if (error != 0) return error;
+  // The kernel looks at the nice value of the usual policies alone.
+  const bool separate = scheduler.policy == SchedPolicy::kIdle && scheduler.nice != 0;
+  return separate ? ResultOf(::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), scheduler.nice))
+                  : 0;
+}
+
+int KernelThreadAttributes::GetScheduler(pid_t thread, SchedulerSettings& scheduler) {
+  KernelAttributes attributes;
+  const int error =
+      ResultOf(::syscall(SYS_sched_getattr, thread, &attributes, sizeof(attributes), 0));
+  if (error != 0) return error;
+  for (const auto& [policy, number] : kKernelPolicies)
+    if (number == attributes.policy) scheduler.policy = policy;
+  scheduler.nice = attributes.nice;
+  if (scheduler.policy == SchedPolicy::kIdle) {
+    errno = 0;
+    const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
+    if (errno == 0) scheduler.nice = nice;
+  }
+  scheduler.priority = static_cast<int32_t>(attributes.priority);
+  scheduler.runtime_ns = attributes.runtime;
+  scheduler.deadline_ns = attributes.deadline;
+  scheduler.period_ns = attributes.period;
+  return 0;
+}
+
+int KernelThreadAttributes::SetIoPriority(pid_t thread, const IoPriority& priority) {
+  const int value = (static_cast<int>(priority.io_class) << kIoClassShift) | priority.priority;
+  return ResultOf(::syscall(SYS_ioprio_set, kIoOfThread, thread, value));
+}
+
+int KernelThreadAttributes::GetIoPriority(pid_t thread, IoPriority& priority) {
+  const long value = ::syscall(SYS_ioprio_get, kIoOfThread, thread);
+  if (value < 0) return errno;
+  priority.io_class = static_cast<IoPriority::Class>(value >> kIoClassShift);
+  priority.priority = static_cast<int32_t>(value & kIoPriorityMask);
+  return 0;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// A plugin of a front door for display: an NRI plugin, or a hook server. A value.
+struct PluginView {
+  enum class State { kReady, kDisconnected, kFailed };
+
+  std::string kind{};   // "nri" or "hook"
+  std::string name{};   // "logger"
+  std::string index{};  // "10"; "" for plugins without
+  State state = State::kDisconnected;
+  std::vector<std::string> events{};  // subscribed ones
+  uint64_t calls = 0;
+  uint64_t failures = 0;  // refused, late, or lost calls
+  std::string last_error{};
+  uint64_t p50_micros = 0;  // median of the last answers; 0: none
+};
+
+// The state for display.
+constexpr std::string_view ToString(PluginView::State state) {
+  switch (state) {
+    case PluginView::State::kReady:
+      return "ready";
+    case PluginView::State::kDisconnected:
+      return "disconnected";
+    case PluginView::State::kFailed:
+      return "failed";
+  }
+  return "failed";
+}
+
+// A container known from passing calls, with its pod, as a front door knows it without a brain:
+// identities, labels and annotations, and in `requested` its present resources. Its state and a
+// policy's decisions are unknown. A value.
+struct SeenContainer {
+  Pod pod;
+  Container container;
+};
+
+}  // namespace resmgr

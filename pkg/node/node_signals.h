@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+
+#include "pkg/log/log.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/front_door.h"
+#include "pkg/node/hand_over.h"
+#include "pkg/node/node_options.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// Puts the configuration of an earlier run in force when its disk answers, unless a newer one was
+// delivered before. `off_loop` ends before the configurator does.
+void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& configurator);
+
+// Reads the configuration file again, for SIGHUP, unless another configuration is in force.
+void Reload(const NodeOptions& options, Configurator& configurator);
+// Switches every debug message of every source on, or returns to the configuration.
+void ToggleDebug(bool on, const Configurator& configurator);
+
+// Valid as long as the handles are kept. SIGTERM and SIGINT end the daemon, `first` before the
+// calls in flight are waited for; the loop stops when they are over. SIGHUP and SIGUSR1 run the
+// other tasks.
+std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
+                                                  HandOver& hand_over, EventLoop::Task first,
+                                                  EventLoop::Task reload, EventLoop::Task debug);
+
+// Options for serving a daemon that asks for this one's sockets. Without sockets of the door there
+// is nothing to hand over. `first` as above.
+HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, FrontDoor& door,
+                                  EventLoop::Task first);
+
+// Tells the service manager at once that the daemon serves, and the log that it is ready when the
+// runtime is there. The service manager is not kept waiting, since the kubelet, or the runtime, may
+// start only then. Loop's thread only.
+class ReadyNews {
+ public:
+  // `what` names the daemon's mode in the log. `runtime_state` is BrainHost::RuntimeState. The loop
+  // must outlive this.
+  ReadyNews(EventLoop& loop, std::string what, std::function<std::string()> runtime_state);
+  ReadyNews(const ReadyNews&) = delete;
+  ReadyNews& operator=(const ReadyNews&) = delete;
+
+ private:
+  // "" where it is connected, or not needed.
+  std::string RuntimeProblem() const;
+  void Look();
+  void ShowStatus(const std::string& text);
+
+  // One of its own, so that programs that wait for the line see it at any -logger-level.
+  Logger log_{"cri-resmgr"};
+  const std::string what_;
+  const std::function<std::string()> runtime_state_;
+  EventLoop::HandlePtr timer_;
+};
+
+}  // namespace resmgr

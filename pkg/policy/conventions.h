@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/model/container.h"
+
+namespace resmgr {
+
+// Names and texts about placements that all policies have in common.
+
+// Whether a pool of this name has the reserved CPUs: all policies use this name, with a number if
+// there may be several.
+inline bool IsReservedPool(std::string_view name) {
+  return name == "reserved" || name.starts_with("reserved[");
+}
+
+// The name without the number that balloons have: "batch" for "batch[2]".
+inline std::string_view PoolTypeOf(std::string_view name) {
+  return name.substr(0, name.find('['));
+}
+
+// The reason of a found placement until the first decision after a restart, where a change of it
+// was admitted and is not in force or not known: exclusive CPUs that are saved and on which the
+// container is not yet, or an update that is not saved. So the shared CPUs of such a container do
+// not show that there was no room for CPUs of its own.
+inline constexpr std::string_view kWasToChange = "was to change when the daemon ended";
+
+// Whether `predecessor`, with which Policy::Allocate places `container`, is an earlier attempt of
+// it. A predecessor of another name stands for CPUs in the place that the container asks for, as
+// for the parts of claims; to users nothing ran there before. Pure.
+inline bool IsFormerAttempt(const Container& container, const Container& predecessor) {
+  return container.name == predecessor.name;
+}
+
+}  // namespace resmgr
