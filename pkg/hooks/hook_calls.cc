@@ -146,25 +146,4 @@ void ContainerCall::Consult(bool asks, const api::PodSandboxHookRequest& pod,
            }});
 }
 
-std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation) {
-  switch (operation) {
-    case Operation::kRunPodSandbox:
-    case Operation::kStopPodSandbox:
-    case Operation::kRemovePodSandbox:
-    case Operation::kUpdatePodSandboxResources:
-      return MakePodCall(stage, operation);
-    case Operation::kCreateContainer:
-      return MakeCreateCall(stage);
-    case Operation::kStartContainer:
-    case Operation::kStopContainer:
-    case Operation::kRemoveContainer:
-    case Operation::kUpdateContainerResources:
-      return MakeContainerCall(stage, operation);
-    case Operation::kContainerStatus:
-    case Operation::kOther:
-      return nullptr;
-  }
-  return nullptr;
-}
-
 }  // namespace resmgr::hooks

@@ -59,12 +59,6 @@ class HookRound {
 // nullptr: the operation has no hook.
 std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation);
 
-// Handles RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
-std::unique_ptr<StageCall> MakePodCall(HookStage& stage, Operation operation);
-std::unique_ptr<StageCall> MakeCreateCall(HookStage& stage);
-// Handles StartContainer, StopContainer, RemoveContainer, UpdateContainerResources.
-std::unique_ptr<StageCall> MakeContainerCall(HookStage& stage, Operation operation);
-
 // "hook PreCreateContainer of koordlet.json: ...", with the code of `why`.
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why);
 Status TooLate(const HookStage& stage);

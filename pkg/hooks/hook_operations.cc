@@ -299,34 +299,30 @@ class CreateCall final : public ContainerCall {
 
 }  // namespace
 
-std::unique_ptr<StageCall> MakePodCall(HookStage& stage, Operation operation) {
+std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation) {
   switch (operation) {
     case Operation::kRunPodSandbox:
       return std::make_unique<RunPodCall>(stage);
     case Operation::kStopPodSandbox:
       return std::make_unique<StopPodCall>(stage);
-    case Operation::kRemovePodSandbox:
-      return std::make_unique<HookCall>(stage);
-    default:
+    case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodCall>(stage);
-  }
-}
-
-std::unique_ptr<StageCall> MakeContainerCall(HookStage& stage, Operation operation) {
-  switch (operation) {
+    case Operation::kCreateContainer:
+      return std::make_unique<CreateCall>(stage);
     case Operation::kStartContainer:
       return std::make_unique<StartCall>(stage);
     case Operation::kStopContainer:
       return std::make_unique<StopCall>(stage);
+    case Operation::kUpdateContainerResources:
+      return std::make_unique<UpdateCall>(stage);
+    case Operation::kRemovePodSandbox:
     case Operation::kRemoveContainer:
       return std::make_unique<HookCall>(stage);
-    default:
-      return std::make_unique<UpdateCall>(stage);
+    case Operation::kContainerStatus:
+    case Operation::kOther:
+      return nullptr;
   }
-}
-
-std::unique_ptr<StageCall> MakeCreateCall(HookStage& stage) {
-  return std::make_unique<CreateCall>(stage);
+  return nullptr;
 }
 
 }  // namespace resmgr::hooks

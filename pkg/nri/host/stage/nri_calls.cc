@@ -314,50 +314,31 @@ class UpdatePodCall final : public StageCall {
 
 }  // namespace
 
-std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation) {
-  switch (operation) {
-    case Operation::kStartContainer:
-      return std::make_unique<StartCall>(stage);
-    case Operation::kStopContainer:
-      return std::make_unique<StopCall>(stage);
-    case Operation::kRemoveContainer:
-      return std::make_unique<RemoveCall>(stage);
-    default:
-      return std::make_unique<StatusCall>(stage);
-  }
-}
-
 std::unique_ptr<StageCall> MakeNriCall(NriStage& stage, Operation operation) {
-  switch (operation) {
-    case Operation::kRunPodSandbox:
-    case Operation::kStopPodSandbox:
-    case Operation::kRemovePodSandbox:
-    case Operation::kUpdatePodSandboxResources:
-      return MakePodCall(stage, operation);
-    case Operation::kCreateContainer:
-      return MakeCreateCall(stage);
-    case Operation::kUpdateContainerResources:
-      return MakeUpdateCall(stage);
-    case Operation::kStartContainer:
-    case Operation::kStopContainer:
-    case Operation::kRemoveContainer:
-    case Operation::kContainerStatus:
-      return MakeContainerCall(stage, operation);
-    case Operation::kOther:
-      return nullptr;
-  }
-  return nullptr;
-}
-
-std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation) {
   switch (operation) {
     case Operation::kRunPodSandbox:
       return std::make_unique<RunPodCall>(stage);
     case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodCall>(stage);
-    default:
+    case Operation::kStopPodSandbox:
+    case Operation::kRemovePodSandbox:
       return std::make_unique<EndPodCall>(stage);
+    case Operation::kCreateContainer:
+      return MakeCreateCall(stage);
+    case Operation::kStartContainer:
+      return std::make_unique<StartCall>(stage);
+    case Operation::kUpdateContainerResources:
+      return MakeUpdateCall(stage);
+    case Operation::kStopContainer:
+      return std::make_unique<StopCall>(stage);
+    case Operation::kRemoveContainer:
+      return std::make_unique<RemoveCall>(stage);
+    case Operation::kContainerStatus:
+      return std::make_unique<StatusCall>(stage);
+    case Operation::kOther:
+      return nullptr;
   }
+  return nullptr;
 }
 
 }  // namespace resmgr::nri

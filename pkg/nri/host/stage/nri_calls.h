@@ -18,10 +18,6 @@ std::unique_ptr<StageCall> MakeNriCall(NriStage& stage, Operation operation);
 
 std::unique_ptr<StageCall> MakeCreateCall(NriStage& stage);
 std::unique_ptr<StageCall> MakeUpdateCall(NriStage& stage);
-// Handles RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
-std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation);
-// Handles StartContainer, StopContainer, RemoveContainer, ContainerStatus.
-std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation);
 
 // A hold of a reply for functions that are copied: the client gets the reply when the last copy is
 // gone, or an error at once when the hold fails.
