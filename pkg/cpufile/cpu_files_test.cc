@@ -517,6 +517,8 @@ TEST_F(CpuFilesTest, OneWithTheFormerNameOfAnotherOneLeavesThatItsFile) {
 TEST_F(CpuFilesTest, ARenamedContainerWithoutAFileTakesThatOfNoOther) {
   MakeFiles({});
   const ContainerId former = Run("web", kGuaranteed, 2000);
+  // One of a former run, which counts once the directories are listed.
+  fs::create_directories(path_ + "/sandbox-of-former_former_0");
   MakeFiles(All());
   Settle();
   Rename(former, "old");
