@@ -102,31 +102,44 @@ bool ReadImage(std::string_view message, ContainerDetails& details) {
   });
 }
 
-// Reads any field but the environment.
+// The fields of a ContainerConfig that have these parts, as bits.
+uint32_t FieldsOf(DetailSet parts) {
+  uint32_t fields = 0;
+  const auto add = [&fields, parts](Detail part, uint32_t its) {
+    if (parts.contains(part)) fields |= its;
+  };
+  add(Detail::kImage, 1U << 2);
+  add(Detail::kCommand, 1U << 3 | 1U << 4);
+  add(Detail::kEnvironment, 1U << 6);
+  add(Detail::kMounts, 1U << 7);
+  add(Detail::kDevices, 1U << 8 | 1U << 17);
+  add(Detail::kResources, 1U << 15);
+  add(Detail::kSecurity, 1U << 15);
+  return fields;
+}
+
+// Reads one of FieldsOf(parts), but not the environment.
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {
   switch (field.field()) {
     case 2:
-      return !parts.contains(Detail::kImage) || ReadImage(field.bytes(), details);
+      return ReadImage(field.bytes(), details);
     case 3:
-      if (parts.contains(Detail::kCommand)) details.command.emplace_back(field.bytes());
+      details.command.emplace_back(field.bytes());
       return true;
     case 4:
-      if (parts.contains(Detail::kCommand)) details.args.emplace_back(field.bytes());
+      details.args.emplace_back(field.bytes());
       return true;
     case 7:
-      return !parts.contains(Detail::kMounts) ||
-             ReadWholeMount(field.bytes(), details.mounts.emplace_back());
+      return ReadWholeMount(field.bytes(), details.mounts.emplace_back());
     case 8:
-      return !parts.contains(Detail::kDevices) ||
-             ReadWholeDevice(field.bytes(), details.devices.emplace_back());
+      return ReadWholeDevice(field.bytes(), details.devices.emplace_back());
     case 15:
       return ReadLinux(field.bytes(), parts, details);
     case 17:
-      return !parts.contains(Detail::kDevices) ||
-             ForEachField(field.bytes(), [&details](const WireReader& name) {
-               if (name.field() == 1) details.cdi_devices.emplace_back(name.bytes());
-               return true;
-             });
+      return ForEachField(field.bytes(), [&details](const WireReader& name) {
+        if (name.field() == 1) details.cdi_devices.emplace_back(name.bytes());
+        return true;
+      });
     default:
       return true;
   }
@@ -264,7 +277,9 @@ bool CriRequest::ReadDetails(DetailSet parts, ContainerDetails& details) {
   if (request_.operation() == Operation::kUpdateContainerResources) {
     return DecodeUpdateDetails(message_, parts, details);
   }
-  return DecodeDetails(parts_.config, parts_.sandbox_config, parts, details);
+  // The policy stage looks for claims, which are devices, in each creation.
+  if (!parts_.has_devices) parts = parts.Without({Detail::kDevices});
+  return parts.empty() || DecodeDetails(parts_.config, parts_.sandbox_config, parts, details);
 }
 
 bool RepliesTell(Operation operation) {
@@ -289,10 +304,9 @@ bool DecodeDetails(std::string_view config, std::string_view sandbox_config, Det
   constexpr size_t kMostly = 64;
   std::vector<EnvironmentVariable> variables;
   if (parts.contains(Detail::kEnvironment)) variables.reserve(kMostly);
-  const bool ok = ForEachField(config, [&](const WireReader& field) {
+  const bool ok = ForFields(config, FieldsOf(parts), [&](const WireReader& field) {
     if (field.field() != 6) return ReadField(field, parts, details);
-    return !parts.contains(Detail::kEnvironment) ||
-           ReadVariable(field.bytes(), variables.emplace_back());
+    return ReadVariable(field.bytes(), variables.emplace_back());
   });
   details.environment.Add(variables);
   if (!ok || !parts.contains(Detail::kSandbox)) return ok;

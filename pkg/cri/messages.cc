@@ -115,10 +115,9 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
 }
 
 // A section for Windows is ignored: runtimes on Linux create a Linux container anyway.
-bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts,
-                         std::vector<std::string>& files) {
-  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
-  return ForFields(message, kWanted, [&](const WireReader& field) {
+bool ReadContainerConfig(CreateParts& parts, CreateRequest& request, Texts& texts) {
+  constexpr uint32_t kWanted = 1U << 1 | 1U << 8 | 1U << 9 | 1U << 10 | 1U << 15 | 1U << 17;
+  return ForFields(parts.config, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -134,8 +133,12 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts
         return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
           if (linux_field.field() != 1) return true;
           request.has_resources = true;
-          return ReadLinuxResources(linux_field.bytes(), request.resources, &files);
+          return ReadLinuxResources(linux_field.bytes(), request.resources, &parts.files);
         });
+      case 8:
+      case 17:
+        parts.has_devices = true;
+        return true;
       default:
         return true;
     }
@@ -226,7 +229,7 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
     if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {
       parts.config = field.bytes();
-      return ReadContainerConfig(parts.config, request, texts, parts.files);
+      return ReadContainerConfig(parts, request, texts);
     }
     if (field.field() == 3) {
       parts.sandbox_config = field.bytes();

@@ -73,6 +73,11 @@ void ContainerStore::CountOverhead(PodRecord& pod) {
   overheads_ += pod.counted;
 }
 
+ContainerStore::~ContainerStore() {
+  for (const auto& [key, record] : containers_)
+    delete record;
+}
+
 PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
   const auto found = pods_.find(id);
   return found == pods_.end() ? nullptr : &found->second;
@@ -87,8 +92,9 @@ void ContainerStore::ErasePod(const PodSandboxId& id) {
 
 ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
   const ContainerKey key = UnusedKey();
-  ContainerRecord& record =
-      *containers_.emplace_back(key, std::make_unique<ContainerRecord>(pod)).second;
+  auto made = std::make_unique<ContainerRecord>(pod);
+  containers_.push_back({.key = key, .record = made.get()});
+  ContainerRecord& record = *made.release();
   record.container.key = key;
   record.container.name = std::move(name);
   pod.containers.push_back(key);
@@ -98,12 +104,12 @@ ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
 }
 
 ContainerStore::Containers::const_iterator ContainerStore::Position(ContainerKey key) const {
-  return std::ranges::lower_bound(containers_, key, {}, &Containers::value_type::first);
+  return std::ranges::lower_bound(containers_, key, {}, &Entry::key);
 }
 
 ContainerRecord* ContainerStore::Find(ContainerKey key) const {
   const auto found = Position(key);
-  return found == containers_.end() || found->first != key ? nullptr : found->second.get();
+  return found == containers_.end() || found->key != key ? nullptr : found->record;
 }
 
 ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
@@ -150,13 +156,13 @@ void ContainerStore::Rename(ContainerRecord& record, std::string name) {
 
 void ContainerStore::Erase(ContainerKey key) {
   const auto found = Position(key);
-  if (found == containers_.end() || found->first != key) return;
-  const ContainerRecord& record = *found->second;
-  EraseFrom(record.pod->containers, key);
-  EraseAttempt(record);
-  const auto by_id = by_id_.find(record.container.id.value());
-  if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
+  if (found == containers_.end() || found->key != key) return;
+  const std::unique_ptr<ContainerRecord> record(found->record);
   containers_.erase(found);
+  EraseFrom(record->pod->containers, key);
+  EraseAttempt(*record);
+  const auto by_id = by_id_.find(record->container.id.value());
+  if (by_id != by_id_.end() && by_id->second == record.get()) by_id_.erase(by_id);
 }
 
 const Pod* ContainerStore::View::FindPod(const PodSandboxId& id) const {

@@ -171,7 +171,7 @@ bool ExitedContainers::IsBound(const ContainerRecord& record) const {
 
 bool ExitedContainers::AnyBound() const {
   return std::ranges::any_of(brain_.store.containers(),
-                             [this](const auto& entry) { return IsBound(*entry.second); });
+                             [this](const auto& entry) { return IsBound(*entry.record); });
 }
 
 void ExitedContainers::AddMoves(std::vector<PlannedMove>& moves) const {

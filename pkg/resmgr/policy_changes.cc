@@ -168,9 +168,9 @@ bool PolicyChanges::AllReleased() const {
   const auto& all = brain_.store.containers();
   return brain_.synchronizer.ready() && !exited_.AnyBound() &&
          std::none_of(all.begin(), all.end(), [this](const auto& entry) {
-           const Container& container = entry.second->container;
+           const Container& container = entry.record->container;
            const bool bound = container.cpus_bound || container.mems_bound;
-           return bound && entry.second->Placeable() && !brain_.pusher.InPlace(container.key);
+           return bound && entry.record->Placeable() && !brain_.pusher.InPlace(container.key);
          });
 }
 

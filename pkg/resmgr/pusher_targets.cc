@@ -75,8 +75,8 @@ CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cp
       if (occupied == cpus) waiting.push->in_the_way = other;
     }
   };
-  const auto first = std::ranges::lower_bound(all, waiting.push->in_the_way, {},
-                                              &ContainerStore::Containers::value_type::first);
+  const auto first =
+      std::ranges::lower_bound(all, waiting.push->in_the_way, {}, &ContainerStore::Entry::key);
   look(first, all.end());
   look(all.begin(), first);
   return occupied;
@@ -99,7 +99,7 @@ CpuSet Pusher::HeldByOthers(ContainerKey key) const {
 bool Pusher::NothingMoves() const {
   const auto& all = store_.containers();
   return strays_.empty() && std::none_of(all.begin(), all.end(), [](const auto& entry) {
-           const ContainerRecord& record = *entry.second;
+           const ContainerRecord& record = *entry.record;
            return record.push && (record.push->Busy() || record.life.BeingStarted());
          });
 }

@@ -143,7 +143,7 @@ void Starts::WarnUnpinned(ContainerKey key) {
 bool Starts::AnyExclusive() const {
   const auto& all = brain_.store.containers();
   return std::any_of(all.begin(), all.end(), [](const auto& entry) {
-    return !entry.second->container.placement.exclusive.empty();
+    return !entry.record->container.placement.exclusive.empty();
   });
 }
 
