@@ -70,6 +70,13 @@ Json OwnAttribute(std::string_view name, std::string_view value) {
   return TopologyAttribute(fmt::format("{}{}", kOwnAttributes, name), value);
 }
 
+// Without those that would be empty: the API server of Kubernetes 1.20 takes "" for null in an
+// apply patch, and refuses the object.
+void AddCpus(const CpuSet& all, const CpuSet& exclusive, Json& attributes) {
+  if (!all.empty()) attributes.push_back(OwnAttribute("cpus", all.ToString()));
+  if (!exclusive.empty()) attributes.push_back(OwnAttribute("exclusive", exclusive.ToString()));
+}
+
 Status CheckAmount(const ViewAmount& amount) {
   const bool known = amount.name == "cpu" || amount.name == "memory" ||
                      (amount.name.starts_with("hugepages-") && IsLabelKey(amount.name));
@@ -113,8 +120,7 @@ Json ZoneObject(const SchedulerView& view, size_t index) {
   }
   Json attributes = Json::array();
   attributes.push_back(OwnAttribute("numa-id", fmt::format("{}", zone.numa_id)));
-  attributes.push_back(OwnAttribute("cpus", zone.cpus.ToString()));
-  attributes.push_back(OwnAttribute("exclusive", zone.exclusive.ToString()));
+  AddCpus(zone.cpus, zone.exclusive, attributes);
   return {{"name", ZoneName(index)},
           {"type", "Node"},
           {"costs", std::move(costs)},
@@ -143,8 +149,7 @@ Status CheckPools(const SchedulerView& view) {
 // Without resources, which are those of the NUMA nodes.
 Json PoolObject(const SchedulerView& view, const ViewPool& pool) {
   Json attributes = Json::array();
-  attributes.push_back(OwnAttribute("cpus", pool.cpus.ToString()));
-  attributes.push_back(OwnAttribute("exclusive", pool.exclusive.ToString()));
+  AddCpus(pool.cpus, pool.exclusive, attributes);
   Json zone = {
       {"name", PoolZoneName(pool)}, {"type", "pool"}, {"attributes", std::move(attributes)}};
   int parents = 0;

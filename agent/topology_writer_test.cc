@@ -355,16 +355,14 @@ TEST(TopologyObjectTest, IsWhatSchedulersRead) {
       {"name": "node-0", "type": "Node",
        "costs": [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}],
        "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "0"},
-                      {"name": "cri-resource-manager.intel.com/cpus", "value": "1-3"},
-                      {"name": "cri-resource-manager.intel.com/exclusive", "value": ""}],
+                      {"name": "cri-resource-manager.intel.com/cpus", "value": "1-3"}],
        "resources": [
          {"name": "cpu", "capacity": "8", "allocatable": "7", "available": "7"},
          {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]},
       {"name": "node-1", "type": "Node",
        "costs": [{"name": "node-0", "value": 21}, {"name": "node-1", "value": 10}],
        "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "1"},
-                      {"name": "cri-resource-manager.intel.com/cpus", "value": ""},
-                      {"name": "cri-resource-manager.intel.com/exclusive", "value": ""}],
+                      {"name": "cri-resource-manager.intel.com/cpus", "value": ""}],
        "resources": [
          {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"},
          {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]}]})");

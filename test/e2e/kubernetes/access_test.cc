@@ -60,6 +60,16 @@ std::set<std::string> RightsOf(const KubeClient& user) {
   return rights;
 }
 
+// Those for groups that this API server has: it knows no claims, and NodeResourceTopologies in
+// another test alone.
+std::set<std::string> Served(std::set<std::string> rights) {
+  std::erase_if(rights, [](const std::string& right) {
+    return right.find("resource.k8s.io") != std::string::npos ||
+           right.find("topology.node.k8s.io") != std::string::npos;
+  });
+  return rights;
+}
+
 // The agent's requests in the API server's own log; `refused`: only those that were refused.
 std::set<std::string> Used(const Cluster& cluster, bool refused) {
   constexpr int kForbidden = 403;
@@ -156,7 +166,8 @@ TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
                         [] { return Used(*cluster_, false).contains("patch events in all"); }),
               IsOk());
   EXPECT_THAT(Used(*cluster_, true), IsEmpty()) << "refused";
-  EXPECT_THAT(Used(*cluster_, false), ElementsAreArray(RightsOf(cluster_->AsAgent())));
+  EXPECT_THAT(Served(Used(*cluster_, false)),
+              ElementsAreArray(Served(RightsOf(cluster_->AsAgent()))));
 }
 
 // The rights work with names of maps, as the comment in the sample promises.
