@@ -361,8 +361,7 @@ TEST(TopologyObjectTest, IsWhatSchedulersRead) {
          {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]},
       {"name": "node-1", "type": "Node",
        "costs": [{"name": "node-0", "value": 21}, {"name": "node-1", "value": 10}],
-       "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "1"},
-                      {"name": "cri-resource-manager.intel.com/cpus", "value": ""}],
+       "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "1"}],
        "resources": [
          {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"},
          {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]}]})");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/api_server/api_server.h"
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,6 +22,7 @@ constexpr int kMissing = 404;
 constexpr int kConflict = 409;
 constexpr int kGone = 410;
 constexpr int kUnsupported = 415;
+constexpr int kInvalid = 422;
 
 constexpr std::string_view kConfigMaps = "/api/v1/namespaces/kube-system/configmaps";
 constexpr std::string_view kEvents = "/api/v1/namespaces/default/events";
@@ -381,6 +383,10 @@ void ApiServer::Apply(const HttpServerRequest& request, HttpServerReply& reply) 
   if (manager == request.query.end())
     return SendStatus(reply, kBadRequest, "fieldManager is required for apply patch");
   Json object = Json::parse(request.body);
+  // An empty text counts as null for Kubernetes 1.20, and no field of these objects may be null.
+  const Json values = object.flatten();
+  if (std::ranges::find(values, Json("")) != values.end())
+    return SendStatus(reply, kInvalid, request.path + " is invalid: Invalid value: \"null\"");
   const auto former = objects_.Get(collection, name);
   const std::string other = former ? OtherManager(*former, manager->second) : "";
   if (!other.empty() && (*former)["zones"] != object["zones"]) {
