@@ -249,15 +249,14 @@ class ClaimableSearch {
 // grants to no claim.
 void LeaveOrdinary(int kept, std::span<const FreeKinds> free, int step, std::vector<int>& found) {
   const auto most_ordinary = [&](size_t at) { return std::min(found[at], free[at].ordinary); };
+  int unclaimed = -kept;  // ordinary CPUs that claims for all numbers leave
+  for (size_t at = 0; at < found.size(); ++at)
+    unclaimed += free[at].ordinary - most_ordinary(at);
   for (size_t at = 0; at < found.size(); ++at) {
-    int others = 0;
-    int all = 0;
-    for (size_t other = 0; other < found.size(); ++other) {
-      all += free[other].ordinary;
-      if (other != at) others += most_ordinary(other);
-    }
-    const int most = free[at].isolated + std::max(all - kept - others, 0);
+    unclaimed += most_ordinary(at);
+    const int most = free[at].isolated + std::max(unclaimed, 0);
     found[at] = std::min(found[at], most / step * step);
+    unclaimed -= most_ordinary(at);
   }
 }
 
