@@ -79,6 +79,27 @@ TEST(CriRequestTest, ReadsDetailsOnlyWhenTheyAreAskedFor) {
   EXPECT_EQ(all.cgroup_parent, "/kubepods/podx");
 }
 
+// The first reading notes whether there are any, so that details need no second one without them.
+TEST(CriRequestTest, DevicesOfEitherKindAreReadByThemselves) {
+  for (const bool plain : {false, true}) {
+    for (const bool cdi : {false, true}) {
+      v1::CreateContainerRequest message = DetailedRequest();
+      if (!plain) message.mutable_config()->clear_devices();
+      if (!cdi) message.mutable_config()->clear_cdi_devices();
+      const std::string bytes = message.SerializeAsString();
+      CriRequest cri(Operation::kCreateContainer);
+      ASSERT_TRUE(cri.Read(bytes));
+      cri.request().TakeCreate();
+      const ContainerDetails& details = cri.request().Details({Detail::kDevices});
+      EXPECT_EQ(details.devices.size(), plain ? 1U : 0U);
+      EXPECT_EQ(details.cdi_devices.size(), cdi ? 1U : 0U);
+      EXPECT_THAT(details.command, IsEmpty());
+      EXPECT_THAT(cri.request().Details({Detail::kDevices, Detail::kCommand}).command,
+                  ElementsAre("/bin/app"));
+    }
+  }
+}
+
 TEST(CriRequestTest, ReadsACreationAgainForTheNextStage) {
   const std::string bytes = DetailedRequest().SerializeAsString();
   CriRequest cri(Operation::kCreateContainer);

@@ -53,7 +53,7 @@ std::optional<ScopedAnnotation> FindOldForm(const StringMap& annotations, std::s
 
 constexpr std::array<std::string_view, 2> kDomainsWithKey = {".resource-policy.nri.io",
                                                              ".cri-resource-manager.intel.com"};
-// Whoever may create pods chooses annotations; a sentence for each of many helps nobody.
+// A pod may have many; a user reads the first few.
 constexpr size_t kMostTypos = 5;
 
 // KEY.DOMAIN, followed by a scope.
