@@ -17,9 +17,15 @@
 namespace resmgr::agent {
 namespace {
 
+constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr std::string_view kSliceManager = "cri-resmgr-agent";
 // As long as the server does not answer; what is missing or in conflict ends the tries.
 constexpr int kAllSliceTries = std::numeric_limits<int>::max();
+
+// The name of the object, the same at each start of an agent: "NODE-DRIVER".
+std::string SliceName(std::string_view node, std::string_view driver) {
+  return fmt::format("{}-{}", node, driver);
+}
 
 int64_t GenerationOf(const Json& object) {
   const Json* const generation = Find(object, {"spec", "pool", "generation"});
@@ -291,10 +297,6 @@ void SliceWriter::Pause(const Status& why) {
         timer_.reset();
         Plan();
       });
-}
-
-std::string SliceName(std::string_view node, std::string_view driver) {
-  return fmt::format("{}-{}", node, driver);
 }
 
 Status CheckDevices(std::string_view node, const DeviceReport& report) {

@@ -45,10 +45,6 @@ struct DeviceReport {
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };
 
-inline constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
-
-// The name of the object, the same at each start of an agent: "NODE-DRIVER".
-std::string SliceName(std::string_view node, std::string_view driver);
 // kInvalidArgument for what the API server would refuse, or no node can have.
 Status CheckDevices(std::string_view node, const DeviceReport& report);
 // The `spec` of the object. Readers use the highest generation of a pool.

@@ -18,6 +18,8 @@
 namespace resmgr::agent {
 namespace {
 
+// The manager of fields under which this agent applies its objects.
+constexpr std::string_view kTopologyManager = "cri-resmgr-agent";
 // Tries go on while the server does not answer; a missing or conflicting object ends them.
 constexpr int kAllTries = std::numeric_limits<int>::max();
 

@@ -79,9 +79,6 @@ class TopologyWriter {
   EventSeries conflicts_;
 };
 
-// The manager of fields under which this agent applies its objects.
-inline constexpr std::string_view kTopologyManager = "cri-resmgr-agent";
-
 // The path of the node's NodeResourceTopology (topology.node.k8s.io/v1alpha2), which has its name.
 std::string TopologyPath(std::string_view node);
 

@@ -84,6 +84,8 @@ constexpr Rule kReview = {"", kReviewMembers};
 
 // The deepest needed value, request.object.spec.containers[].resources.limits.cpu, has depth 8.
 constexpr size_t kMaxDepth = 16;
+// Limit of the estimated memory, not of text. etcd stores objects up to 1.5 MiB.
+constexpr size_t kMaxKeptBytes = size_t{24} << 20;
 // Estimated memory of a value besides its text: itself, its allocation, its node in a map.
 constexpr size_t kValueBytes = 48;
 constexpr size_t kMemberBytes = 96;

@@ -60,11 +60,8 @@ std::string EncodeAdmissionReview(const AdmissionRequest& request,
 // Kept members have the values and types of the text; of a repeated name the last one counts.
 // Values that are nested deeper than Kubernetes' own types are left out.
 //
-// kInvalidArgument: the text is not JSON, or the kept members take more than kMaxKeptBytes; a pod
-// of that size exceeds other limits of Kubernetes. A pure function, thread-safe.
+// kInvalidArgument: the text is not JSON, or the kept members take too much memory; a pod of that
+// size exceeds other limits of Kubernetes. A pure function, thread-safe.
 StatusOr<nlohmann::json> ReadReview(std::string_view text);
-
-// An estimate of memory, not of text. etcd stores objects up to 1.5 MiB.
-inline constexpr size_t kMaxKeptBytes = size_t{24} << 20;
 
 }  // namespace resmgr::webhook

@@ -11,6 +11,7 @@
 namespace resmgr {
 namespace {
 
+constexpr std::string_view kKoordProgram = "koord-runtime-proxy";
 constexpr const char* kEndpoint = "/var/run/koord-runtimeproxy/runtimeproxy.sock";
 constexpr const char* kHookDirectory = "/etc/runtime/hookserver.d";
 constexpr const char* kUseLevel = "use -logger-level and -logger-debug";

@@ -13,8 +13,6 @@ namespace resmgr {
 // of that name to cri-resmgr. Unless a flag says otherwise, hook servers of
 // /etc/runtime/hookserver.d are asked and no policy is active. Pure functions.
 
-inline constexpr std::string_view kKoordProgram = "koord-runtime-proxy";
-
 // Whether the last part of argv[0] is koord-runtime-proxy.
 bool IsKoordProgram(std::string_view program);
 

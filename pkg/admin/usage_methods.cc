@@ -15,6 +15,7 @@
 #include "pkg/claims/claim_view.h"
 #include "pkg/policy/conventions.h"
 #include "pkg/usage/usage_counters.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 namespace {
@@ -126,6 +127,31 @@ std::string_view StateOf(int cpu, const CpuSet& offline, const Machine& machine,
   return machine.isolated().Contains(cpu) ? "isolated" : "unassigned";
 }
 
+// A ROUND of the answer of RebalanceByUse.
+OrderedJson UseRoundJson(const UseRound& round) {
+  OrderedJson moves = OrderedJson::array();
+  for (const UseRound::Move& move : round.moves) {
+    moves.push_back({{"container", move.container},
+                     {"from", move.from},
+                     {"to", move.to},
+                     {"used", Rounded(move.used)},
+                     {"pressure", RoundedOrNull(move.pressure)},
+                     {"gain", Rounded(move.gain)},
+                     {"state", ToString(move.state)},
+                     {"reason", move.text}});
+  }
+  return {
+      {"time", Rfc3339(round.time)},
+      {"state", ToString(round.state)},
+      {"measuredSeconds", std::chrono::duration_cast<std::chrono::seconds>(round.measured).count()},
+      {"containers", round.containers},
+      {"lacking", Rounded(round.lacking)},
+      {"lackingPredicted", Rounded(round.lacking_predicted)},
+      {"lackingMeasured", RoundedOrNull(round.lacking_after)},
+      {"note", round.note},
+      {"moves", std::move(moves)}};
+}
+
 StatusOr<std::string> Rebalanced(UseRebalancer& rebalancer, bool apply,
                                  std::optional<int> most_moves) {
   RESMGR_ASSIGN_OR_RETURN(const UseRound round,
@@ -226,30 +252,6 @@ OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
     object["busyPercent"] = std::move(busy);
   }
   return list;
-}
-
-OrderedJson UseRoundJson(const UseRound& round) {
-  OrderedJson moves = OrderedJson::array();
-  for (const UseRound::Move& move : round.moves) {
-    moves.push_back({{"container", move.container},
-                     {"from", move.from},
-                     {"to", move.to},
-                     {"used", Rounded(move.used)},
-                     {"pressure", RoundedOrNull(move.pressure)},
-                     {"gain", Rounded(move.gain)},
-                     {"state", ToString(move.state)},
-                     {"reason", move.text}});
-  }
-  return {
-      {"time", Rfc3339(round.time)},
-      {"state", ToString(round.state)},
-      {"measuredSeconds", std::chrono::duration_cast<std::chrono::seconds>(round.measured).count()},
-      {"containers", round.containers},
-      {"lacking", Rounded(round.lacking)},
-      {"lackingPredicted", Rounded(round.lacking_predicted)},
-      {"lackingMeasured", RoundedOrNull(round.lacking_after)},
-      {"note", round.note},
-      {"moves", std::move(moves)}};
 }
 
 void RebalanceByUse(const NodeView& node, bool apply, std::optional<int> most_moves,

@@ -11,7 +11,6 @@
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/topology/machine.h"
 #include "pkg/usage/usage_figures.h"
-#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
@@ -53,9 +52,6 @@ struct CpuMap {
 // claims that hold it, as NAMESPACE/CLAIM/claim;
 // "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
-
-// A round of a rebalance by use, as RebalanceByUse says.
-nlohmann::ordered_json UseRoundJson(const UseRound& round);
 
 // Answers `rebalance -by use` with
 //   {"moves":[node_json.h],"byUse":ROUND,"last":ROUND or null}, where ROUND is

@@ -20,6 +20,14 @@ constexpr std::initializer_list<Alignment> kAlignments = {Alignment::kPrefer, Al
 constexpr size_t kNamedPlaces = 8;   // limit of places named in a refusal
 constexpr size_t kMostOfValue = 64;  // bytes of a wrong value that a sentence has
 
+// The words of ToString, in any case.
+std::optional<Alignment> ParseAlignment(std::string_view text) {
+  for (const Alignment alignment : kAlignments) {
+    if (EqualsIgnoreCase(text, ToString(alignment))) return alignment;
+  }
+  return std::nullopt;
+}
+
 // Adds a place for each group, and for the CPUs in none of them one in each part of `around`.
 std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
                                    const std::vector<AlignedPlace>& around,
@@ -51,13 +59,6 @@ std::vector<AlignedPlace> NodePlaces(const Machine& machine) {
 }
 
 }  // namespace
-
-std::optional<Alignment> ParseAlignment(std::string_view text) {
-  for (const Alignment alignment : kAlignments) {
-    if (EqualsIgnoreCase(text, ToString(alignment))) return alignment;
-  }
-  return std::nullopt;
-}
 
 std::string_view ToString(Alignment alignment) {
   switch (alignment) {

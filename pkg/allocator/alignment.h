@@ -23,8 +23,7 @@ enum class Alignment {
   kL3,
 };
 
-// "prefer", "numa", "l3", "package", in any case.
-std::optional<Alignment> ParseAlignment(std::string_view text);
+// "prefer", "numa", "l3", "package".
 std::string_view ToString(Alignment alignment);
 
 // The option `Alignment` of a policy's section.

@@ -32,6 +32,28 @@ bool IsLimit(int64_t actual, int64_t known) {
   return actual == known || actual == known / page * page;
 }
 
+// The values of `actual` that differ from the known ones, in the form that a runtime takes.
+ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
+  ResourceValues found;
+  const ResourceValues& known = subject.known;
+  // The period of a container without a limit does not matter.
+  const bool other_quota = Differs({.cpu_quota = known.cpu_quota}, actual);
+  const bool limited = known.cpu_quota.value_or(-1) > 0;
+  if (other_quota || (limited && Differs({.cpu_period = known.cpu_period}, actual))) {
+    found.cpu_quota = actual.set.cpu_quota;
+    found.cpu_period = actual.set.cpu_period;
+  }
+  const std::optional<int64_t>& memory = actual.set.memory_limit;
+  if (subject.memory_limit.value_or(0) > 0 && memory && !IsLimit(*memory, *subject.memory_limit)) {
+    found.memory_limit = memory;
+    // The kernel and runtimes refuse a limit of memory and swap together that is below the one of
+    // memory.
+    const std::optional<int64_t>& swap = actual.set.memory_swap_limit;
+    if (swap.value_or(-1) >= 0) found.memory_swap_limit = swap;
+  }
+  return found;
+}
+
 void AddCause(std::string& text, const std::string& more) {
   if (!more.empty()) text += (text.empty() ? "" : "; ") + more;
 }
@@ -127,27 +149,6 @@ Status Put(int directory, bool unified, const std::string& name, const Set& want
 }
 
 }  // namespace
-
-ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
-  ResourceValues found;
-  const ResourceValues& known = subject.known;
-  // The period of a container without a limit does not matter.
-  const bool other_quota = Differs({.cpu_quota = known.cpu_quota}, actual);
-  const bool limited = known.cpu_quota.value_or(-1) > 0;
-  if (other_quota || (limited && Differs({.cpu_period = known.cpu_period}, actual))) {
-    found.cpu_quota = actual.set.cpu_quota;
-    found.cpu_period = actual.set.cpu_period;
-  }
-  const std::optional<int64_t>& memory = actual.set.memory_limit;
-  if (subject.memory_limit.value_or(0) > 0 && memory && !IsLimit(*memory, *subject.memory_limit)) {
-    found.memory_limit = memory;
-    // The kernel and runtimes refuse a limit of memory and swap together that is below the one of
-    // memory.
-    const std::optional<int64_t>& swap = actual.set.memory_swap_limit;
-    if (swap.value_or(-1) >= 0) found.memory_swap_limit = swap;
-  }
-  return found;
-}
 
 CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups)
     : CgroupLookup(

@@ -17,17 +17,15 @@
 
 namespace resmgr {
 
-// The values of `actual` that differ from those of `known`, in the form that a runtime takes: quota
-// and period together, and memory where the container has a limit.
-ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual);
-
-// Looks into the containers' cgroups, away from the loop.
+// Looks into the containers' cgroups, away from the loop. It finds the values that differ from the
+// known ones, in the form that a runtime takes: quota and period together, and memory where the
+// container has a limit.
 class CgroupLookup final : public ValuesOfOthers {
  public:
   // Thread-safe.
   using ReadOne = std::function<ResourceValues(const Subject& subject)>;
 
-  // By CgroupReader::ReadNumbers and OfOthers.
+  // By CgroupReader::ReadNumbers.
   CgroupLookup(EventLoop& loop, CgroupReader cgroups);
   // If `read` takes longer than `patience`, the answer has no values.
   CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);

@@ -33,6 +33,12 @@ bool IsControlFile(std::string_view name) {
                              [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+struct CgroupThreads {
+  std::set<pid_t> threads{};
+  // There are some outside of this process's PID namespace.
+  bool unseen = false;
+};
+
 class ThreadFinder {
  public:
   ThreadFinder(const char* file, HostFiles& files) : file_(file), files_(files) {}
@@ -65,6 +71,14 @@ class ThreadFinder {
   size_t cgroups_ = 0;
 };
 
+// The threads of the cgroup and of those below it: the first ones of very many. An error if its own
+// file cannot be read.
+StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, HostFiles& files) {
+  ThreadFinder finder(v2 ? "cgroup.threads" : "tasks", files);
+  RESMGR_RETURN_IF_ERROR(finder.Add(cgroup, 0));
+  return std::move(finder.found);
+}
+
 using SchedPolicy = SchedulerSettings::Policy;
 
 // A container that makes threads faster than they are found would keep the worker busy.
@@ -91,6 +105,20 @@ std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t 
       "; {} of {} threads have it, and the runtimes of all together may be 95 % of their periods on"
       " each CPU (kernel.sched_rt_runtime_us)",
       have, all);
+}
+
+// "rt 0", "be 6".
+std::string ShownIoPriority(const IoPriority& priority) {
+  switch (priority.io_class) {
+    case IoPriority::Class::kRealTime:
+      return fmt::format("rt {}", priority.priority);
+    case IoPriority::Class::kBestEffort:
+      return fmt::format("be {}", priority.priority);
+    case IoPriority::Class::kIdle:
+      return "idle";
+    default:
+      return "none";
+  }
 }
 
 std::string ReadBackThread(pid_t thread, const SchedulerSettings& scheduler, const IoPriority& io,
@@ -136,12 +164,6 @@ int ResultOf(long result) {
 
 }  // namespace
 
-StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, HostFiles& files) {
-  ThreadFinder finder(v2 ? "cgroup.threads" : "tasks", files);
-  RESMGR_RETURN_IF_ERROR(finder.Add(cgroup, 0));
-  return std::move(finder.found);
-}
-
 const std::string& CgroupOf(const ClassSubject& subject) {
   return subject.cgroup.empty() ? subject.cgroup_v1 : subject.cgroup;
 }
@@ -179,19 +201,6 @@ std::string ShownScheduler(const SchedulerSettings& scheduler) {
                         scheduler.deadline_ns, scheduler.period_ns);
   }
   return text;
-}
-
-std::string ShownIoPriority(const IoPriority& priority) {
-  switch (priority.io_class) {
-    case IoPriority::Class::kRealTime:
-      return fmt::format("rt {}", priority.priority);
-    case IoPriority::Class::kBestEffort:
-      return fmt::format("be {}", priority.priority);
-    case IoPriority::Class::kIdle:
-      return "idle";
-    default:
-      return "none";
-  }
 }
 
 std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io) {

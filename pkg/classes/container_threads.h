@@ -15,21 +15,11 @@
 
 namespace resmgr {
 
-struct CgroupThreads {
-  std::set<pid_t> threads{};
-  // There are some outside of this process's PID namespace.
-  bool unseen = false;
-};
-
-// The threads of the cgroup, a path of HostFiles, and of those below it, which a container may have
-// made: the first ones of very many. `v2`: it is one of cgroup v2. An error if its own file cannot
-// be read. May block.
-StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, HostFiles& files);
-
 // The container's cgroup of v2, else of v1; "": it has none.
 const std::string& CgroupOf(const ClassSubject& subject);
-// The threads of the container, as above. NotFound: it has no cgroup; FailedPrecondition: there are
-// some outside of this process's PID namespace, which no file takes. May block.
+// The threads of the container's cgroup and of those below it, which the container may have made:
+// the first ones of very many. NotFound: it has no cgroup; FailedPrecondition: there are some
+// outside of this process's PID namespace, which no file takes. May block.
 StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files);
 
 // Attributes of threads in the kernel. Results: 0, or the error number. Thread-compatible.
@@ -62,9 +52,9 @@ struct ThreadsOutcome {
   std::string in_force{};  // of its first thread, read back: "fifo 42, io be 6"
 };
 
-// Gives all threads below the cgroup these settings; kNone: they keep theirs. Threads that begin
-// meanwhile inherit from those that have them, or are found in another round. Threads that end are
-// no error. `v2`: the cgroup is one of cgroup v2. May block.
+// Gives all threads below the cgroup, a path of HostFiles, these settings; kNone: they keep theirs.
+// Threads that begin meanwhile inherit from those that have them, or are found in another round.
+// Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
                           const IoPriority& io, HostFiles& files, ThreadAttributes& attributes);
 // The settings of its first thread; nothing is changed. nullopt: there is no thread.
@@ -72,9 +62,8 @@ std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
                                        const SchedulerSettings& scheduler, const IoPriority& io,
                                        HostFiles& files, ThreadAttributes& attributes);
 
-// "fifo 42", "other nice 5", "deadline 10000000ns of 20000000ns in 20000000ns"; "rt 0".
+// "fifo 42", "other nice 5", "deadline 10000000ns within 20000000ns of each 20000000ns".
 std::string ShownScheduler(const SchedulerSettings& scheduler);
-std::string ShownIoPriority(const IoPriority& priority);
 // The scheduler and the I/O priority of a class, as text.
 std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io);
 

@@ -165,6 +165,27 @@ std::string_view Title(std::string_view summary) {
   return summary;
 }
 
+// The page has the macros of man(7), for groff and mandoc, and no date, so that the same program
+// gives the same page.
+std::string ManPage(const CommandDocument& document) {
+  std::string title(Title(document.summary));
+  std::replace(title.begin(), title.end(), '\n', ' ');
+  std::string page = fmt::format(
+      ".\\\" Made by `{} -help=man`.\n.TH {} 8 \"\" \"cri\\-resmgr\" \"System Administration\"\n"
+      ".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n[\\fIFLAG\\fR...]{}{}\n.SH DESCRIPTION\n",
+      document.program, Quoted(Upper(document.program)), TroffText(document.program),
+      TroffText(title), TroffText(document.program), document.arguments_usage.empty() ? "" : " ",
+      TroffText(document.arguments_usage));
+  AppendText(document.summary, page);
+  AppendCommands(document, page);
+  AppendFlagGroups(document, page);
+  for (const auto& [name, text] : document.sections) {
+    page += fmt::format(".SH {}\n", Quoted(Upper(name)));
+    AppendText(text, page);
+  }
+  return page;
+}
+
 }  // namespace
 
 std::string_view CommandName(const CommandDocument& command) {
@@ -207,25 +228,6 @@ std::string TroffText(std::string_view text) {
     }
   }
   return escaped;
-}
-
-std::string ManPage(const CommandDocument& document) {
-  std::string title(Title(document.summary));
-  std::replace(title.begin(), title.end(), '\n', ' ');
-  std::string page = fmt::format(
-      ".\\\" Made by `{} -help=man`.\n.TH {} 8 \"\" \"cri\\-resmgr\" \"System Administration\"\n"
-      ".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n[\\fIFLAG\\fR...]{}{}\n.SH DESCRIPTION\n",
-      document.program, Quoted(Upper(document.program)), TroffText(document.program),
-      TroffText(title), TroffText(document.program), document.arguments_usage.empty() ? "" : " ",
-      TroffText(document.arguments_usage));
-  AppendText(document.summary, page);
-  AppendCommands(document, page);
-  AppendFlagGroups(document, page);
-  for (const auto& [name, text] : document.sections) {
-    page += fmt::format(".SH {}\n", Quoted(Upper(name)));
-    AppendText(text, page);
-  }
-  return page;
 }
 
 }  // namespace resmgr

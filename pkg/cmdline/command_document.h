@@ -44,10 +44,6 @@ StatusOr<HelpFormat> ParseHelpFormat(std::string_view name);
 // The document in this format; ends with a newline.
 std::string Render(const CommandDocument& document, HelpFormat format);
 
-// A manual page of section 8 in troff with the macros of man(7), for groff and mandoc. It has no
-// date, so that the same program gives the same page.
-std::string ManPage(const CommandDocument& document);
-
 // Text as it stands in troff: hyphens can be copied to a shell, and no line becomes a request.
 std::string TroffText(std::string_view text);
 

@@ -54,8 +54,8 @@ std::vector<ConfigLeaf> LeavesOf(const std::vector<ConfigKey>& keys);
 // The JSON schema (draft 7) of a configuration with these keys.
 std::string ConfigSchema(const std::vector<ConfigKey>& keys);
 
-// The manual page cri-resmgr.yaml(5) of a configuration with these keys, in the form of ManPage
-// (pkg/cmdline/command_document.h).
+// The manual page cri-resmgr.yaml(5) of a configuration with these keys, in the form of
+// HelpFormat::kMan (pkg/cmdline/command_document.h).
 std::string ConfigManPage(const std::vector<ConfigKey>& keys);
 
 }  // namespace resmgr

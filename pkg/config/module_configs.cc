@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/status.h"
 #include "pkg/kube/names.h"
 
 namespace resmgr {
@@ -16,6 +17,25 @@ constexpr size_t kLongestPath = 4000;
 bool IsBelow(std::string_view path, std::string_view directory) {
   return path == directory ||
          (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
+}
+
+// kInvalidArgument: not an absolute path without ".", ".." and empty names, one that a list of
+// Docker's mounts cannot hold, "/", or in a kernel file system.
+Status CheckMountPath(std::string_view path) {
+  const std::string shown = Printable(path, 64);
+  if (!path.starts_with('/') || path.size() > kLongestPath ||
+      std::filesystem::path(path).lexically_normal().native() != path || path.ends_with('/')) {
+    return InvalidArgument(
+        "\"{}\" is not an absolute path of a directory, in its shortest form and below /", shown);
+  }
+  const bool strange =
+      std::ranges::any_of(path, [](char c) { return c == ':' || c == ',' || c < ' ' || c == 127; });
+  if (strange) return InvalidArgument("\"{}\" has a character that mounts cannot have", shown);
+  for (const std::string_view reserved : {"/dev", "/proc", "/sys"}) {
+    if (IsBelow(path, reserved))
+      return InvalidArgument("\"{}\" is in {}, where the kernel's own files are", shown, reserved);
+  }
+  return OkStatus();
 }
 
 constexpr size_t kLongestDriver = 63;  // bytes, by the API of ResourceSlices
@@ -98,23 +118,6 @@ void DescribeUsage(ConfigSection& root, UsageConfig& config) {
     usage.Int("RebalanceMoves", 1, 100, config.rebalance_moves,
               "how many containers each of these rebalances moves at most");
   });
-}
-
-Status CheckMountPath(std::string_view path) {
-  const std::string shown = Printable(path, 64);
-  if (!path.starts_with('/') || path.size() > kLongestPath ||
-      std::filesystem::path(path).lexically_normal().native() != path || path.ends_with('/')) {
-    return InvalidArgument(
-        "\"{}\" is not an absolute path of a directory, in its shortest form and below /", shown);
-  }
-  const bool strange =
-      std::ranges::any_of(path, [](char c) { return c == ':' || c == ',' || c < ' ' || c == 127; });
-  if (strange) return InvalidArgument("\"{}\" has a character that mounts cannot have", shown);
-  for (const std::string_view reserved : {"/dev", "/proc", "/sys"}) {
-    if (IsBelow(path, reserved))
-      return InvalidArgument("\"{}\" is in {}, where the kernel's own files are", shown, reserved);
-  }
-  return OkStatus();
 }
 
 void DescribeCpuFiles(ConfigSection& root, CpuFilesConfig& config) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/base/status.h"
 #include "pkg/config/config_section.h"
 
 namespace resmgr {
@@ -53,10 +52,6 @@ struct CpuFilesConfig {
 
 // The module `cpuFiles`.
 void DescribeCpuFiles(ConfigSection& root, CpuFilesConfig& config);
-
-// kInvalidArgument: not an absolute path without ".", ".." and empty names, one that a list of
-// Docker's mounts cannot hold, "/", or in a kernel file system (/dev, /proc, /sys).
-Status CheckMountPath(std::string_view path);
 
 // The policy that schedulers are told for a pod that fits no single NUMA node.
 enum class NrtAlignment {

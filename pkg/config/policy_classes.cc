@@ -21,6 +21,12 @@ constexpr std::array kPoolKeys = {
     PoolKey{"cpu", "cpuClass"}, PoolKey{"rdt", "rdtClass"}, PoolKey{"blockio", "blockioClass"},
     PoolKey{"scheduling", "schedulingClass"}, PoolKey{"memory", "memoryClass"}};
 
+// The key of a kind in the sections of policies. Empty: it has none.
+std::string_view PoolClassKey(std::string_view kind) {
+  const auto known = std::ranges::find(kPoolKeys, kind, &PoolKey::kind);
+  return known == kPoolKeys.end() ? std::string_view() : known->key;
+}
+
 // The names of the kind's classes; nullopt: they depend on more than the configuration.
 std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
                                                    const ClassesConfig& config) {
@@ -80,12 +86,14 @@ const ConfigNode* FindValue(const ConfigNode& node, std::string_view kind_key,
   return nullptr;
 }
 
-}  // namespace
-
-std::string_view PoolClassKey(std::string_view kind) {
-  const auto known = std::ranges::find(kPoolKeys, kind, &PoolKey::kind);
-  return known == kPoolKeys.end() ? std::string_view() : known->key;
+// The value in a policy's section that names this class: the first one with its name below a key of
+// its kind ("cpuClass", "idleCPUClass"). nullptr: there is none.
+const ConfigNode* FindNamedClass(const ConfigNode& section, const NamedClass& named) {
+  const std::string_view key = PoolClassKey(named.kind);
+  return key.empty() ? nullptr : FindValue(section, key, named.name);
 }
+
+}  // namespace
 
 void DescribePoolClass(ConfigSection& section, std::string_view kind, PoolClassNames& classes,
                        std::string_view help) {
@@ -157,11 +165,6 @@ Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConf
         DidYouMean(one.name, names));
   }
   return OkStatus();
-}
-
-const ConfigNode* FindNamedClass(const ConfigNode& section, const NamedClass& named) {
-  const std::string_view key = PoolClassKey(named.kind);
-  return key.empty() ? nullptr : FindValue(section, key, named.name);
 }
 
 Status CheckClassesOfSection(const std::vector<NamedClass>& named, const ClassesConfig& config,

@@ -26,9 +26,7 @@ struct NamedClass {
   std::string where{};  // "balloonTypes dsp: cpuClass"
 };
 
-// The key of a kind in the sections of policies: "cpu" to "cpuClass". Empty: it has none.
-std::string_view PoolClassKey(std::string_view kind);
-// The key that names a class of this kind, and the class.
+// The key that names a class of this kind ("cpuClass" for "cpu"), and the class.
 void DescribePoolClass(ConfigSection& section, std::string_view kind, PoolClassNames& classes,
                        std::string_view help);
 // Describes the keys of all kinds.
@@ -50,10 +48,6 @@ void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesC
 
 // InvalidArgument: the first one that does not exist, and those of its kind that do.
 Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config);
-
-// The value in a policy's section that names this class: the first one with its name below a key of
-// its kind ("cpuClass", "idleCPUClass"). nullptr: there is none.
-const ConfigNode* FindNamedClass(const ConfigNode& section, const NamedClass& named);
 
 // InvalidArgument: the classes that a policy's section names and that do not exist, one per line
 // and each with its place. `path` is the section's.

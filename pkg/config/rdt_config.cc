@@ -70,6 +70,14 @@ StatusOr<CachePart> ReadPart(std::string_view text) {
   return CacheBits{mask};
 }
 
+// InvalidArgument: the text is no part of a cache.
+StatusOr<CachePart> ParseCachePart(std::string_view text) {
+  StatusOr<CachePart> part = ReadPart(text);
+  if (part.ok()) return part;
+  return InvalidArgument("\"{}\": {}; a part is 60%, 10-40%, 0-7 or 0xff", Printable(text, 64),
+                         Message(part.status()));
+}
+
 // One block of ones, unless the machine can do more (rdt_masks.h).
 std::string BitsText(uint64_t mask) {
   return fmt::format("{:#x}", mask);
@@ -289,13 +297,6 @@ void DescribePartitions(ConfigSection& rdt, RdtConfig& config) {
 
 bool IsRdtRoot(std::string_view class_name) {
   return class_name.empty() || class_name == "system/default";
-}
-
-StatusOr<CachePart> ParseCachePart(std::string_view text) {
-  StatusOr<CachePart> part = ReadPart(text);
-  if (part.ok()) return part;
-  return InvalidArgument("\"{}\": {}; a part is 60%, 10-40%, 0-7 or 0xff", Printable(text, 64),
-                         Message(part.status()));
 }
 
 void DescribeRdt(ConfigSection& classes, RdtConfig& config) {

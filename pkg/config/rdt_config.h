@@ -115,7 +115,4 @@ bool IsRdtRoot(std::string_view class_name);
 // The key `rdt` of the module `classes`.
 void DescribeRdt(ConfigSection& classes, RdtConfig& config);
 
-// InvalidArgument: the text is no part of a cache.
-StatusOr<CachePart> ParseCachePart(std::string_view text);
-
 }  // namespace resmgr

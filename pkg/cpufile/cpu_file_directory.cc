@@ -28,7 +28,8 @@ constexpr mode_t kFileMode = 0644;
 constexpr size_t kMostNames = 65'536;
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-const std::string kFile(kCpuFileName);
+// The file's name in the directory that a container has mounted.
+const std::string kFile = "cpus.env";
 const std::string kTemporary = "." + kFile + ".tmp";
 
 Status CheckOwner(int fd) {

@@ -43,9 +43,6 @@ class CpuFileDirectory {
   UniqueFd directory_;
 };
 
-// The file's name in the directory that a container has mounted.
-inline constexpr std::string_view kCpuFileName = "cpus.env";
-
 // The text of the file (docs/cpu-file.md, pkg/adr/0008-cpu-file.md): lines NAME=LIST, which a shell
 // can source, with lists as the kernel writes them ("0,3-7", "" for none). `exclusive` is a part of
 // `cpus`.

@@ -208,6 +208,14 @@ SeccompProfile ReadProfilePath(std::string_view path) {
           .path = std::string(path.substr(kLocalhost.size()))};
 }
 
+// As DecodeDetails, for an UpdateContainerResourcesRequest, which has only Detail::kResources.
+bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details) {
+  if (!parts.contains(Detail::kResources)) return true;
+  return ForFields(message, 1U << 2, [&details](const WireReader& resources) {
+    return ReadMoreResources(resources.bytes(), details);
+  });
+}
+
 }  // namespace
 
 bool CriRequest::Read(std::string_view message) {
@@ -315,13 +323,6 @@ bool DecodeDetails(std::string_view config, std::string_view sandbox_config, Det
       details.cgroup_parent = parent.bytes();
       return true;
     });
-  });
-}
-
-bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details) {
-  if (!parts.contains(Detail::kResources)) return true;
-  return ForFields(message, 1U << 2, [&details](const WireReader& resources) {
-    return ReadMoreResources(resources.bytes(), details);
   });
 }
 

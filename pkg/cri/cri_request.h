@@ -50,9 +50,6 @@ Outcome ReadOutcome(Operation operation, int code, std::string_view message);
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details);
 
-// The same for an UpdateContainerResourcesRequest, which has only Detail::kResources.
-bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details);
-
 // Adds the values of a LinuxContainerSecurityContext (CRI runtime.v1). Unknown enumerators count as
 // unset. False: the message is malformed, and some values are missing.
 bool DecodeSecurity(std::string_view message, ContainerSecurity& security);

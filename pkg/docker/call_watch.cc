@@ -59,6 +59,19 @@ std::string_view FirstPart(std::string_view target) {
   return path.substr(0, path.find('/'));
 }
 
+// The one of KnownCallPaths under which a request is counted.
+std::string_view CallPathOf(std::string_view method, std::string_view target) {
+  if (const auto read = ReadTarget(method, target)) {
+    return kActionPaths.at(static_cast<size_t>(read->action));
+  }
+  const auto* const known =
+      std::ranges::find(kMethods, method, &std::pair<std::string_view, std::string_view>::first);
+  const auto* const part = std::ranges::find(kParts, FirstPart(target));
+  if (known == kMethods.end() || part == kParts.end()) return kOtherPath;
+  const auto row = static_cast<size_t>(known - kMethods.begin());
+  return PassedPaths().at(row * kParts.size() + static_cast<size_t>(part - kParts.begin()));
+}
+
 }  // namespace
 
 int GrpcCodeOf(int http_status) {
@@ -77,18 +90,6 @@ int GrpcCodeOf(int http_status) {
     default:
       return 2;  // UNKNOWN
   }
-}
-
-std::string_view CallPathOf(std::string_view method, std::string_view target) {
-  if (const auto read = ReadTarget(method, target)) {
-    return kActionPaths.at(static_cast<size_t>(read->action));
-  }
-  const auto* const known =
-      std::ranges::find(kMethods, method, &std::pair<std::string_view, std::string_view>::first);
-  const auto* const part = std::ranges::find(kParts, FirstPart(target));
-  if (known == kMethods.end() || part == kParts.end()) return kOtherPath;
-  const auto row = static_cast<size_t>(known - kMethods.begin());
-  return PassedPaths().at(row * kParts.size() + static_cast<size_t>(part - kParts.begin()));
 }
 
 std::vector<std::string> KnownCallPaths() {

@@ -18,12 +18,9 @@ namespace resmgr::docker {
 // The gRPC code for an HTTP status; metrics, dumps and stages count outcomes by it.
 int GrpcCodeOf(int http_status);
 
-// The path under which a request is counted: "/docker/ContainerCreate" for those that are
+// The paths under which requests are counted: "/docker/ContainerCreate" for those that are
 // intercepted, "/docker/GetImages" (method and first part of the path) for others, "/docker/Other"
-// for unknown ones. Never the request's own text, so that the number of paths is bounded. Pure
-// function.
-std::string_view CallPathOf(std::string_view method, std::string_view target);
-// All results of CallPathOf.
+// for unknown ones. Never a request's own text, so that the number of paths is bounded.
 std::vector<std::string> KnownCallPaths();
 
 // Counts the requests of clients and shows them to the dumper: creations with their bodies, held

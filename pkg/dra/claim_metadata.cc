@@ -61,6 +61,10 @@ constexpr mode_t kMetadataMode = 0644;
 constexpr mode_t kDirectoryMode = 0755;
 constexpr size_t kLongestMetadata = size_t{1} << 20;  // far more than 32 devices need
 
+std::string MetadataFileName(const Claim& claim) {
+  return claim.driver + "-metadata.json";
+}
+
 Status WriteIfOther(const ClaimDisk& disk, const std::string& path, const std::string& text) {
   const StatusOr<std::string> kept = ReadFile(path, text.size() + 1);
   if (kept.ok() && *kept == text) return OkStatus();
@@ -118,10 +122,6 @@ int64_t GenerationOf(std::string_view text) {
   const nlohmann::json* const generation = json_path::Find(*object, {"metadata", "generation"});
   if (generation == nullptr || !generation->is_number_integer()) return 0;
   return std::max<int64_t>(0, generation->get<int64_t>());
-}
-
-std::string MetadataFileName(const Claim& claim) {
-  return claim.driver + "-metadata.json";
 }
 
 std::string MetadataDevice(std::string_view driver, std::string_view uid,

@@ -28,8 +28,6 @@ std::string MetadataText(const Claim& claim, const ClaimGrant& grant, std::strin
                          int64_t generation);
 // The generation of such a text; 0: it has none.
 int64_t GenerationOf(std::string_view text);
-// "DRIVER-metadata.json".
-std::string MetadataFileName(const Claim& claim);
 
 // "DRIVER/metadata=UID_REQUEST".
 std::string MetadataDevice(std::string_view driver, std::string_view uid, std::string_view request);

@@ -34,6 +34,8 @@ constexpr size_t kShownBytes = 48;
 constexpr int kShownUnknownFields = 32;
 
 constexpr const char* kUnknownFields = "unknown_fields";
+// Replaces a secret.
+constexpr std::string_view kRedacted = "<redacted>";
 
 std::string Base64(const std::string& bytes) {
   return absl::Base64Escape(bytes);
@@ -141,6 +143,18 @@ class ValueReader {
   const FieldDescriptor& field_;
   const bool show_secrets_;
 };
+
+// Whether the field's values are secrets.
+bool IsSecret(const FieldDescriptor& field) {
+  const std::string_view message = field.containing_type()->name();
+  const std::string_view name = field.name();
+  // All fields: a name is half of a credential, and an address tells its owner.
+  if (message == "AuthConfig") return true;
+  if (message == "KeyValue") return name == "value";
+  // NRI has "NAME=VALUE" texts for containers and for hooks.
+  if (name == "env") return field.type() == FieldDescriptor::TYPE_STRING;
+  return name == "info" && field.is_map();
+}
 
 // Every map of the CRI has strings as keys and values.
 json MapToTree(const ProtoMessage& message, const FieldDescriptor& field, bool show_secrets) {
@@ -353,17 +367,6 @@ nlohmann::json JsonTree(const Payload& payload, bool show_secrets) {
   if (!show_secrets) Hide(*tree, "", 0);
   if (tree->is_object()) return *std::move(tree);
   return {{"value", *std::move(tree)}};
-}
-
-bool IsSecret(const google::protobuf::FieldDescriptor& field) {
-  const std::string_view message = field.containing_type()->name();
-  const std::string_view name = field.name();
-  // All fields: a name is half of a credential, and an address tells its owner.
-  if (message == "AuthConfig") return true;
-  if (message == "KeyValue") return name == "value";
-  // NRI has "NAME=VALUE" texts for containers and for hooks.
-  if (name == "env") return field.type() == google::protobuf::FieldDescriptor::TYPE_STRING;
-  return name == "info" && field.is_map();
 }
 
 bool IsSecretAnnotation(std::string_view key) {

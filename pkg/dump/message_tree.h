@@ -12,7 +12,6 @@
 namespace google::protobuf {
 
 class Message;
-class FieldDescriptor;
 
 }  // namespace google::protobuf
 
@@ -20,8 +19,9 @@ namespace resmgr::dump {
 
 // A message as a JSON object: names as in the proto text, numbers for enums, base64 for bytes,
 // without unset fields. Fields that our proto text does not have are in a list `unknown_fields`, by
-// number and kind. Their contents, like every secret (IsSecret), are shown only with
-// `show_secrets`.
+// number and kind. Their contents are shown only with `show_secrets`, as secrets are: credentials
+// of a registry, values of environment variables, and the free-form `info` of verbose replies, in
+// which runtimes repeat both.
 nlohmann::json ToTree(const google::protobuf::Message& message, bool show_secrets);
 
 // The same for a payload, decoded as a message of `type` (null: unknown). Shows the readable part
@@ -33,13 +33,6 @@ nlohmann::json ToTree(const Payload& payload, const google::protobuf::Message* t
 // `show_secrets` values of environment variables ("Env"), credentials (for example AuthConfig) and
 // the manifest that an annotation repeats are hidden. For invalid JSON, its size. Pure function.
 nlohmann::json JsonTree(const Payload& payload, bool show_secrets);
-
-// Replaces a secret.
-inline constexpr std::string_view kRedacted = "<redacted>";
-
-// Whether the field's values are secrets: credentials of a registry, values of environment
-// variables, and the free-form `info` of verbose replies, in which runtimes repeat both.
-bool IsSecret(const google::protobuf::FieldDescriptor& field);
 
 // Whether the annotation of this key repeats the pod's manifest, environment included.
 bool IsSecretAnnotation(std::string_view key);

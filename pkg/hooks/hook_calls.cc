@@ -10,6 +10,21 @@
 #include "pkg/hooks/hook_port.h"
 
 namespace resmgr::hooks {
+namespace {
+
+Status TooLate(const HookStage& stage) {
+  return DeadlineExceeded("the hook servers of one call had {} ms together",
+                          stage.hook_options().budget.count());
+}
+
+// The changes of the request.
+Adjustment AdjustmentOf(HookChanges changes) {
+  if (changes.clears_cpus) changes.adjustment.Wide().clear_cpus = true;
+  if (changes.clears_mems) changes.adjustment.Wide().clear_mems = true;
+  return std::move(changes.adjustment);
+}
+
+}  // namespace
 
 HookRound::HookRound(HookStage& stage, HookPoint point, HookStage::Servers servers, Steps steps)
     : stage_(stage), point_(point), servers_(std::move(servers)), steps_(std::move(steps)) {}
@@ -55,17 +70,6 @@ void HookRound::End(const Status& refusal) {
 
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why) {
   return Annotate(why, fmt::format("hook {} of {}", NameOf(point), server.settings().file));
-}
-
-Status TooLate(const HookStage& stage) {
-  return DeadlineExceeded("the hook servers of one call had {} ms together",
-                          stage.hook_options().budget.count());
-}
-
-Adjustment AdjustmentOf(HookChanges changes) {
-  if (changes.clears_cpus) changes.adjustment.Wide().clear_cpus = true;
-  if (changes.clears_mems) changes.adjustment.Wide().clear_mems = true;
-  return std::move(changes.adjustment);
 }
 
 void AskingCall::Before(Request& request, const Adjustment& so_far) {

@@ -61,9 +61,6 @@ std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation);
 
 // "hook PreCreateContainer of koordlet.json: ...", with the code of `why`.
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why);
-Status TooLate(const HookStage& stage);
-// The changes of the request.
-Adjustment AdjustmentOf(HookChanges changes);
 
 // The common part of calls. Alone it is that of an operation without hooks.
 class HookCall : public StageCall {

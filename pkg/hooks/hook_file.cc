@@ -26,6 +26,8 @@ constexpr std::string_view kHooks = "runtime-hooks";
 constexpr std::string_view kMode = "mode";
 constexpr std::string_view kTimeout = "timeout";
 
+// Limit of nesting; a hook file has a list in an object.
+constexpr size_t kDeepestHookFile = 8;
 // Bytes of a name or value of the file that a message shows.
 constexpr size_t kShown = 64;
 

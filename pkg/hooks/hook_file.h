@@ -26,8 +26,6 @@ struct HookFile {
 };
 
 inline constexpr size_t kLongestHookFile = size_t{64} << 10;
-// Limit of nesting; a hook file has a list in an object.
-inline constexpr size_t kDeepestHookFile = 8;
 inline constexpr size_t kMostHookWarnings = 9;
 // The kubelet gives up most calls after two minutes.
 inline constexpr std::chrono::milliseconds kLongestHookTimeout = std::chrono::minutes(2);

@@ -73,6 +73,40 @@ std::optional<ScopedKey> SplitKey(std::string_view annotation) {
   return std::nullopt;
 }
 
+// All keys that a pod's annotations may have in these domains (docs/annotations.md).
+const std::vector<std::string_view>& AnnotationKeys() {
+  static const std::vector<std::string_view> keys = {"alignment",
+                                                     "allow-rebalance",
+                                                     "allow.topologyhints",
+                                                     "balloon.balloons",
+                                                     "blockioclass",
+                                                     "cold-start",
+                                                     "cpu-class",
+                                                     "cpu-file",
+                                                     "cpu.preserve",
+                                                     "deny.topologyhints",
+                                                     "dynamic-pool.dynamic-pools",
+                                                     "hide-hyperthreads",
+                                                     "irq-affinity",
+                                                     "isolation",
+                                                     "memory-type",
+                                                     "memory.preserve",
+                                                     "pick-resources-by-hints",
+                                                     "pool.podpools",
+                                                     "prefer-cpu-priority",
+                                                     "prefer-isolated-cpus",
+                                                     "prefer-reserved-cpus",
+                                                     "prefer-shared-cpus",
+                                                     "rdtclass",
+                                                     "require-isolated-cpus",
+                                                     "scheduling-class",
+                                                     "strict.topologyhints",
+                                                     "topologyhints",
+                                                     "toptierlimit",
+                                                     "unlimited-burstable"};
+  return keys;
+}
+
 bool IsKnownKey(std::string_view key) {
   return std::ranges::find(AnnotationKeys(), key) != AnnotationKeys().end();
 }
@@ -138,39 +172,6 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container) {
   if (annotations.empty()) return false;
   const auto found = FindCrioAnnotation(annotations, kCpuSharedAnnotation, container);
   return found && found->second == "enable";
-}
-
-const std::vector<std::string_view>& AnnotationKeys() {
-  static const std::vector<std::string_view> keys = {"alignment",
-                                                     "allow-rebalance",
-                                                     "allow.topologyhints",
-                                                     "balloon.balloons",
-                                                     "blockioclass",
-                                                     "cold-start",
-                                                     "cpu-class",
-                                                     "cpu-file",
-                                                     "cpu.preserve",
-                                                     "deny.topologyhints",
-                                                     "dynamic-pool.dynamic-pools",
-                                                     "hide-hyperthreads",
-                                                     "irq-affinity",
-                                                     "isolation",
-                                                     "memory-type",
-                                                     "memory.preserve",
-                                                     "pick-resources-by-hints",
-                                                     "pool.podpools",
-                                                     "prefer-cpu-priority",
-                                                     "prefer-isolated-cpus",
-                                                     "prefer-reserved-cpus",
-                                                     "prefer-shared-cpus",
-                                                     "rdtclass",
-                                                     "require-isolated-cpus",
-                                                     "scheduling-class",
-                                                     "strict.topologyhints",
-                                                     "topologyhints",
-                                                     "toptierlimit",
-                                                     "unlimited-burstable"};
-  return keys;
 }
 
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {

@@ -55,7 +55,4 @@ std::vector<std::string> MistypedAnnotations(const StringMap& annotations);
 std::vector<std::string> MistypedContainers(const StringMap& annotations,
                                             const std::vector<std::string_view>& containers);
 
-// All keys that a pod's annotations may have in these domains (docs/annotations.md).
-const std::vector<std::string_view>& AnnotationKeys();
-
 }  // namespace resmgr

@@ -17,6 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
+constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
+
 // The end of one question, written by the thread that asks.
 struct Told {
   Status status{};
@@ -90,6 +93,22 @@ class Exchange {
   h2::FlushQueue flushes_{loop_};
   UnaryClient client_;
 };
+
+// The hints for one container, from Get, or from List where the kubelet has no Get (before 1.34,
+// unless the feature gate KubeletPodResourcesGet is on). None for a pod that the kubelet does not
+// know. A kubelet that has too many calls for the moment is asked again. Accesses the file system
+// and waits for the answer: to be called off the loop. Otherwise the status tells why the kubelet
+// did not answer.
+StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
+                                                    const PodContainer& container) {
+  const StatusOr<std::string> answer = Exchange(server).Run(container);
+  if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
+  if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
+  // The last call had only the rest of the deadline.
+  if (answer.status().code() == StatusCode::kDeadlineExceeded)
+    return DeadlineExceeded("no answer within {} ms", server.timeout.count());
+  return answer.status();
+}
 
 // Bytes of the longest name that Kubernetes takes for a resource: a domain, "/" and a label.
 constexpr size_t kMaxResourceName = 253 + 1 + 63;
@@ -274,17 +293,6 @@ void PodResources::Note(const Status& status, bool trial) {
       Printable(Message(status)));
   if (first) log.Warn("{}; {}", problem_->message, problem_->next);
   if (wanted_) again_ = options_.loop.After(options_.look_again, [this] { Try(); });
-}
-
-StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
-                                                    const PodContainer& container) {
-  const StatusOr<std::string> answer = Exchange(server).Run(container);
-  if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
-  if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
-  // The last call had only the rest of the deadline.
-  if (answer.status().code() == StatusCode::kDeadlineExceeded)
-    return DeadlineExceeded("no answer within {} ms", server.timeout.count());
-  return answer.status();
 }
 
 std::string GetPodResourcesRequest(const PodContainer& container) {

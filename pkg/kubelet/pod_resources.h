@@ -23,9 +23,6 @@ namespace resmgr {
 // The messages of the kubelet's v1.PodResourcesLister (Kubernetes' podresources/v1/api.proto), as
 // far as they have the NUMA nodes of a container's devices.
 
-inline constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
-inline constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
-
 // The names by which the kubelet knows a container.
 struct PodContainer {
   std::string namespace_name{};
@@ -51,14 +48,6 @@ struct PodResourcesServer {
   std::chrono::milliseconds timeout{200};  // for all calls of one question
   size_t max_answer = size_t{16} << 20;    // bytes, as other clients of this API take
 };
-
-// The hints for one container, from Get, or from List where the kubelet has no Get (before 1.34,
-// unless the feature gate KubeletPodResourcesGet is on). None for a pod that the kubelet does not
-// know. A kubelet that has too many calls for the moment is asked again. Accesses the file system
-// and waits for the answer: to be called off the loop. Otherwise the status tells why the kubelet
-// did not answer.
-StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
-                                                    const PodContainer& container);
 
 // Asks the kubelet's pod-resources where the devices of new containers are, off the loop. A failure
 // is logged once until the kubelet answers again, and the container is placed without these hints.

@@ -52,6 +52,14 @@ size_t LostOf(const Block& block, std::string_view rest) {
   return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
 }
 
+std::string LostLine(size_t lost, LineStyle style) {
+  const std::string text = fmt::format("{} log messages were dropped: they were not read", lost);
+  spdlog::memory_buf_t line;
+  MakeLineFormatter(style)->format(
+      spdlog::details::log_msg("log", spdlog::level::warn, spdlog::string_view_t(text)), line);
+  return {line.data(), line.size()};
+}
+
 }  // namespace
 
 struct LineQueue::Shared {
@@ -170,14 +178,6 @@ bool LineQueue::Flush(std::chrono::milliseconds timeout) {
       lock, timeout, [this] { return shared_->blocks.empty() && !shared_->writing; });
   shared_->hurry = false;
   return all;
-}
-
-std::string LostLine(size_t lost, LineStyle style) {
-  const std::string text = fmt::format("{} log messages were dropped: they were not read", lost);
-  spdlog::memory_buf_t line;
-  MakeLineFormatter(style)->format(
-      spdlog::details::log_msg("log", spdlog::level::warn, spdlog::string_view_t(text)), line);
-  return {line.data(), line.size()};
 }
 
 LineSink::LineSink(int fd) : fd_(fd) {}

@@ -53,9 +53,6 @@ class LineQueue {
   const std::shared_ptr<Shared> shared_;
 };
 
-// One line: "N log messages were dropped: they were not read".
-std::string LostLine(size_t lost, LineStyle style);
-
 // The destination of all lines: a writer if one is set, or else an fd, stderr, which a thread may
 // write.
 //

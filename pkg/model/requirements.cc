@@ -55,6 +55,18 @@ Bytes MostMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   return std::min(most, Thousandths(capacity, thousandths + thousandths / 50 + 2));
 }
 
+// Whether the shares and the quota are those that a kubelet derives from the pod's limit alone.
+bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources) {
+  const int64_t shares = resources.cpu_shares.value_or(0);
+  const MilliCpu limit = CpuLimitOf(pod.resources);
+  if (shares == 0 || limit != CpuLimitOf(resources)) return false;
+  // The least quota is that of all small limits, and the shares are those of the limit itself.
+  if (pod.resources.cpu_quota == kMinQuota) return shares <= SharesFromMilliCpu(limit);
+  if (limit.value > 0) return shares == SharesFromMilliCpu(limit);
+  // A kubelet without quotas; the limit of a Guaranteed pod is its request.
+  return pod.qos == QosClass::kGuaranteed && resources.cpu_shares == pod.resources.cpu_shares;
+}
+
 // Combines the request and the annotation of one container.
 class Resolver {
  public:
@@ -362,17 +374,6 @@ std::string CgroupParentOf(QosClass qos, const PodUid& uid) {
   if (qos == QosClass::kBurstable) parent = "burstable/";
   if (qos == QosClass::kBestEffort) parent = "besteffort/";
   return fmt::format("/kubepods/{}pod{}", parent, uid.value());
-}
-
-bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources) {
-  const int64_t shares = resources.cpu_shares.value_or(0);
-  const MilliCpu limit = CpuLimitOf(pod.resources);
-  if (shares == 0 || limit != CpuLimitOf(resources)) return false;
-  // The least quota is that of all small limits, and the shares are those of the limit itself.
-  if (pod.resources.cpu_quota == kMinQuota) return shares <= SharesFromMilliCpu(limit);
-  if (limit.value > 0) return shares == SharesFromMilliCpu(limit);
-  // A kubelet without quotas; the limit of a Guaranteed pod is its request.
-  return pod.qos == QosClass::kGuaranteed && resources.cpu_shares == pod.resources.cpu_shares;
 }
 
 void DivideAmong(const Pod& pod, std::span<PodMember> members) {

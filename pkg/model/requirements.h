@@ -98,9 +98,6 @@ std::string CgroupParentOf(QosClass qos, const PodUid& uid);
 // its request. Each such container so asks for all that the pod has. The pod's resources as a whole
 // are in the requests about its sandbox (Pod::resources).
 
-// Whether the shares and the quota are those that a kubelet derives from the pod's limit alone.
-bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources);
-
 struct PodMember {
   const Container* container = nullptr;
   Requirements needs;  // needs of the container; replaced where the division changes them

@@ -21,6 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxConfigKeys = 256;  // of a ConfigMap
 constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
 // JSON may need six bytes for one.
 constexpr size_t kMaxFile = 6 * kMaxMessage + (size_t{64} << 10);
@@ -53,6 +54,20 @@ Status CheckSize(const DeliveredConfig& source) {
                            kMaxConfigKeys);
   }
   return OkStatus();
+}
+
+// kInvalidArgument for malformed values.
+StatusOr<LogSettings> ReadLogging(const LoggerConfig& config) {
+  LogSettings settings;
+  RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
+  RESMGR_ASSIGN_OR_RETURN(settings.format, ParseLogFormat(config.format));
+  if (!config.debug.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
+  }
+  if (!config.source.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(settings.enabled, SourceFilter::Parse(config.source));
+  }
+  return settings;
 }
 
 }  // namespace
@@ -116,19 +131,6 @@ dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions&
   if (delivered && !overrides.Has("dump-file")) options.file_directory = directory;
   if (delivered && !overrides.Has("dump")) options.recording_directory = directory;
   return options;
-}
-
-StatusOr<LogSettings> ReadLogging(const LoggerConfig& config) {
-  LogSettings settings;
-  RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
-  RESMGR_ASSIGN_OR_RETURN(settings.format, ParseLogFormat(config.format));
-  if (!config.debug.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
-  }
-  if (!config.source.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.enabled, SourceFilter::Parse(config.source));
-  }
-  return settings;
 }
 
 Status ApplyLogging(const LoggerConfig& config) {

@@ -35,9 +35,8 @@ struct DeliveredConfig {
 // may be escaped. kResourceExhausted if it is too long.
 Status CheckMessageSize(std::string_view message);
 
-// kInvalidArgument with the place of the mistake, or for more than kMaxConfigSize bytes, or more
-// than kMaxConfigKeys keys of a ConfigMap.
-inline constexpr size_t kMaxConfigKeys = 256;
+// kInvalidArgument with the place of the mistake, or for more than kMaxConfigSize bytes or too many
+// keys of a ConfigMap.
 StatusOr<Config> Parse(const DeliveredConfig& source, const ConfigChecks& checks);
 
 // Stores the last configuration that was delivered to a running daemon and worked, in
@@ -114,9 +113,6 @@ class ConfigReader {
 // `directory`.
 dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions& overrides,
                                   bool show_secrets, bool delivered, const std::string& directory);
-
-// kInvalidArgument for malformed values.
-StatusOr<LogSettings> ReadLogging(const LoggerConfig& config);
 
 // Puts the logger's part in force. kInvalidArgument for malformed values.
 Status ApplyLogging(const LoggerConfig& config);

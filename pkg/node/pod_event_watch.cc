@@ -10,6 +10,11 @@
 namespace resmgr {
 namespace {
 
+// Reasons of Events.
+constexpr std::string_view kRefusedReason = "CPURefused";
+constexpr std::string_view kMovedReason = "CPUsMoved";
+constexpr std::string_view kLostReason = "ExclusiveCpusLost";
+
 // A container's name has at most 63 bytes.
 constexpr size_t kLongestName = 64;
 

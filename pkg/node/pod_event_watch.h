@@ -34,11 +34,6 @@ struct PodEvent {
   }
 };
 
-// Reasons of Events.
-inline constexpr std::string_view kRefusedReason = "CPURefused";
-inline constexpr std::string_view kMovedReason = "CPUsMoved";
-inline constexpr std::string_view kLostReason = "ExclusiveCpusLost";
-
 // Makes Events of pods from the resource manager's acts:
 //   CPURefused         Warning: a container or an update of it was refused, or a start
 //   CPUsMoved          Normal: a container got other exclusive CPUs without having asked for it

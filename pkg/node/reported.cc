@@ -2,6 +2,7 @@
 #include "pkg/node/reported.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kAnnotations = "/metadata/annotations";
+// The annotations of the node for the report. The agent's annotations about a ConfigMap
+// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart change the configuration
+// without one.
+constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
+constexpr std::string_view kSourceAnnotation = "cri-resource-manager.intel.com/policy-source";
+constexpr std::string_view kLossesAnnotation = "cri-resource-manager.intel.com/policy-losses";
 
 // Escaped for a JSON pointer.
 std::string Escape(std::string_view key) {

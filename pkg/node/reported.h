@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "pkg/base/status.h"
@@ -33,15 +32,6 @@ struct NodeReport {
 
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
-
-// The annotations of the node for the report. The agent's annotations about a ConfigMap
-// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart change the configuration
-// without one.
-inline constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
-inline constexpr std::string_view kSourceAnnotation =
-    "cri-resource-manager.intel.com/policy-source";
-inline constexpr std::string_view kLossesAnnotation =
-    "cri-resource-manager.intel.com/policy-losses";
 
 // Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
 // comes back; nothing ever waits for it. A report that the agent refuses is not sent again before

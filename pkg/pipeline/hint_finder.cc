@@ -15,6 +15,23 @@
 #include "pkg/topology/device_locality.h"
 
 namespace resmgr {
+namespace {
+
+// The location of each path, as far as sysfs has it; at most kMaxHints.
+std::vector<LocalityHint> FindHints(const DeviceLocality& locality,
+                                    const std::vector<HintPath>& paths) {
+  std::vector<LocalityHint> hints;
+  for (const HintPath& path : paths) {
+    const std::optional<Locality> place =
+        path.device ? locality.OfDevice(path.path) : locality.OfHostPath(path.path);
+    if (!place) continue;
+    hints.push_back({.source = path.source, .cpus = place->cpus, .nodes = place->nodes});
+    if (hints.size() == kMaxHints) break;
+  }
+  return hints;
+}
+
+}  // namespace
 
 struct HintFinder::Job {
   std::function<Hints()> find;
@@ -146,19 +163,6 @@ std::vector<HintPath> HintPaths(const ContainerDetails& details) {
     hints.push_back({.device = false,
                      .source = fmt::format("mount {}", mount.container_path),
                      .path = mount.host_path});
-  }
-  return hints;
-}
-
-std::vector<LocalityHint> FindHints(const DeviceLocality& locality,
-                                    const std::vector<HintPath>& paths) {
-  std::vector<LocalityHint> hints;
-  for (const HintPath& path : paths) {
-    const std::optional<Locality> place =
-        path.device ? locality.OfDevice(path.path) : locality.OfHostPath(path.path);
-    if (!place) continue;
-    hints.push_back({.source = path.source, .cpus = place->cpus, .nodes = place->nodes});
-    if (hints.size() == kMaxHints) break;
   }
   return hints;
 }

@@ -12,7 +12,6 @@
 #include "pkg/model/container_details.h"
 #include "pkg/model/pod.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/topology/device_locality.h"
 
 namespace resmgr {
 
@@ -27,11 +26,6 @@ struct HintPath {
 // file.
 inline constexpr size_t kMaxHints = 64;
 std::vector<HintPath> HintPaths(const ContainerDetails& details);
-
-// The location of each path, as far as sysfs has it; at most kMaxHints. Reads files, so it may
-// block.
-std::vector<LocalityHint> FindHints(const DeviceLocality& locality,
-                                    const std::vector<HintPath>& paths);
 
 // Finds locality hints on threads of its own: a file system or another program may be dead, and a
 // thread that asks it may never return. A container whose hints are not found before the deadline

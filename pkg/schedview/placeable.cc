@@ -20,6 +20,17 @@ namespace {
 // Containers beside which the policy is asked whether it splits others.
 constexpr int kMostOthers = 4;
 
+// No container at all, as on a node that has just joined.
+class EmptySnapshot final : public Snapshot {
+ public:
+  const Pod* FindPod(const PodSandboxId& /*id*/) const override { return nullptr; }
+  const Container* FindContainer(ContainerKey /*key*/) const override { return nullptr; }
+  void ForEachContainer(
+      const std::function<void(const Pod&, const Container&)>& /*visit*/) const override {}
+  Overhead OverheadOf(const Pod& /*pod*/) const override { return {}; }
+  HeldOverheads Overheads() const override { return {}; }
+};
+
 // A place that a copy of the policy granted.
 struct ImaginedGrant {
   Placement placement{};

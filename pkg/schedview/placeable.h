@@ -99,15 +99,4 @@ class WhatIf final : public Snapshot {
   uint64_t made_ = 0;              // never the same pod twice
 };
 
-// No container at all, as on a node that has just joined.
-class EmptySnapshot final : public Snapshot {
- public:
-  const Pod* FindPod(const PodSandboxId& /*id*/) const override { return nullptr; }
-  const Container* FindContainer(ContainerKey /*key*/) const override { return nullptr; }
-  void ForEachContainer(
-      const std::function<void(const Pod&, const Container&)>& /*visit*/) const override {}
-  Overhead OverheadOf(const Pod& /*pod*/) const override { return {}; }
-  HeldOverheads Overheads() const override { return {}; }
-};
-
 }  // namespace resmgr

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,37 @@ CpusetHierarchy HierarchyOf(const CgroupPlaces& places) {
   CpusetHierarchy hierarchy = CpusetHierarchy::At(places.root + "/sys/fs/cgroup");
   hierarchy.online = places.root + hierarchy.online;
   return hierarchy;
+}
+
+// The names of the directories in a directory, in their order: `most` of them.
+std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(directory.c_str()), &closedir);
+  if (open == nullptr) return names;
+  while (names.size() < most) {
+    const dirent* const entry = readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && !name.starts_with('.')) names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// CPUs for the processes of a directory, with those that partitions below it took. Empty: unknown.
+CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory) {
+  if (hierarchy.unified) {
+    return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
+           ReadList<CpuSet>(directory + "/cpuset.cpus.exclusive.effective");
+  }
+  const auto effective = ReadList<CpuSet>(directory + "/cpuset.effective_cpus");
+  return effective.empty() ? ReadList<CpuSet>(directory + "/cpuset.cpus") : effective;
+}
+
+NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory) {
+  if (hierarchy.unified) return ReadList<NodeSet>(directory + "/cpuset.mems.effective");
+  const auto effective = ReadList<NodeSet>(directory + "/cpuset.effective_mems");
+  return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
 }
 
 // Reads the sets of the cgroup with this path ("/a/b"; "" is the root) or of the nearest one above
@@ -181,38 +213,9 @@ std::string Named(const CpuSet& cpus, const NodeSet& mems) {
 
 }  // namespace
 
-std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(directory.c_str()), &closedir);
-  if (open == nullptr) return names;
-  while (names.size() < most) {
-    const dirent* const entry = readdir(open.get());
-    if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (entry->d_type == DT_DIR && !name.starts_with('.')) names.emplace_back(name);
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 CpusetHierarchy CpusetHierarchy::At(const std::string& cgroups) {
   const bool unified = access((cgroups + "/cgroup.controllers").c_str(), F_OK) == 0;
   return {.mount = unified ? cgroups : cgroups + "/cpuset", .unified = unified};
-}
-
-CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory) {
-  if (hierarchy.unified) {
-    return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
-           ReadList<CpuSet>(directory + "/cpuset.cpus.exclusive.effective");
-  }
-  const auto effective = ReadList<CpuSet>(directory + "/cpuset.effective_cpus");
-  return effective.empty() ? ReadList<CpuSet>(directory + "/cpuset.cpus") : effective;
-}
-
-NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory) {
-  if (hierarchy.unified) return ReadList<NodeSet>(directory + "/cpuset.mems.effective");
-  const auto effective = ReadList<NodeSet>(directory + "/cpuset.effective_mems");
-  return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
 }
 
 CpusetLimits::CpusetLimits(CpusetHierarchy hierarchy) : hierarchy_(std::move(hierarchy)) {}

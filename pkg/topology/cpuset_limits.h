@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,13 +22,6 @@ struct CpusetHierarchy {
   static CpusetHierarchy At(const std::string& cgroups);
 };
 
-// The names of the directories in a directory, in their order: `most` of them.
-std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most);
-
-// CPUs for the processes of a directory, with those that partitions below it took. Empty: unknown.
-CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory);
-NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory);
-
 // Finds out why a cgroup may not use CPUs or memory nodes that it was told: a cgroup above allows
 // less, a partition of cgroup v2 took them, they are offline, or the controller is not enabled.
 // Every text names the cause and what to do, and is empty where nothing is found. An object serves
@@ -49,7 +41,8 @@ class CpusetLimits {
   // Causes that keep the cgroup `own` ("": a new one) below `above` from these CPUs: cgroups
   // beside it have some for themselves or, on cgroup v1, those below it have others.
   std::string Conflicts(std::string_view above, std::string_view own, const CpuSet& cpus) const;
-  // As ReadAllowedCpus, of the cgroup `path`.
+  // CPUs for the processes of the cgroup `path`, with those that partitions below it took. Empty:
+  // unknown.
   CpuSet AllowedCpus(std::string_view path) const;
   NodeSet AllowedMems(std::string_view path) const;
 

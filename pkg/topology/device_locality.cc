@@ -36,6 +36,13 @@ bool HasDotDot(std::string_view path) {
   return path.find("/../") != std::string_view::npos || path.ends_with("/..");
 }
 
+// Whether `path` is `directory` or below it.
+bool IsAtOrBelow(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
 // Whether access to the mount's files waits at most for a disk of this machine.
 bool IsLocal(const MountTable::Mount& mount) {
   if (mount.type.starts_with("fuse")) return false;
@@ -251,12 +258,6 @@ bool MountTellsLocality(std::string_view container_path, std::string_view host_p
   };
   return std::none_of(kOfTheSystem.begin(), kOfTheSystem.end(), within) &&
          std::none_of(kOfTheKubelet.begin(), kOfTheKubelet.end(), named);
-}
-
-bool IsAtOrBelow(std::string_view path, std::string_view directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path.starts_with(directory) &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 MountTable::MountTable(std::string_view mountinfo) {

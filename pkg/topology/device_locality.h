@@ -104,7 +104,4 @@ class MountTable {
   std::vector<Mount> mounts_;
 };
 
-// Whether `path` is `directory` or below it.
-bool IsAtOrBelow(std::string_view path, std::string_view directory);
-
 }  // namespace resmgr

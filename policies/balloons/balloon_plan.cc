@@ -80,6 +80,18 @@ constexpr std::string_view kBorrowed = "; by use CPUs ";
 constexpr std::string_view kOwn = "; own CPUs ";
 constexpr std::string_view kBeforeFewer = "; ";
 
+// The text, and behind it the CPUs that the balloon borrows and its own ones.
+std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed) {
+  const std::string by_use =
+      borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, borrowed.ToString());
+  return fmt::format("{}{}{}{}", text, by_use, kOwn, own.ToString());
+}
+
+// The text of a container whose balloon has fewer CPUs than it asks for.
+std::string ThatLacksCpus(const std::string& text) {
+  return fmt::format("{}{}{}", text, kBeforeFewer, kFewerCpus);
+}
+
 CpuSet ParsedCpus(std::string_view text) {
   return CpuSet::Parse(text).value_or(CpuSet());
 }
@@ -183,16 +195,6 @@ void BalloonPlan::AddChanges(const Snapshot& snapshot, const Balloon& balloon,
     if (placement.SameDecision(container->placement)) continue;
     plan.changes.push_back({member->key, std::move(placement)});
   }
-}
-
-std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed) {
-  const std::string by_use =
-      borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, borrowed.ToString());
-  return fmt::format("{}{}{}{}", text, by_use, kOwn, own.ToString());
-}
-
-std::string ThatLacksCpus(const std::string& text) {
-  return fmt::format("{}{}{}", text, kBeforeFewer, kFewerCpus);
 }
 
 std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,

@@ -48,12 +48,10 @@ class BalloonPlan {
 // The lowest CPU of each core in `cpus`.
 CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 
-// The reason of a placement in a balloon: a text, and at its end the CPUs that the balloon borrows
-// and its own ones, by which they are found again after a restart, since containers may run on
-// other ones, too.
-std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed = {});
-// The text of a container whose balloon has fewer CPUs than it asks for.
-std::string ThatLacksCpus(const std::string& text);
+// The reason of a placement in a balloon is a text, and at its end the CPUs that the balloon
+// borrows and its own ones, by which they are found again after a restart, since containers may run
+// on other ones, too.
+
 // The text of a container that is in a balloon since its own type has no CPUs for it.
 std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
                               const std::string& type);

@@ -75,6 +75,19 @@ std::optional<GroupPart> NextGroupPart(std::string_view& text) {
   return part;
 }
 
+// The text of groupBy for one container. Empty if a key has no value.
+std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container) {
+  std::string group;
+  while (const std::optional<GroupPart> part = NextGroupPart(text)) {
+    std::string scratch;
+    const auto value =
+        part->key ? ResolveKey(part->text, pod, container, scratch) : std::optional(part->text);
+    if (!value) return {};
+    group += *value;
+  }
+  return group;
+}
+
 }  // namespace
 
 std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) const {
@@ -238,18 +251,6 @@ std::vector<std::string> BalloonRules::Unheeded(const Pod& pod, const Container&
     ignored.push_back(PrivilegedNamespaces::WhyIgnored(kBalloon, pod, "balloons"));
   }
   return ignored;
-}
-
-std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container) {
-  std::string group;
-  while (const std::optional<GroupPart> part = NextGroupPart(text)) {
-    std::string scratch;
-    const auto value =
-        part->key ? ResolveKey(part->text, pod, container, scratch) : std::optional(part->text);
-    if (!value) return {};
-    group += *value;
-  }
-  return group;
 }
 
 Status CheckGroup(std::string_view text) {

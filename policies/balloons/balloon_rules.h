@@ -47,10 +47,9 @@ class BalloonRules {
   const PinningRule& pinning_;
 };
 
-// The text of groupBy for one container: ${KEY}, or $KEY up to the next $ or the end, stands for
-// its value, and $$ for $. Empty if a key has no value.
-std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container);
-// InvalidArgument if the text has a key that no container can have, or ${ without }.
+// Checks a text of groupBy, in which ${KEY}, or $KEY up to the next $ or the end, stands for the
+// value of a container, and $$ for $. InvalidArgument if it has ${ without }, or a key that no
+// container can have.
 Status CheckGroup(std::string_view text);
 
 }  // namespace resmgr

@@ -53,6 +53,34 @@ std::optional<T> Find(std::initializer_list<ConfigWord<T>> words, std::string_vi
   return std::nullopt;
 }
 
+std::optional<CpuPriority> ParseCpuPriority(std::string_view text) {
+  return Find(kPriorities, text);
+}
+
+std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
+  return Find(kLevels, text);
+}
+
+// A list of dram, pmem, hbm and mixed (dram and pmem).
+std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text) {
+  MemoryTypes types = 0;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::string word = ToLower(Trim(part));
+    if (word == "dram") {
+      types |= kDramBit;
+    } else if (word == "pmem") {
+      types |= kPmemBit;
+    } else if (word == "hbm") {
+      types |= kHbmBit;
+    } else if (word == "mixed") {
+      types |= kDramBit | kPmemBit;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return types;
+}
+
 void DescribeClassesOfPools(ConfigSection& section, TopologyAwareOptions& options) {
   section.Map(
       "PoolClasses",
@@ -286,14 +314,6 @@ bool AnyOfOurs(const StringMap& annotations) {
 
 }  // namespace
 
-std::optional<CpuPriority> ParseCpuPriority(std::string_view text) {
-  return Find(kPriorities, text);
-}
-
-std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
-  return Find(kLevels, text);
-}
-
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
                                                         std::vector<ConfigKey>* keys) {
   constexpr std::string_view kPath = "policy.topology-aware";
@@ -309,25 +329,6 @@ std::vector<NamedClass> TopologyAwareNamedClasses(const ConfigNode& section) {
   AddNamed(options->shared_classes, "PoolClasses.shared", named);
   AddNamed(options->reserved_classes, "PoolClasses.reserved", named);
   return named;
-}
-
-std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text) {
-  MemoryTypes types = 0;
-  for (const std::string_view part : Split(text, ',')) {
-    const std::string word = ToLower(Trim(part));
-    if (word == "dram") {
-      types |= kDramBit;
-    } else if (word == "pmem") {
-      types |= kPmemBit;
-    } else if (word == "hbm") {
-      types |= kHbmBit;
-    } else if (word == "mixed") {
-      types |= kDramBit | kPmemBit;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return types;
 }
 
 bool HintFilter::Accepts(std::string_view source) const {

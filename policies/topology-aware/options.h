@@ -37,10 +37,6 @@ enum class Packing {
   kTight,   // always packed
 };
 
-std::optional<CpuPriority> ParseCpuPriority(std::string_view text);  // "high", ... in any case
-// "system", "package", "die", "numa", "l3cache".
-std::optional<PoolLevel> ParsePoolLevel(std::string_view text);
-
 // The section policy.topology-aware. Names and meaning are those of cri-resource-manager and
 // nri-plugins; README.md beside this file explains each.
 struct TopologyAwareOptions {
@@ -121,8 +117,5 @@ struct Preferences {
 // gives hints to pods that ask for them.
 Preferences ReadPreferences(const Pod& pod, std::string_view container_name,
                             bool asks_kubelet = false);
-
-// A list of dram, pmem, hbm and mixed (dram and pmem).
-std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text);
 
 }  // namespace resmgr

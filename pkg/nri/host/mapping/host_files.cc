@@ -79,6 +79,13 @@ DevicePaths WalkDev() {
   return paths;
 }
 
+// The value of NodePaths::Options::root: "/proc/1/root", or "".
+std::string NodeRoot() {
+  constexpr const char* kRoot = "/proc/1/root";
+  struct stat status = {};
+  return ::stat(kRoot, &status) == 0 ? kRoot : "";
+}
+
 Status LookAtMounts(const HostFiles& files, FoundFiles& found) {
   if (files.mounts.empty() && !files.rdt) return OkStatus();
   // A systemd unit may have mounts of its own, which hide the node's.
@@ -172,12 +179,6 @@ std::vector<FoundDevice> FindDevices(const std::vector<WantedDevice>& devices) {
     if (found != paths->end()) (void)TakeIfDevice(found->second, device, all[i]);
   }
   return all;
-}
-
-std::string NodeRoot() {
-  constexpr const char* kRoot = "/proc/1/root";
-  struct stat status = {};
-  return ::stat(kRoot, &status) == 0 ? kRoot : "";
 }
 
 bool NodePaths::IsNodes(std::string_view path) const {

@@ -102,7 +102,4 @@ class NodePaths {
   const Options options_;
 };
 
-// The value of NodePaths::root: "/proc/1/root", or "".
-std::string NodeRoot();
-
 }  // namespace resmgr::nri

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ namespace resmgr::nri {
 namespace {
 
 using Annotations = google::protobuf::Map<std::string, std::string>;
+
+constexpr std::string_view kRequiredPluginsAnnotation = "required-plugins.noderesource.dev";
 
 // The owner's name without the "-" that marks a removal; names begin with digits.
 std::string_view PluginOf(std::string_view owner) {

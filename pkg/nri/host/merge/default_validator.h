@@ -4,7 +4,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,11 +13,6 @@
 namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
-
-// The annotation by which a pod requires plugins besides the configured ones: a list of names as
-// YAML or JSON, with or without an index (NRI 0.10). The suffix "/container.NAME" has precedence
-// over "/pod", and that over no suffix.
-inline constexpr std::string_view kRequiredPluginsAnnotation = "required-plugins.noderesource.dev";
 
 // Changes that plugins may not make on this node (NRI 0.10: the default validator).
 struct DefaultValidatorOptions {
@@ -30,7 +24,9 @@ struct DefaultValidatorOptions {
   bool reject_custom_seccomp_adjustment = false;
   bool reject_namespace_adjustment = false;
   bool reject_sysctl_adjustment = false;  // removals included, as for namespaces
-  // Containers are created only after these plugins have taken part: "logger" or "10-logger".
+  // Containers are created only after these plugins have taken part: "logger" or "10-logger". A pod
+  // names more in its annotation required-plugins.noderesource.dev: a list of names as YAML or
+  // JSON. The suffix "/container.NAME" has precedence over "/pod", and that over no suffix.
   std::vector<std::string> required_plugins{};
   // A pod or container with this annotation set to true needs none of them; it has the same
   // suffixes as the one above. "": there is no such annotation.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kLongestPluginConfig = size_t{1} << 20;
 constexpr std::string_view kWebAssembly{"\0asm\1\0\0\0", 8};
 
 bool IsExecutable(const std::string& path) {

@@ -28,7 +28,6 @@ struct PluginFile {
 };
 
 inline constexpr size_t kMostPluginFiles = 32;
-inline constexpr size_t kLongestPluginConfig = size_t{1} << 20;
 
 struct PluginNames {
   std::vector<std::string> files;     // names in the directory, by index and name
