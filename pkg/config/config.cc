@@ -8,7 +8,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
-#include "pkg/config/config_section.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"
@@ -142,6 +141,19 @@ Status CheckNoKubeObject(const ConfigNode& document) {
       Where(document), Printable(kind->text, 64), part);
 }
 
+// The classes that the active policy names: those of `classes`, and its own ones.
+Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();
+  const std::string path = PolicySectionPath(section->first);
+  ClassesConfig classes = config.classes;
+  AddPolicyClasses(section->second, path, classes);
+  return CheckClassesOfSection(checks.policy_classes(section->first, section->second), classes,
+                               section->second, path);
+}
+
+}  // namespace
+
 void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfig& config) {
   const auto describe = [&](ConfigSection& policy) {
     DescribeActive(policy, checks, config);
@@ -226,36 +238,6 @@ void DescribeLogger(ConfigSection& root, LoggerConfig& config) {
   };
   root.Map("logger", describe, "Dump and log");
 }
-
-// THE list of the modules at the top of a configuration, in the order in which they are read and
-// printed.
-void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Config& config) {
-  DescribePolicy(root, checks, config.policy);
-  DescribeDump(root, checks, config.dump);
-  DescribeLogger(root, config.logger);
-  DescribeAudit(root, config.audit);
-  DescribeUsage(root, config.usage);
-  DescribeClasses(root, config.classes);
-  DescribeCpuFiles(root, config.cpu_files);
-  DescribeNrt(root, config.nrt);
-  DescribeDra(root, config.dra);
-  DescribeNri(root, config.nri);
-  DescribeHooks(root, config.hooks);
-  DescribeRuntimes(root, config.runtimes);
-}
-
-// The classes that the active policy names: those of `classes`, and its own ones.
-Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
-  const auto section = config.policy.sections.find(config.policy.active);
-  if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();
-  const std::string path = PolicySectionPath(section->first);
-  ClassesConfig classes = config.classes;
-  AddPolicyClasses(section->second, path, classes);
-  return CheckClassesOfSection(checks.policy_classes(section->first, section->second), classes,
-                               section->second, path);
-}
-
-}  // namespace
 
 std::vector<ConfigKey> DescribeConfig(const Config& config) {
   std::vector<ConfigKey> keys;

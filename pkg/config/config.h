@@ -11,8 +11,8 @@
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/config/classes_config.h"
-#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/config_section.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/config/module_configs.h"
 #include "pkg/config/nri_config.h"
@@ -85,6 +85,27 @@ struct ConfigChecks {
   std::function<std::vector<NamedClass>(std::string_view policy, const ConfigNode& section)>
       policy_classes{};
 };
+
+void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfig& config);
+void DescribeDump(ConfigSection& root, const ConfigChecks& checks, DumpConfig& config);
+void DescribeLogger(ConfigSection& root, LoggerConfig& config);
+
+// THE list of the modules at the top of a configuration, in the order in which they are read and
+// printed.
+inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Config& config) {
+  DescribePolicy(root, checks, config.policy);
+  DescribeDump(root, checks, config.dump);
+  DescribeLogger(root, config.logger);
+  DescribeAudit(root, config.audit);
+  DescribeUsage(root, config.usage);
+  DescribeClasses(root, config.classes);
+  DescribeCpuFiles(root, config.cpu_files);
+  DescribeNrt(root, config.nrt);
+  DescribeDra(root, config.dra);
+  DescribeNri(root, config.nri);
+  DescribeHooks(root, config.hooks);
+  DescribeRuntimes(root, config.runtimes);
+}
 
 // All keys with their values in `config`.
 std::vector<ConfigKey> DescribeConfig(const Config& config);
