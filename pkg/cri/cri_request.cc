@@ -285,9 +285,7 @@ bool CriRequest::ReadDetails(DetailSet parts, ContainerDetails& details) {
   if (request_.operation() == Operation::kUpdateContainerResources) {
     return DecodeUpdateDetails(message_, parts, details);
   }
-  // The policy stage looks for claims, which are devices, in each creation.
-  if (!parts_.has_devices) parts = parts.Without({Detail::kDevices});
-  return parts.empty() || DecodeDetails(parts_.config, parts_.sandbox_config, parts, details);
+  return DecodeDetails(parts_.config, parts_.sandbox_config, parts, details);
 }
 
 bool RepliesTell(Operation operation) {

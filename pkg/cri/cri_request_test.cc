@@ -79,7 +79,7 @@ TEST(CriRequestTest, ReadsDetailsOnlyWhenTheyAreAskedFor) {
   EXPECT_EQ(all.cgroup_parent, "/kubepods/podx");
 }
 
-// The first reading notes whether there are any, so that details need no second one without them.
+// The first reading notes whether there are any.
 TEST(CriRequestTest, DevicesOfEitherKindAreReadByThemselves) {
   for (const bool plain : {false, true}) {
     for (const bool cdi : {false, true}) {
@@ -89,7 +89,7 @@ TEST(CriRequestTest, DevicesOfEitherKindAreReadByThemselves) {
       const std::string bytes = message.SerializeAsString();
       CriRequest cri(Operation::kCreateContainer);
       ASSERT_TRUE(cri.Read(bytes));
-      cri.request().TakeCreate();
+      EXPECT_EQ(cri.request().TakeCreate().may_have_devices, plain || cdi);
       const ContainerDetails& details = cri.request().Details({Detail::kDevices});
       EXPECT_EQ(details.devices.size(), plain ? 1U : 0U);
       EXPECT_EQ(details.cdi_devices.size(), cdi ? 1U : 0U);

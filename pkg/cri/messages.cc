@@ -137,7 +137,7 @@ bool ReadContainerConfig(CreateParts& parts, CreateRequest& request, Texts& text
         });
       case 8:
       case 17:
-        parts.has_devices = true;
+        request.may_have_devices = true;
         return true;
       default:
         return true;
@@ -225,6 +225,7 @@ bool IsCutShort(std::string_view message) {
 
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts) {
   Texts texts;
+  request.may_have_devices = false;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {

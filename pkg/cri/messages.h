@@ -25,7 +25,6 @@ struct CreateParts {
   std::string_view config;          // ContainerConfig
   std::string_view sandbox_config;  // PodSandboxConfig
   std::vector<std::string> files;   // see Request::files
-  bool has_devices = false;         // the config names devices or CDI devices
 };
 // Fills in the request, except `pod` and `hints`.
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts);

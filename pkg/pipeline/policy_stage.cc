@@ -217,9 +217,11 @@ class CreateContainerCall final : public DecidedCall {
   StatusOr<std::vector<std::string>> ClaimsOf(Request& request, const CreateRequest& create) const {
     const HeldClaims& held = manager_.held_claims();
     const bool variables = policy_stage_.claims_in_variables();
-    const ContainerDetails& details =
-        request.Details(variables ? DetailSet{Detail::kDevices, Detail::kEnvironment}
-                                  : DetailSet{Detail::kDevices});
+    DetailSet parts;
+    if (create.may_have_devices) parts = parts | DetailSet{Detail::kDevices};
+    if (variables) parts = parts | DetailSet{Detail::kEnvironment};
+    if (parts.empty()) return std::vector<std::string>();
+    const ContainerDetails& details = request.Details(parts);
     ShownClaims shown;
     AddClaimsInDevices(details, held, shown);
     const Pod* pod = manager_.snapshot().FindPod(create.pod_id);

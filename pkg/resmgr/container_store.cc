@@ -108,8 +108,11 @@ ContainerStore::Containers::const_iterator ContainerStore::Position(ContainerKey
 }
 
 ContainerRecord* ContainerStore::Find(ContainerKey key) const {
+  if (last_found_.key == key) return last_found_.record;
   const auto found = Position(key);
-  return found == containers_.end() || found->key != key ? nullptr : found->record;
+  if (found == containers_.end() || found->key != key) return nullptr;
+  last_found_ = *found;
+  return found->record;
 }
 
 ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
@@ -159,6 +162,7 @@ void ContainerStore::Erase(ContainerKey key) {
   if (found == containers_.end() || found->key != key) return;
   const std::unique_ptr<ContainerRecord> record(found->record);
   containers_.erase(found);
+  if (last_found_.key == key) last_found_ = {};
   EraseFrom(record->pod->containers, key);
   EraseAttempt(*record);
   const auto by_id = by_id_.find(record->container.id.value());

@@ -27,8 +27,8 @@ const Placement* Endings::Retire(ContainerRecord& record, LifeEvent event) {
   const bool freed = brain_.LetsGo() && brain_.pusher.Settled(record.container.key);
   brain_.pusher.Forget(record.container.key);
   if (was_placeable) {
-    record.former =
-        std::make_unique<Placement>(std::exchange(record.container.placement, Placement()));
+    record.former = std::make_unique<Placement>(std::move(record.container.placement));
+    record.container.placement = {};
   }
   if (event == LifeEvent::kEnded && !freed && exited_.StaysBound(record)) {
     record.free_refusals = 0;
