@@ -161,13 +161,13 @@ if(RESMGR_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STRE
   resmgr_library_headers(resmgr_data_path_headers -flto=auto -ffat-lto-objects)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH] [RANDOM_TESTS]
-#                [CASTS])
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH | DECIDES]
+#                [RANDOM_TESTS] [CASTS])
 # One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it; with BENCHED
-# benches measure with it. DATA_PATH: every call or creation goes through it. RANDOM_TESTS: tests with random input spend
-# most of their time in it. CASTS: it reads bytes as something else.
+# benches measure with it. DATA_PATH: every call or creation goes through it. DECIDES: creations go through it where it is
+# configured. RANDOM_TESTS: tests with random input spend most of their time in it. CASTS: it reads bytes as something else.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;RANDOM_TESTS;CASTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;DECIDES;RANDOM_TESTS;CASTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
@@ -177,13 +177,16 @@ function(resmgr_library name)
   endif()
   set(headers resmgr_optimized_headers)
   if(ARG_SUPPORT)
-    if(RESMGR_SANITIZE OR NOT ARG_BENCHED)
+    if(RESMGR_SANITIZE OR NOT (ARG_BENCHED AND RESMGR_LTO))
       resmgr_test_code(resmgr_${name})
     endif()
     set(headers)
   elseif(NOT ARG_RANDOM_TESTS OR RESMGR_SANITIZE STREQUAL "thread")
     target_compile_options(resmgr_${name} PRIVATE ${resmgr_library_options})
     set(headers resmgr_headers)
+  endif()
+  if((ARG_DATA_PATH OR ARG_DECIDES) AND NOT RESMGR_SANITIZE)
+    target_compile_options(resmgr_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
   endif()
   if(NOT ARG_CASTS)
     target_link_libraries(resmgr_${name} PRIVATE resmgr_castless_flags)
@@ -223,6 +226,20 @@ function(resmgr_binary name)
   if(ARG_COMPONENT)
     install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
   endif()
+endfunction()
+
+# resmgr_bench(NAME SRCS ... [DEPS ...]): a program that measures. Without link-time optimization nothing is measured: then it
+# only has to compile, and is compiled as tests are.
+function(resmgr_bench name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  if(RESMGR_LTO)
+    target_link_libraries(${name} PRIVATE resmgr_flags)
+  else()
+    resmgr_test_code(${name})
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  target_compile_definitions(${name} PRIVATE RESMGR_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
 # resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|amounts|serial|e2e|crash|lint] [TIMEOUT seconds]
