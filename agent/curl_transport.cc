@@ -121,7 +121,7 @@ Status CurlCall::Prepare(const ClusterAccess& access, const Credential& credenti
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, kYes);
-  curl_easy_setopt(easy_, CURLOPT_USERAGENT, "cri-resmgr-agent");
+  curl_easy_setopt(easy_, CURLOPT_USERAGENT, kAgentName.data());
   curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());
   curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CurlCall::OnBody);

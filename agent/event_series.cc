@@ -20,7 +20,7 @@ EventObject WarningOf(const std::string& node, std::string_view reason) {
   return {
       .event_namespace = "default",
       .about = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}},
-      .source = "cri-resmgr-agent",
+      .source = std::string(kAgentName),
       .node = node,
       .warning = true,
       .reason = std::string(reason),

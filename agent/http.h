@@ -22,6 +22,9 @@ using json_path::Find;
 using json_path::IntAt;
 using json_path::TextAt;
 
+// To the API server: the manager of the fields that the agent writes, the source of its events, and
+// its user agent.
+inline constexpr std::string_view kAgentName = "cri-resmgr-agent";
 inline constexpr int kUnauthorized = 401;
 inline constexpr std::string_view kJsonType = "application/json";
 

@@ -18,7 +18,6 @@ namespace resmgr::agent {
 namespace {
 
 constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
-constexpr std::string_view kSliceManager = "cri-resmgr-agent";
 // As long as the server does not answer; what is missing or in conflict ends the tries.
 constexpr int kAllSliceTries = std::numeric_limits<int>::max();
 
@@ -219,7 +218,7 @@ void SliceWriter::Put() {
   HttpRequest request;
   request.method = object_ ? "PUT" : "POST";
   request.target = fmt::format("{}?fieldManager={}",
-                               object_ ? Path() : std::string(kSliceCollection), kSliceManager);
+                               object_ ? Path() : std::string(kSliceCollection), kAgentName);
   if (object_) {
     object["metadata"]["resourceVersion"] = TextAt(*object_, {"metadata", "resourceVersion"});
     object["metadata"]["uid"] = TextAt(*object_, {"metadata", "uid"});

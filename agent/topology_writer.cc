@@ -18,8 +18,6 @@
 namespace resmgr::agent {
 namespace {
 
-// The manager of fields under which this agent applies its objects.
-constexpr std::string_view kTopologyManager = "cri-resmgr-agent";
 // Tries go on while the server does not answer; a missing or conflicting object ends them.
 constexpr int kAllTries = std::numeric_limits<int>::max();
 
@@ -36,8 +34,7 @@ bool IsOwn(const Json& object) {
   const Json* const managers = Find(object, {"metadata", "managedFields"});
   if (managers == nullptr || !managers->is_array()) return false;
   return std::ranges::any_of(*managers, [](const Json& manager) {
-    return TextAt(manager, {"manager"}) == kTopologyManager &&
-           TextAt(manager, {"operation"}) == "Apply";
+    return TextAt(manager, {"manager"}) == kAgentName && TextAt(manager, {"operation"}) == "Apply";
   });
 }
 
@@ -256,7 +253,7 @@ void TopologyWriter::Write() {
   if (!view_) return LookForOwn();
   std::string body = Body();
   HttpRequest request = Request("PATCH");
-  request.target += fmt::format("?fieldManager={}", kTopologyManager);
+  request.target += fmt::format("?fieldManager={}", kAgentName);
   request.content_type = "application/apply-patch+yaml";
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = body;

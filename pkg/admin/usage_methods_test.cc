@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/admin/node_json.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/topology/machine_source.h"
 #include "test/support/machines/machines.h"

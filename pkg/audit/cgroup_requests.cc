@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "pkg/audit/comparison.h"
+#include "pkg/base/parse.h"
 #include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unique_fd.h"

@@ -229,9 +229,6 @@ class Pusher {
     bool whole = true;  // the target has all decided values
   };
   Target SafeTarget(const ContainerRecord& record);
-  // `desired` without the CPUs among `held` of others, and without exclusive CPUs on which others
-  // still run.
-  Target ReducedTarget(const ContainerRecord& record, SharedResources desired, const CpuSet& held);
   // The CPUs of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);

@@ -13,23 +13,13 @@ namespace resmgr {
 // Returns the desired resources without the CPUs that others have not left yet. A container that
 // does not run need not wait here: its start waits.
 Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
-  Target safe{.resources = Shared(DesiredResources(record.container))};
-  const AppliedResources& target = *safe.resources;
-  if (!target.cpus || !record.MayRun()) return safe;
-  // Hundreds of sharing containers move at once, and usually no other container is in their way.
-  if (target.exclusive.empty() && leftovers_.empty()) return safe;
-  const CpuSet held = HeldByOthers(record.container.key);
-  if (target.exclusive.empty() && !held.Intersects(*target.cpus)) return safe;
-  return ReducedTarget(record, std::move(safe.resources), held);
-}
-
-Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResources desired,
-                                     const CpuSet& held) {
+  SharedResources desired = Shared(DesiredResources(record.container));
+  if (!desired->cpus || !record.MayRun()) return {.resources = std::move(desired)};
   const ContainerKey key = record.container.key;
   const PushState& state = *record.push;
   const CpuSet shared = *desired->cpus - desired->exclusive;
-  const CpuSet too_early =
-      (held & shared) | OccupiedByOthers(record, desired->exclusive - state.applied->exclusive);
+  const CpuSet too_early = (HeldByOthers(key) & shared) |
+                           OccupiedByOthers(record, desired->exclusive - state.applied->exclusive);
   if (too_early.empty()) return {.resources = std::move(desired)};
   AppliedResources target = *desired;
   target.cpus = *target.cpus - too_early;

@@ -80,11 +80,11 @@ constexpr std::string_view kBorrowed = "; by use CPUs ";
 constexpr std::string_view kOwn = "; own CPUs ";
 constexpr std::string_view kBeforeFewer = "; ";
 
-// The text, and behind it the CPUs that the balloon borrows and its own ones.
-std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed) {
+// Names the CPUs that the balloon borrows and its own ones.
+std::string OwnCpusText(const CpuSet& own, const CpuSet& borrowed) {
   const std::string by_use =
       borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, borrowed.ToString());
-  return fmt::format("{}{}{}{}", text, by_use, kOwn, own.ToString());
+  return fmt::format("{}{}{}", by_use, kOwn, own.ToString());
 }
 
 // The text of a container whose balloon has fewer CPUs than it asks for.
@@ -114,7 +114,7 @@ BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
   view.own = balloon.cpus() | balloon.borrowed;
   view.cpus = view.own | book_.SharedIdle(balloon);
   view.pool = book_.NameOf(balloon);
-  view.own_text = WithOwnCpus("", balloon.cpus(), balloon.borrowed);
+  view.own_text = OwnCpusText(balloon.cpus(), balloon.borrowed);
   view.is_short = IsShort(book_.setup(), balloon);
   return view;
 }
