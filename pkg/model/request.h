@@ -78,8 +78,8 @@ struct CreateRequest {
   // creation.
   std::optional<LinuxResources> pod_resources{};
   std::vector<LocalityHint> hints{};  // when the policy wants them
-  // False: the request names neither devices nor CDI devices. Most do not, and their details need not
-  // be read for claims, which are CDI devices.
+  // False: the request names neither devices nor CDI devices. Most do not, and their details need
+  // not be read for claims, which are CDI devices.
   bool may_have_devices = true;
 };
 

@@ -114,7 +114,8 @@ class ContainerStore {
   HeldOverheads overheads_;  // the sum of PodRecord::counted
   Pods pods_;
   Containers containers_;
-  // The container found last: a creation asks for its own five times in a row. A key of 0 names none.
+  // The container found last: a creation asks for its own five times in a row. A key of 0 names
+  // none.
   mutable Entry last_found_{};
   // The keys are texts within the records, which do not change once they are set.
   absl::flat_hash_map<std::string_view, ContainerRecord*, TextHash> by_id_;
