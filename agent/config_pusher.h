@@ -83,7 +83,7 @@ class ConfigPusher {
   const Report report_;
   Backoff backoff_;
   std::optional<ConfigMap> wanted_;
-  std::string content_version_;       // the first version of `wanted_` with this content
+  std::string content_version_;       // the version of `wanted_` with which its content came
   std::optional<ConfigMap> pushing_;  // under way
   bool settled_ = true;               // the daemon has given its verdict on `wanted_`
   std::optional<Wait> wait_;

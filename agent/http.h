@@ -108,8 +108,8 @@ class Delivery {
 
   // Calls `done` once, but not for a request that was replaced.
   void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
-  // As Send, but keeps the waits of a former request that is under way: a new request is no reason
-  // to spare a server less that fails or asks for a pause.
+  // As Send, but keeps the waits of a former request that is under way: a server that fails, or
+  // asks for a pause, is spared as before.
   void Replace(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
   // Whether the server has a request that it has not answered.

@@ -63,7 +63,7 @@ class PodEvents {
   PodEvents(HttpTransport& transport, Clock& timers, std::string node, Options options,
             uint64_t seed, WallClock now = std::chrono::system_clock::now);
 
-  // False if there is no room, or the pod has had too many. The event must pass CheckPodEvent.
+  // False: there is no room, or the pod has had too many Events. The event must pass CheckPodEvent.
   bool Add(const PodEvent& event);
 
  private:

@@ -122,7 +122,7 @@ class SliceWriter {
   std::optional<DeviceReport> sent_;  // of the request under way; nullopt: a removal
   bool seen_ = false;                 // the watch told of the object since the last write was sent
   bool paused_ = false;
-  std::optional<StatusCode> told_;  // the refusal that was told last
+  std::optional<StatusCode> told_;  // the refusal that was logged last
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};
   EventLoop::HandlePtr timer_;

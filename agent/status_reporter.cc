@@ -138,7 +138,7 @@ void StatusReporter::Plan() {
     return;
   }
   const auto now = timers_.Steady();
-  // A rejection makes two requests, the patch and the Event.
+  // A rejection, or news of losses, makes two requests: the patch and an Event.
   const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
   const int requests = event ? 2 : 1;
   const bool spread = !news || IsSharedNews();

@@ -165,7 +165,8 @@ Json TopologyAttributes(const SchedulerView& view) {
   Json attributes = Json::array();
   attributes.push_back(TopologyAttribute("topologyManagerPolicy",
                                          view.refuses ? "single-numa-node" : "best-effort"));
-  // The containers of a pod need not go where the plugin assumes each (ADR 17).
+  // With the scope "container" the plugin assumes a NUMA node for each container of a pod, and
+  // policies choose others (ADR 17).
   attributes.push_back(
       TopologyAttribute("topologyManagerScope", view.refuses ? "pod" : "container"));
   attributes.push_back(

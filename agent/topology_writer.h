@@ -17,15 +17,15 @@
 namespace resmgr::agent {
 
 // Keeps the node's NodeResourceTopology equal to the daemon's last view, by server-side apply
-// without force. Content that the server has taken is not written again. A write is
-// - at most one in `gap`, of the view at the time of sending; while the server does not answer, a
-//   new view replaces the one that is tried, so an outage leaves no queue;
-// - sent within `soon` where pods came or went or other CPUs are available, which a scheduler waits
-//   for; else, and for the first view of this agent, at a random time within `spread`.
-// Where the server has no such resource (404), refuses the content or the right, or another program
-// writes the same object (409), that is told once, and the next try follows `pause` later; a
-// conflict also makes an Event of the node (TopologyConflict). Without a view, an object that this
-// agent has applied is removed once. Thread-compatible.
+// without force. Content that the server has taken is not written again. A write
+// - has the view at the time of sending, and follows the one before after `gap` at least; while the
+//   server does not answer, a new view replaces the one that is tried: an outage leaves no queue;
+// - is sent within `soon` where pods came or went or other CPUs are available, which a scheduler
+//   waits for; else, and for the first view of this agent, at a random time within `spread`.
+// If the server has no such resource (404) or refuses the content or the access, or if another
+// program writes the same object (409), this is logged once, and the next try follows `pause`
+// later; a conflict also makes an Event of the node (TopologyConflict). Without a view, an object
+// that this agent has applied is removed once. Thread-compatible.
 class TopologyWriter {
  public:
   struct Options {
@@ -71,7 +71,7 @@ class TopologyWriter {
   Known known_ = Known::kNothing;
   std::string body_;                // if kWritten
   bool paused_ = false;             // the server refused; timer_ ends this
-  std::optional<StatusCode> told_;  // the refusal that was told last
+  std::optional<StatusCode> told_;  // the refusal that was logged last
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};
   EventLoop::HandlePtr timer_;  // the next request

@@ -134,7 +134,7 @@ std::string DaemonCommand::FormWithReason(const Reply& reply) const {
   if (why.empty()) return text;
   const std::string line = fmt::format("No containers are known: {}.\n", why);
   if (as_table()) return reply.empty() ? line : text + line;
-  // The answer itself stays one for programs.
+  // Programs read the answer, so the reason is a note beside it.
   if (!watch_) notes() << "cri-resmgr-ctl: " << line;
   return text;
 }

@@ -395,7 +395,7 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
 Status SimulateCommand::Run(std::ostream& out) {
   const bool nothing = scenarios_.empty() && claims_.empty();
   if (nothing && rdt_.empty()) return InvalidArgument("no scenario given; see -help");
-  // The output shows what happens.
+  // The output shows what happens, so only errors are logged.
   ConfigureLogging({.level = LogLevel::kError});
   RESMGR_ASSIGN_OR_RETURN(const std::vector<Setting> settings, Settings());
   std::vector<std::string> notes;

@@ -54,7 +54,8 @@ enum class NameMatch { kWhole, kBeginning };
 
 // Whether `what` names "namespace/pod/container": "[NAMESPACE/]POD[/CONTAINER]".
 bool NamesFull(std::string_view full, std::string_view what, NameMatch match = NameMatch::kWhole);
-// Likewise, or by the beginning of an id; a claim also by that of its uid.
+// Whether `what` names the container so, or by the beginning of its id; a claim also by that of its
+// uid.
 bool Names(const Pod& pod, const Container& container, std::string_view what,
            NameMatch match = NameMatch::kWhole);
 // NotFound, for a choice by `what`; suggests the nearest of the known names

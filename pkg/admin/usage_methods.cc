@@ -111,7 +111,7 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
         }
       });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // The isolated CPUs of a zone of this name are free.
+    // No container shares the CPUs of the zone of this name: they are free.
     if (zone.name == "isolated") continue;
     (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
   }

@@ -55,7 +55,7 @@ void MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_siz
   }
 }
 
-// Searches the best split over a given number of nodes.
+// Searches for the best split over a given number of nodes.
 class SplitSearch {
  public:
   // `nodes` are the nodes with free CPUs, in the allocator's order.

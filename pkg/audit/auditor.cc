@@ -85,8 +85,8 @@ std::string DescribeAll(const std::vector<Drift>& drifts) {
   return text;
 }
 
-// A cause that many containers share is told once. The same cause may leave one fewer
-// CPUs and another one those of others, which is worse.
+// The text by which drifts with a common cause are reported as one. The same cause may leave one
+// container fewer CPUs and another one CPUs of others, which is worse, so these differ.
 std::string CauseOf(const Drift& drift) {
   return drift.why.empty() ? Describe(drift)
                            : fmt::format("{}{}", HasOthers(drift) ? "" : "fewer ", drift.why);
@@ -215,7 +215,7 @@ void Auditor::ReadCgroups(const std::shared_ptr<Audit>& audit) {
 void Auditor::AskRuntime(const std::shared_ptr<Audit>& audit) {
   options_.manager()->AskRuntime(
       [this, weak = std::weak_ptr<Audit>(audit)](StatusOr<RuntimeInventory> inventory) {
-        // Gone with this, too.
+        // If the audit is gone, `this` may be, too.
         const std::shared_ptr<Audit> waiting = weak.lock();
         if (waiting == nullptr) return;
         if (inventory.ok()) {

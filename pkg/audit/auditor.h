@@ -90,8 +90,8 @@ class Auditor {
   // never run from within. FailedPrecondition: the null policy is active. Unavailable: the
   // runtime's containers are not known yet. ResourceExhausted: too many audits wait.
   void Run(bool repair, Done done);
-  // Something may have drifted: audits as by the clock, where it does that, and not at the next
-  // time but after a short pause, with a least time between two such audits.
+  // Something may have drifted: if audits by the clock are on, one follows after a short pause,
+  // with a least time between two of these.
   void RunSoon();
 
   // Containers whose cgroup has other CPUs or memory nodes than decided, again after an audit found

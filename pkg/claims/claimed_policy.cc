@@ -140,7 +140,7 @@ StatusOr<Plan> ClaimedPolicy::OfContainers(StatusOr<Plan> plan) {
     if (placement.exclusive != part->placement.exclusive) {
       return Internal("policy {} moves a claim", name());
     }
-    // Its containers were told the CPUs that they see.
+    // The containers of the claim know the CPUs that they see, so these stay.
     placement.cpus = part->placement.cpus;
     part->placement = std::move(placement);
   }

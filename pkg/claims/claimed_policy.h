@@ -42,11 +42,13 @@ class ClaimedPolicy final : public Policy {
   const HeldClaims& held() const { return *held_; }
   // The same; it does not change.
   std::shared_ptr<const HeldClaims> shared_held() const { return held_; }
-  // These hold the CPUs that they have by their placements. Reconcile has to follow.
+  // Takes over claims, which hold the CPUs of their placements. The caller must call Reconcile
+  // next.
   void Hold(HeldClaims held);
   // Whether a Reconcile by which a claim would lose CPUs is refused, FailedPrecondition, and
-  // changes nothing. Else the claim has what the policy gives it, if only nothing. The null policy
-  // lets containers go and is never refused: claims keep their CPUs for the next policy.
+  // changes nothing. Otherwise the claim has what the policy gives it, which may be nothing. The
+  // null policy lets containers go and is never refused: claims keep their CPUs for the next
+  // policy.
   void SetMustKeep(bool must_keep) { must_keep_ = must_keep; }
   // CPUs that are online: a claim keeps no others at the next Reconcile.
   void SetUsable(const CpuSet& usable) { usable_ = usable; }

@@ -207,7 +207,7 @@ Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim) const 
     return fmt::format("CPU{} {}", cpus.size() == 1 ? "" : "s", cpus.ToString());
   });
   const std::string where = asked.name.empty() ? "" : fmt::format(" of {}", asked.name);
-  // Some of what is free may be the last for others.
+  // The policy may keep free CPUs that are the last ones for other containers.
   return ResourceExhausted("{}: needs {}{}{}, and of {} that {} free policy {} gives fewer{}{}",
                            claim.Title(), CountText(part.cpus, "exclusive CPU"), where,
                            DescribeOptions(options), free.size(), free.size() == 1 ? "is" : "are",

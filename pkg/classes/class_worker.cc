@@ -59,7 +59,8 @@ class Reporter {
       known.active = known.active && outcome.active;
       if (part.subject == ClassPart::kNoSubject) {
         known.absent = lacks;
-        // A container or a pool may lack something else.
+        // Shows why the machine lacks the class: a container or a pool may have failed for another
+        // reason.
         if (lacks && lacking.insert(key).second) known.reason = outcome.reason;
         continue;
       }
@@ -182,7 +183,7 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
   const Status opened = Prepare(subjects);
   const ClassWork work{.subjects = subjects, .pools = pools, .config = config, .host = *keeper_};
   ClassPlan plan = MakePlan(work);
-  // The plan needs the values of before.
+  // Without the journal the former values are unknown, so nothing is written.
   if (!opened.ok()) {
     plan.values.clear();
     for (ClassPart& part : plan.parts)

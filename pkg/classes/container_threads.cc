@@ -173,7 +173,7 @@ StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFi
   if (cgroup.empty()) return NotFound("the container has no cgroup");
   RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
                           FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
-  // Written, such a number would be this thread itself.
+  // Threads that are not visible are listed as 0; written, a 0 means this very thread.
   if (found.unseen) {
     return FailedPrecondition(
         "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);

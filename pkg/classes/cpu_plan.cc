@@ -215,7 +215,8 @@ class CpuPlanner {
     }
   }
 
-  // The word that all classes of a clock have that say one.
+  // The one word that the classes of these CPUs say; "" if none says one. Different ones are a
+  // failure.
   std::string Common(const CpuSet& cpus, const std::vector<const CpuClassConfig*>& classes,
                      std::string CpuClassConfig::*word, std::string_view what) {
     std::set<std::string> words;
@@ -359,7 +360,7 @@ class CpuPlanner {
       }
       part.paths.assign(paths.begin(), paths.end());
     }
-    // A pool's class is told by its containers, if there are any.
+    // The parts of containers report the class of their pool, so the pool's own part is dropped.
     std::set<size_t> silent;
     for (const auto& [name, use] : pools_)
       if (uses_[use].active) silent.insert(uses_[use].part);

@@ -84,7 +84,7 @@ void HostClasses::OnPlaced(const Act& act) {
 }
 
 StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) {
-  // The policy has decided before.
+  // The policy has placed the container already.
   const Container* placed = nullptr;
   ClassNames of_pool;
   if (const ResourceManager* const manager = options_.manager(); manager != nullptr) {

@@ -373,7 +373,7 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   for (const HostValue& value : wanted)
     all.push_back(&value);
   while (WriteAll(all, batch)) {
-    // Files of directories that were not there before.
+    // Tries only files again whose directory was missing and may have been made now.
     std::erase_if(all, [&result](const HostValue* value) {
       return result.outcomes[value->path].status.code() != StatusCode::kNotFound;
     });

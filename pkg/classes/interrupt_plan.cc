@@ -26,7 +26,7 @@ constexpr std::string_view kInterruptKind = "interrupts";
 constexpr std::string_view kInterruptWay = "by CPU";
 constexpr const char* kNewInterrupts = "proc/irq/default_smp_affinity";
 
-// Globs of interrupts, of which those without effect are told.
+// A set of globs of interrupts, which also reports the globs without effect.
 class InterruptGlobs {
  public:
   void Add(std::string_view glob) {
@@ -62,7 +62,7 @@ class InterruptGlobs {
 
  private:
   std::vector<std::string> globs_;
-  // Those that match no interrupt that may be moved; true: they match others.
+  // Globs that match no interrupt that may be moved; true: the glob matches others.
   std::map<std::string, bool, std::less<>> without_effect_;
 };
 
@@ -178,7 +178,7 @@ class InterruptPlanner {
                              : AddTarget(path, target, later);
     if (!added.ok()) return;
     plan_.interrupts.emplace(path, interrupt.ToString());
-    // irqbalance knows CPUs for all interrupts alone.
+    // irqbalance has one set of CPUs for all interrupts, so it is to leave this one alone.
     if (claimed || !masked.empty()) kept_.push_back(interrupt.number);
   }
   // irqbalance may use the CPUs that unclaimed interrupts may use, and is to leave the interrupts

@@ -104,7 +104,7 @@ class MemoryKind final : public ClassKind {
     wish.policy = of_pool->policy;
     wish.name = of_pool->name;
     wish.source = fmt::format("pool {}", container.placement.pool);
-    // The pod has not asked for it.
+    // The pod has not asked for this policy, so an error is only noted.
     if (const Status status = SetPolicy(container, wish, chosen); !status.ok())
       chosen.AddNote(Message(status));
     return OkStatus();

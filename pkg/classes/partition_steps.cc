@@ -42,7 +42,7 @@ class PartitionStepper {
       if (value.path.ends_with(kExclusiveCpusFile)) AddNode(value, files);
     for (const HostValue& value : wanted)
       if (value.path.ends_with(kStateFile)) AddPartition(value, files);
-    // From below.
+    // The lowest cgroups come first.
     std::ranges::stable_sort(nodes_, std::greater(), [](const CpusetNode& node) {
       return std::ranges::count(node.directory, '/');
     });
@@ -140,7 +140,7 @@ class PartitionStepper {
   }
   void Move(const std::vector<CpusetNode*>& moving) {
     Writes grow;
-    // From above.
+    // Cgroups above have to grow first.
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
       CpuSet cpus = node->now;
       for (const CpusetNode* const one : moving)

@@ -114,7 +114,7 @@ class RdtKind final : public ClassKind {
     if (choice == nullptr) return;
     using Assign = RdtConfig::Assign;
     const std::string group = RdtGroupOf(choice->name, config.rdt);
-    // Its first task is in the group then, and all that this one starts.
+    // A container that joins begins in the group, with all tasks that its first one starts.
     const bool joins = StartsInGroups(config) && context_.rdt->Has(group);
     if (group.empty() || (config.rdt.assign != Assign::kRuntime && !joins)) return;
     adjustment.Wide().rdt_class = group;
@@ -198,10 +198,10 @@ class RdtKind final : public ClassKind {
   // group, also if the class has ended while no daemon ran.
   static void GiveTasksBack(const ClassWork& work, const std::set<size_t>& as_they_are) {
     const RdtConfig& config = work.config.rdt;
-    // The runtime moves those of exec, too.
+    // The runtime itself puts tasks into these groups, also those of exec.
     if (config.assign == RdtConfig::Assign::kRuntime) return;
     TaskMover mover(work.host.files());
-    // Before the threads of containers are: one that begins meanwhile is not in the way.
+    // Read before the threads of containers, so that a thread that begins in between stays.
     std::map<std::string, std::set<pid_t>> tasks;
     for (const auto& [name, partition] : config.partitions) {
       for (const auto& [class_name, one] : partition.classes) {

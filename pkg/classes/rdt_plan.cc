@@ -99,7 +99,7 @@ class RdtPlanner {
       RESMGR_RETURN_IF_ERROR(CheckForeign(group));
     return OkStatus();
   }
-  // The kernel refuses bits of a group that has them alone.
+  // The kernel refuses bits that a group has for itself (not "shareable").
   Status CheckForeign(const std::string& group) {
     const StatusOr<std::string> mode = work_.host.files().Read(RdtGroupFile(group, "mode"));
     if (!mode.ok() || Trim(*mode) == "shareable") return OkStatus();

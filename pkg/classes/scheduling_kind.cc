@@ -84,7 +84,8 @@ class SchedulingKind final : public ClassKind {
   bool unified_ = false;
   SubjectWays ways_;
   std::map<std::string, Applied, std::less<>> applied_;  // by container id
-  // Containers of which the kernel has refused some threads: the first one does not stand for all.
+  // Containers with threads whose settings the kernel refused: the first thread's settings do not
+  // stand for all.
   std::set<std::string, std::less<>> refused_;
 };
 
@@ -194,7 +195,7 @@ void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
         !part.possible.ok())
       continue;
     ApplyOne(subject, *found, files, part);
-    // The values of the plan would not be shown beside it.
+    // `in_force` is shown in place of the plan's values, so it gets the burst, too.
     for (const std::string& path : part.paths) {
       const StatusOr<std::string> burst = files.Read(path);
       if (burst.ok()) part.in_force += fmt::format(", burst {}us", Printable(Trim(*burst), 32));

@@ -240,7 +240,7 @@ void CpuFiles::OnRemoved(const Act& act) {
   const auto entry = entries_.find(DirectoryOf(act.container));
   renamed_.erase(act.container.id);
   if (entry == entries_.end()) return;
-  // Another one has its name.
+  // Another container has this name now, and keeps the file.
   const ContainerId& holder = entry->second.holder;
   if (entry->second.being_created || (!holder.empty() && holder != act.container.id)) return;
   Erase(entry);

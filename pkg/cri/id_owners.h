@@ -69,7 +69,7 @@ class IdOwners {
   // runtimes.
   StatusOr<std::optional<Owner>> Find(Kind kind, std::string_view id_or_beginning) const;
 
-  // Whether the runtime was listed completely before.
+  // Whether SetAll has had a complete list of the runtime.
   bool Listed(Kind kind, Owner owner) const { return listed_.contains({kind, owner}); }
   // Whether the runtime is known to have any.
   bool Has(Kind kind, Owner owner) const;

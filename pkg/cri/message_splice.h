@@ -46,7 +46,7 @@ class SplicedMessage {
   // The message is the concatenation of the pieces.
   const std::vector<std::string_view>& pieces() const { return pieces_; }
   std::string ToString() const;
-  // The bytes after the original if that is unchanged at the front; else nullopt.
+  // The appended bytes if the message begins with the unchanged original; else nullopt.
   std::optional<std::string_view> suffix() const { return suffix_; }
 
  private:

@@ -69,7 +69,8 @@ Status WriteSpec(const ClaimDisk& disk, std::string_view kind, const ClaimGrant&
   return disk.write(path, text, kSpecMode);
 }
 
-// Those of the kind, and those of the other kind and metadata that it has already.
+// Writes the files that the claim has already, else one of the form's kind; metadata if it has some
+// or the form asks for it.
 Status WriteFiles(const ClaimDisk& disk, const ClaimForm& form, const ClaimFacts& claim,
                   const ClaimFileNames& names) {
   const std::string& uid = claim.grant.uid;

@@ -28,13 +28,14 @@ struct CdiFile {
   std::string path{};
   std::chrono::system_clock::time_point written{};
 };
-// Finds it, of either kind, the newer one of two. NotFound: there is none. Blocks.
+// Finds the file of a claim, of either kind; the newer one if there are two. NotFound: there is
+// none. Blocks.
 StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid);
 
 // The content of the files of a claim.
 struct ClaimFacts {
   ClaimGrant grant{};
-  Claim claim{};  // for device metadata; without parts it has none
+  Claim claim{};  // for device metadata; a claim without parts gets none
 };
 // The files that claims get.
 struct ClaimForm {

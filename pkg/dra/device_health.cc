@@ -52,7 +52,7 @@ void DeviceHealth::Repeat() {
 
 void DeviceHealth::Watch(UnaryServer::Send send) {
   if (watchers_.size() >= kMostWatchers) Repeat();
-  // Nothing can be sent yet that would tell which of them have left.
+  // Only sending shows which clients have left, and nothing can be sent yet: the oldest one goes.
   if (watchers_.size() >= kMostWatchers && pool_.empty()) {
     watchers_.front()(ResourceExhausted("{} newer clients watch", kMostWatchers));
     watchers_.erase(watchers_.begin());

@@ -41,8 +41,8 @@ std::string_view FirstText(std::string_view reply) {
   return size < 0x80 && reply.size() >= size_t{2} + size ? reply.substr(2, size) : "";
 }
 
-// Whether `bytes` have a message with these fields one after the other, a short field between them
-// apart: name, uid, namespace.
+// Whether `bytes` have the fields name and namespace of a message one after the other, with at most
+// a short uid between them.
 bool HasNames(std::string_view bytes, std::string_view pod, char uid_tag,
               std::string_view name_space) {
   for (size_t at = bytes.find(pod); at != bytes.npos; at = bytes.find(pod, at + 1)) {

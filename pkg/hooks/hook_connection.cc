@@ -131,7 +131,7 @@ void HookConnection::Send(Calls::iterator call) {
 void HookConnection::OnAnswer(Calls::iterator call, StatusOr<std::string> answer) {
   const std::unique_ptr<Call> ended = std::move(*call);
   calls_.erase(call);
-  // Before it answers, it may be one that takes each connection and ends it.
+  // Only an answer resets the pauses: a server may accept each connection and close it.
   if (answer.ok()) pauses_.Reset();
   if (answer.status().code() == StatusCode::kDeadlineExceeded) {
     stats_.NoteFailure(answer.status());

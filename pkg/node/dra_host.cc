@@ -217,7 +217,7 @@ void DraHost::TakeView(const SchedulerView* view) {
   }
   if (served_ == nullptr) return watch_.Renew();
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
-  // A full node grants nothing that would tell.
+  // A full node grants nothing that would show the step: the former one stays.
   const Policy& policy = manager->policy();
   step_ = CpuStep(policy, placeable).value_or(step_);
   const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
@@ -236,7 +236,7 @@ void DraHost::TakeView(const SchedulerView* view) {
 // Said again and again, so that the agent knows that the driver is there.
 void DraHost::Report() {
   FollowGrants();
-  // One that gives way is not reported any more.
+  // A driver that was turned off is not reported any more, even while it is still served.
   if (!config_.enable || served_ == nullptr || !known_ || options_.reports == nullptr) return;
   options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));
   health_.Repeat();

@@ -104,7 +104,7 @@ class DraHost {
   LostClaims lost_;
   // Held when the files were compared last; nullopt: never, or that failed.
   std::optional<std::vector<ClaimGrant>> filed_;
-  bool filing_failed_ = false;  // and this was told
+  bool filing_failed_ = false;  // and a warning was logged
   // Its work goes on, in its order, where the configuration of the driver changes.
   dra::CdiFiles files_;
   SchedulerWatch watch_;

@@ -155,7 +155,7 @@ const HeldClaim* LostClaims::Next(const ResourceManager& manager) const {
     if (!RunningCarrier(manager, uid).empty()) continue;
     const auto finding = findings_.find(uid);
     const bool to_confirm = finding != findings_.end() && finding->second.looks < kLooks;
-    // Never the same one again and again: its look may fail.
+    // The last one is not asked for again at once: its look may fail each time.
     if (to_confirm && uid != last_) return &held;
     if (first == nullptr || uid < first->claim.uid) first = &held;
     if (uid > last_ && (next == nullptr || uid < next->claim.uid)) next = &held;

@@ -30,7 +30,7 @@ Problem ProblemOf(const std::string& container, const Refusals::Refusal& refusal
 
 Refusals::Refusals(const History& history, WallClock now) : now_(std::move(now)) {
   for (const History::Entry* const entry : history.Last(history.capacity())) {
-    // A clock that was put back leaves times that have not come.
+    // A clock that was put back leaves entries with times in the future: these are left out.
     if (entry->event == History::Event::kRefused && entry->time <= now_())
       Note(entry->container, entry->time, entry->error);
   }

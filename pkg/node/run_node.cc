@@ -165,8 +165,8 @@ class RunningNode {
   // Stops the door: its requests need the brain, and the brain needs the state.
   std::optional<AtEnd> stop_;
   std::optional<Auditor> auditor_;
-  std::optional<UseRebalancer> by_use_;  // outlives the sampler, which tells it, as the next one
-  std::optional<UseRecorder> use_recorder_;
+  std::optional<UseRebalancer> by_use_;      // outlives `usage_`, which calls it
+  std::optional<UseRecorder> use_recorder_;  // likewise
   std::optional<UsageSampler> usage_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;

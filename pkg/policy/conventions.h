@@ -27,8 +27,8 @@ inline std::string_view PoolTypeOf(std::string_view name) {
 inline constexpr std::string_view kWasToChange = "was to change when the daemon ended";
 
 // Whether `predecessor`, with which Policy::Allocate places `container`, is an earlier attempt of
-// it. A predecessor of another name stands for CPUs in the place that the container asks for, as
-// for the parts of claims; to users nothing ran there before. Pure.
+// it. If not, it never ran: it stands for the CPUs that the container asks for, as PartPlacer makes
+// one for parts of claims. Pure.
 inline bool IsFormerAttempt(const Container& container, const Container& predecessor) {
   return container.name == predecessor.name;
 }

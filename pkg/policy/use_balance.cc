@@ -114,8 +114,7 @@ struct State {
     after[pool] += by_container[container];
     return all - (Sum(after) - Sum(order.Give(after)));
   }
-  // No move of the container gains more: not more than it wants, nor than is lacking where it
-  // leaves CPUs.
+  // The most that a move can gain: the container's wish, or what is lacking if that is less.
   double MostGain(size_t container) const {
     const size_t pool = shared.containers[container].pool;
     return std::min(by_container[container], order.IsApart(pool) ? lacking[pool] : all);

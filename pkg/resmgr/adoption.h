@@ -32,7 +32,7 @@ struct Adoption {
   std::vector<Ended> ended;
   // Newly listed containers that run or may run, by ascending key.
   std::vector<ContainerKey> adopted;
-  // The outcome of their starts is known now.
+  // Containers whose starts have a known outcome now.
   std::vector<ContainerKey> start_known;
   // They run although no start of theirs was under way here, or one that began at an unknown time:
   // updates that were sent before may have come too late for it.

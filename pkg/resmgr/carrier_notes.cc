@@ -76,7 +76,7 @@ std::vector<const HeldClaim*> ClaimsByCpus(ContainerKey key,
                                            const CarrierNotes::Listed& listed) {
   const ContainerRecord* const record = listed.store.Find(key);
   if (record == nullptr || !record->container.placement.cpus) return {};
-  // It may be on its way from shared CPUs that a claim has now.
+  // While an update is under way, it may still be on shared CPUs that a claim has now.
   if (listed.state_writer.IsCallOpen(StateWriter::Call::kUpdate, record->container.id)) return {};
   CpuSet left = *record->container.placement.cpus;
   std::vector<const HeldClaim*> found;

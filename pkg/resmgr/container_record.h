@@ -80,10 +80,10 @@ struct ContainerRecord {
   PodRecord* pod;
   uint64_t touched = 0;  // ContainerStore: its clock at the last event about this container
 
-  Lifecycle life;  // Lifecycle, by Advance
+  Lifecycle life;  // Lifecycle: changed by Advance alone
 
-  // Creations. A newer attempt is being created and has taken its CPUs over;
-  // this container gets them back if that fails.
+  // Creations: a newer attempt is being created and has taken its CPUs over; this container gets
+  // them back if that fails.
   bool superseded = false;
   // Starts: a warning was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;

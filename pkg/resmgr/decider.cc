@@ -32,7 +32,7 @@ Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, Contain
   policy_ = WithClaims(std::move(policy));
 }
 
-// The same where it is one already.
+// Wraps the policy, unless it handles claims already.
 std::unique_ptr<Policy> Decider::WithClaims(std::unique_ptr<Policy> policy) const {
   if (dynamic_cast<ClaimedPolicy*>(policy.get()) != nullptr) return policy;
   return std::make_unique<ClaimedPolicy>(std::move(policy), machine_, carriers_);

@@ -233,7 +233,8 @@ void Pusher::Step(ContainerRecord& record) {
   if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
-  // The usual case after a creation. A running container may still have to wait for others.
+  // After a creation there is usually nothing to send. Containers that may run go on below, since
+  // they may have to wait for others.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);

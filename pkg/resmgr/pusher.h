@@ -171,7 +171,7 @@ class Pusher {
   // Updates between these are noted with one write, and sent after it.
   void BeginGathering(size_t most);
   void SendGathered();
-  // Those for which the values of others are looked up first.
+  // An update that waits until the values of other programs are looked up.
   struct LookedUp {
     ContainerKey key;
     uint64_t update;

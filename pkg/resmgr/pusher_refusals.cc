@@ -97,7 +97,7 @@ bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
   state.sets_alone = true;
   Step(record);
   if (state.in_flight) {
-    // Every update is counted; the next one has the outcome, so this one counts as moot.
+    // Observers count every update; this one is moot, since the next one decides the outcome.
     listener_.OnMoot();
     return true;
   }

@@ -174,8 +174,8 @@ bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
     if (moved == move_aside_) break;
     if (!MoveAside(key)) continue;
     ++moved;
-    // A container that was there already gets no update, so no answer comes: it gave up the CPUs
-    // that it still had for itself, and others may wait for these.
+    // A container that is aside already gets no update, so no answer will let others go on: it only
+    // gives up its exclusive CPUs, for which others may wait.
     all_asked = all_asked && Followed(key)->push->Busy();
   }
   if (moved == 0) return false;

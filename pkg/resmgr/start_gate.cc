@@ -91,7 +91,7 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other->MayRun()) continue;
       if (other->Unpinned()) options_.unpinned(other_key);
-      // Others that are there by their own placement share these CPUs with it.
+      // ToLeave leaves CPUs out that are in the other's own placement: the two share these.
       CpuSet met = pusher_.ToLeave(*other, exclusive);
       if (!met.empty() &&
           !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {

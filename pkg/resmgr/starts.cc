@@ -170,7 +170,7 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
   // The container had counted as exited.
   if (outcome == LifeEvent::kStartSucceeded && now == LifeState::kExited)
     brain_.synchronizer.ResyncSoon();
-  // Others may be under way: the runtime may have refused this one for that reason.
+  // Another start may be under way, and be the reason why the runtime refused this one.
   if (!record->life.BeingStarted()) {
     brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
   }

@@ -122,7 +122,7 @@ void StateWriter::PutConfirmed(ContainerRecord& record) {
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
   const bool placed = confirmed.placement && record.Placeable();
-  // The swap puts these there.
+  // `asked` refers to members that have the new request once `swap` has run.
   const AskedView asked{confirmed.requested, confirmed.needs,
                         placed ? *confirmed.placement : container.placement};
   const auto swap = [&] {

@@ -96,7 +96,7 @@ class WhatIf final : public Snapshot {
 
   const Snapshot& all_;
   std::deque<Imagined> imagined_;  // ascending by key
-  uint64_t made_ = 0;              // never the same pod twice
+  uint64_t made_ = 0;              // numbers the pods, so that no id is used twice
 };
 
 }  // namespace resmgr

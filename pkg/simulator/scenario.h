@@ -122,8 +122,8 @@ StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr,
                                 std::string_view node = {});
 
-// A sentence about the claims that containers carry and that are not in the scenario, if it has
-// claims at all; these are left out.
+// A sentence about claims that containers carry and that the scenario lacks, which are left out.
+// Empty if the scenario has no claims at all.
 std::vector<std::string> NotesOnClaims(const Scenario& scenario);
 
 // Bytes of a scenario's file: a recording is longer than files that users write.

@@ -83,7 +83,7 @@ constexpr size_t kLongestInterruptName = 64;
 // Machines with many queues of many devices have some thousand.
 constexpr size_t kMostInterrupts = 16'384;
 
-// The CPUs of the columns, of which offline ones have none. nullopt: not one that is looked for.
+// The CPU of each column; an offline CPU has no column. nullopt: a CPU that is not wanted.
 std::vector<std::optional<int>> ColumnsOf(std::string_view header, const CpuSet& cpus) {
   constexpr std::string_view kCpu = "CPU";
   std::vector<std::optional<int>> columns;

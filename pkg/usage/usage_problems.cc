@@ -302,7 +302,7 @@ void UsageProblems::ObserveExclusive(const UsageFigures& figures,
          UsedByOthers(container));
 }
 
-// One that a quota throttles waits for that.
+// A container that a quota throttles waits for the quota, and not for CPUs.
 void UsageProblems::ObserveShared(const UsageFigures& figures, const ContainerFigures& container) {
   const UsageSubject& subject = container.subject;
   if (subject.cpus.empty() || subject.limit <= subject.cpus.size()) return;

@@ -312,7 +312,7 @@ void UseRebalancer::Judge(ResourceManager& manager) {
                   stay > 0 ? "; what could not move back stays" : ""));
 }
 
-// False: it stays, since its former pool does not take it any more.
+// False: the container has ended, or stays since its former pool does not take it any more.
 bool UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
                              const std::string& why) {
   HoldOff(move.id, kLongHoldOff);

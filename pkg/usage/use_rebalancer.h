@@ -36,7 +36,7 @@ struct UseRound {
     double used = 0;  // CPUs
     std::optional<double> pressure{};
     double gain = 0;                         // CPUs that are lacking less, predicted
-    std::map<std::string, double> relief{};  // the same by pool, without pools that lack more
+    std::map<std::string, double> relief{};  // the same by pool; pools that lack more are left out
     std::string text{};
     State state = State::kPreview;
   };

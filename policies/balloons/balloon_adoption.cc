@@ -206,7 +206,7 @@ void BalloonAdoption::CreateAlways(BalloonBook& book) const {
     book = std::move(with_rooms);
     return;
   }
-  // The rooms were others before.
+  // The rooms may have been elsewhere before the restart, so they come last.
   (void)create_in(book);
   book.KeepRooms();
 }
@@ -223,7 +223,7 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   const CpuSet free = book.FreeForNew(type, index);
   const CpuSet first = missed & free;
   const bool fixed = own.own_cpus || own.grow_within != BalloonLevel::kNone;
-  // With more of them than it needs, it chooses among them by its rules.
+  // A balloon for which more CPUs are missed than it needs chooses among them by its rules.
   if (!fixed && !first.empty() && first.size() < size) {
     for (const CpuSet& from : {free & unused, free}) {
       const StatusOr<CpuSet> rest =

@@ -109,8 +109,8 @@ std::optional<BalloonBook> BalloonAdoption::BookOf(const BalloonBook& start,
   return book;
 }
 
-// Balloons by which all these containers stay, and do so at the next restart if such ones were
-// found; nullopt if none were.
+// Finds balloons with which all these containers stay on their CPUs, if possible also at the next
+// restart; nullopt: there are none.
 std::optional<BalloonBook> BalloonAdoption::Explained(std::vector<Group>& groups) {
   for (Found& found : found_)
     found.placed = false;

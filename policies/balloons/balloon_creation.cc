@@ -184,7 +184,7 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   const CpuSet own = cpus & FreeForNew(type, index);
   for (size_t place = 0; place < balloons_.size(); ++place) {
     if (balloons_[place].type != type || balloons_[place].index != index) continue;
-    // One with CPUs of its type, which may have had more.
+    // The balloon exists already, with the CPUs of its type, and may have had more.
     Balloon& there = balloons_.Change(place);
     there.part.cpus |= own;
     there.Recount();

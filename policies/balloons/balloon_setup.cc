@@ -327,7 +327,8 @@ int BalloonSetup::MaxCpus(int index, int balloon) const {
 int BalloonSetup::WholeSize(int index, int cpus) const {
   const BalloonType& own = type(index);
   if (!own.composite()) return cpus;
-  // The components of which one is chosen are alike, or the sizes differ.
+  // A balloon gets one of the components. The first stands for all: sizes differ only if they are
+  // not alike.
   if (own.balance_components) {
     const int first = own.components.front();
     return WholeSize(first, ShareOf(first, cpus, 1));

@@ -14,8 +14,8 @@ inline constexpr int kIdleCpu = -1;  // the CPU is idle
 inline constexpr int kEmptyBalloon = -2;
 inline constexpr int kKnownBalloon = -3;  // of the book
 
-// The owner of each thread of a core, in the order of their numbers: a balloon's place, or so many
-// more as there are balloons for one that borrows it.
+// The owner of each thread of a core, in the order of their numbers: a balloon's place or, if it
+// borrows the thread, its place plus the number of balloons.
 using CoreOwners = std::vector<int>;
 
 struct OwnedCore {

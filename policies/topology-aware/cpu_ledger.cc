@@ -77,7 +77,7 @@ void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
   UpdateSpare(pool);
 }
 
-// Updates the rooms of the same pools.
+// Updates the rooms of the pool and of those below it after `changed` changed hands.
 void CpuLedger::UpdateRooms(int pool, const CpuSet& changed) {
   const Pool& place = tree_.at(pool);
   if (!place.sharable.Intersects(changed)) return;
@@ -110,8 +110,8 @@ void CpuLedger::UpdateRoom(int pool) {
   }
 }
 
-// Updates rooms after a change of the needs of this pool and those around it, except of `end` and
-// those around `end`.
+// Updates rooms after the needs of this pool and of those around it, up to `end`, have changed; the
+// need of `end` has not.
 void CpuLedger::UpdateRoomsAround(int pool, int end) {
   if (pool == end) return;
   UpdateRoomsAround(tree_.at(pool).parent, end);

@@ -127,7 +127,7 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int po
   if (ordinary >= more) return 0;
   if (all_isolated) return more;
   if (isolated < more && ordinary >= more - isolated) return isolated;
-  // Rather than to refuse it, without room for its fraction as well.
+  // Isolated CPUs without room for the fraction are better than a refusal.
   if (demand.any_kind && isolated == more) return more;
   return std::nullopt;
 }

@@ -22,7 +22,7 @@ int StepsUp(const PoolTree& tree, int pool, int other) {
 bool MaySuit(const GrantBook& book, const Grant& held, int pool) {
   const PoolTree& tree = book.tree();
   const CpuLedger& cpus = book.cpus();
-  // A smaller pool inside its own has no CPU that it cannot use now.
+  // The container can use all CPUs of a pool inside its own one already.
   if (tree.IsAncestorOrSelf(held.pool, pool)) return false;
   if (!cpus.CanShare(pool) || cpus.IsOverfull(pool) || cpus.Lends(pool)) return false;
   if (cpus.SharedSet(pool) == cpus.SharedSet(held.pool)) return false;

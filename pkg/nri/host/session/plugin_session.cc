@@ -272,7 +272,7 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
                         Done<Response> done) {
   if (queue_ == nullptr) return done(Unavailable("it has not registered"));
   if (shadow_ && !ended()) {
-    // It is told only, since the plugin that it will replace still decides.
+    // The plugin is only informed, since the one that it will replace still decides.
     question.tells = true;
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
     return done(Response());
