@@ -156,7 +156,7 @@ void Editor::EditResources(const FieldPath& path) {
   ClearWhatFilesSay(path);
 }
 
-// Removes the request's own fields with the meaning of files, which runtimes would set as well.
+// Removes the request's own fields that mean the same as an edited file: runtimes would set both.
 void Editor::ClearWhatFilesSay(const FieldPath& path) {
   for (const auto& edit : wide_->unified) {
     const auto said = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;

@@ -95,7 +95,7 @@ void BackendRouter::Begin(size_t backend, std::string_view service) {
   peer.failure = OkStatus();
   peer.lists_left = 2;
   peer.next.clear();
-  // The calls report a failure.
+  // If this fails, the lists below report it.
   if (!peer.client->connected()) (void)peer.client->Connect([](const Status&) {});
   const IdOwners::ListBegin begin = backends_.owners().BeginList();
   // Pods first: containers in a pod of another runtime are not this one's.
@@ -197,8 +197,8 @@ void CallRouting::Choose(std::string_view request, std::chrono::milliseconds pat
                  }));
 }
 
-// If all runtimes were listed and none has the id, the default one reports that in its own words.
-// If one could not be listed, the id may be its own, and "not found" would be wrong.
+// If all runtimes were listed and none has the id, the default runtime gets the call and reports
+// the error. If one could not be listed, it may have the id, so "not found" would be wrong.
 Status CallRouting::ChooseAgain(const Status& listed) {
   const auto owner = backends().owners().Find(route_.id_kind, id_);
   if (!owner.ok()) return owner.status();
@@ -268,7 +268,7 @@ Status CallRouting::OnReply(std::string_view message) {
   return refusal_;
 }
 
-// With its id the client, and the stages, would act on the other runtime's object.
+// A new id must not be another runtime's: the client and the stages would act on that object.
 Status CallRouting::Claim(Kind kind, std::string_view message) {
   const auto id = DecodeId(message);
   if (!id.ok() || router_.backends().owners().Add(kind, *id, backend_)) return OkStatus();

@@ -42,10 +42,10 @@ class BackendRouter {
     std::chrono::milliseconds patience = kListTimeout;
   };
   // Lists everything, then runs `done`, never inside this call: as soon as one runtime has exactly
-  // this id, so that the call does not wait for a slow runtime without it; else when all have
-  // answered, except hanging ones. Runs of lists under way may have been answered before the id
-  // existed, so the next ones count. kUnavailable names the first runtime that could not be listed;
-  // the lists of the others are learned anyway.
+  // this id, so that the call does not wait for a slow runtime without it; else when all but
+  // hanging runtimes have answered. A runtime that is listed now may have answered before the id
+  // existed, so its next run of lists counts. kUnavailable names the first runtime that could not
+  // be listed; the lists of the others are learned anyway.
   void Search(Wanted wanted, std::function<void(Status)> done);
 
  private:
@@ -56,7 +56,7 @@ class BackendRouter {
   void List(size_t backend, std::string_view service, IdOwners::Kind kind,
             IdOwners::ListBegin begin);
   void OnListed(size_t backend, const Status& status);
-  // A run of lists has ended, or is not awaited any more.
+  // Called when a run of lists has ended, or is not awaited any more.
   void Tell(size_t backend, uint64_t run, const Status& status);
   void EndThoseThatAreOver();
 
@@ -98,7 +98,7 @@ class CallRouting {
   MergeReplies merge() const { return route_.merge; }
   // Whether the reply of backend() must pass through Rewrite.
   bool RewritesReply() const { return !all_ && route_.image_ids != ImageIds::In::kNone; }
-  // One of its messages for the client; nullopt: unchanged.
+  // Returns a message of that reply as the client gets it; nullopt: unchanged.
   std::optional<std::string> Rewrite(std::string_view message);
   // Whether OnReply needs the message.
   bool ReadsReply() const;
@@ -108,10 +108,10 @@ class CallRouting {
   Status OnReply(std::string_view message);
   // The error that the client gets instead of the reply.
   const Status& refusal() const { return refusal_; }
-  // The same for a call to all, with each one's message. Removes the entries whose id belongs to
-  // another runtime.
+  // OnReply for a call to all, with the message of each runtime. Removes the entries whose id
+  // belongs to another runtime.
   void OnReplies(std::vector<h2::SliceQueue>& messages);
-  // A stream's message for the client without such entries; nullopt: unchanged, "": no message.
+  // Returns a stream's message without such entries; nullopt: unchanged, "": no message.
   std::optional<std::string> OwnPart(size_t runtime, std::string_view message) const;
 
  private:

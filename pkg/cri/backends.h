@@ -28,8 +28,8 @@ class Backends {
   struct Backend {
     std::string name;  // for errors and logs
     std::string socket;
-    std::vector<std::string> handlers{};  // clients' names of them, aliases included
-    std::string image_socket{};           // ImageService's socket; empty: the same
+    std::vector<std::string> handlers{};  // names that clients use, with aliases
+    std::string image_socket{};           // ImageService's socket; empty: `socket`
   };
 
   // The first is the default: it gets the handlers that no other has, and the calls that do not
@@ -47,7 +47,7 @@ class Backends {
   // Learned from the runtimes' replies; const, since readers of replies learn, too.
   ImageIds& image_ids() const { return image_ids_; }
 
-  // Calls of clients at one of them, since the daemon's start.
+  // Calls of clients at one runtime, since the daemon's start.
   struct Calls {
     uint64_t ended = 0;
     uint64_t failed = 0;  // calls with an error, or that did not reach it
@@ -72,8 +72,8 @@ class Backends {
   // kInvalidArgument: the id is a beginning of ids of several runtimes.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
-  // False: it is known to have no pod sandboxes. Kubelets ask for a container's image after its
-  // sandbox was created.
+  // False: the runtime is known to have no pod sandboxes. Kubelets ask for a container's image
+  // after its sandbox was created.
   bool MayHavePods(size_t backend) const {
     return !owners_.Listed(IdOwners::Kind::kPodSandbox, backend) ||
            owners_.Has(IdOwners::Kind::kPodSandbox, backend);
@@ -84,11 +84,11 @@ class Backends {
   // Finds a runtime by its name.
   std::optional<size_t> Find(std::string_view name) const;
 
-  // Whether a runtime accepted the last question but did not answer it in time. Work that does not
-  // concern it does not wait for it. A runtime that is away does not count as hanging.
+  // Whether a runtime accepted the last question but did not answer it in time. Calls that do not
+  // need this runtime do not wait for it. A runtime that is away does not count as hanging.
   void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
   bool Hangs(size_t backend) const { return hangs_[backend]; }
-  // Tells that a runtime's answer is late, so that it is asked now whether it hangs.
+  // Reports a runtime's late answer, so that a short question shows whether the runtime hangs.
   void NoteSilence(size_t backend) const {
     if (on_silence_) on_silence_(backend);
   }
@@ -104,7 +104,7 @@ class Backends {
            owners_.IsOfOther(IdOwners::Kind::kContainer, container_id, backend);
   }
 
-  // The same for an event of a pod sandbox or container.
+  // Whether an event's pod sandbox or container belongs to another runtime with the same id.
   bool IsEventOfOther(size_t backend, std::string_view id) const {
     return IsOfOther(backend, id) || owners_.IsOfOther(IdOwners::Kind::kContainer, id, backend);
   }
@@ -128,9 +128,9 @@ class Backends {
 Status LearnList(IdOwners& owners, IdOwners::Kind kind, size_t backend, std::string_view list,
                  IdOwners::ListBegin begin);
 
-// Such a reply, with or without a filter, without the entries whose id belongs to another runtime:
-// clients use the id alone, and would stop or remove the container of the other runtime. nullopt:
-// there is no such entry, or the reply is malformed.
+// Removes from such a reply, with or without a filter, the entries whose id belongs to another
+// runtime: clients use the id alone, and would stop or remove the other runtime's container.
+// nullopt: there is no such entry, or the reply is malformed.
 std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, IdOwners::Kind kind,
                                                 size_t backend, std::string_view list);
 

@@ -28,7 +28,7 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
   h2::Memory::Add(kCallCost);
   client_->set_handler(this);
   if (!method_.endless) return;
-  // Read also if no policy needs calls now: one that becomes active has to find the next message.
+  // Always read: a policy that becomes active later could not find where the next message begins.
   Relay& relay = connection_.relay();
   events_ = std::make_unique<EventReader>(
       [&relay](const ContainerEvent& event) { relay.NoteEvent(event); });
@@ -241,7 +241,7 @@ void Call::EndForMemory(std::string_view why) {
     client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
     GiveUp();
   }
-  // A turn of the loop may end hundreds of calls before the first of them is closed.
+  // Released now: a turn of the loop may end hundreds of calls before the first of them is closed.
   method_.path = method_.name = {};
   headers_ = {};
   ending_ = kCallCost;

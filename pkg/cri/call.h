@@ -125,7 +125,7 @@ class Call final : public h2::StreamHandler,
   void PassUnread(const Status& why);
   // Takes bytes of a reply whose messages are rewritten.
   void PassRewritten(const h2::Slice& data);
-  // Counts the waiting ones of these bytes, and opens the runtime's window unless they are many.
+  // Counts bytes that wait for the client; opens the runtime's window unless they are many.
   void ConsumeRewritten();
   // The error that the client gets instead of a successful reply; OK: none.
   Status ReplyError() const;

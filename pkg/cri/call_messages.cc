@@ -110,7 +110,7 @@ void Call::StartPipeline() {
   if (request.Read(message)) {
     reading_->stages->call.Start(request.request());
   } else if (!IsCutShort(message)) {
-    // A runtime's parser may be less strict.
+    // A runtime with a less strict parser might carry the request out.
     Finish(InvalidArgument("cannot tell what this {} is to do: its message is malformed",
                            method_.name));
   } else {

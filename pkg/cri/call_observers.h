@@ -35,7 +35,7 @@ class CallTap {
   void OnRequestData(std::string_view data);
   // The runtime gets the request's only message, `before`, with `suffix` appended.
   void OnRequestChanged(std::string_view before, std::string_view suffix);
-  // The same with a different message.
+  // The runtime gets the message `after` instead of `before`.
   void OnRequestReplaced(std::string_view before, std::string after);
   void OnReplyHeaders(const h2::HeaderBlock& headers);
   void OnReplyData(std::string_view data);

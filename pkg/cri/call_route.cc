@@ -33,8 +33,8 @@ constexpr CallRoute OfContainer(Tells tells = Tells::kNothing, Ids image_ids = I
 // .pod_sandbox_id = 2.
 constexpr std::array kRoutes = {
     NamedRoute{"RunPodSandbox", {.by = By::kHandler, .handler = 2, .tells = Tells::kNewPodSandbox}},
-    // A method of CRI 1.37; only RestorePodRequest.runtime_handler = 3 is used of its messages, and
-    // the pod sandbox's id has the same field as in all requests about one.
+    // Methods of CRI 1.37, which the .proto file lacks: RestorePodRequest.runtime_handler = 3, and
+    // CheckpointPod has the pod sandbox's id in field 1.
     NamedRoute{"RestorePod", {.by = By::kHandler, .handler = 3}},
     NamedRoute{"CheckpointPod", OfPod()},
     NamedRoute{"StopPodSandbox", OfPod()},

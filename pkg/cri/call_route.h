@@ -26,7 +26,7 @@ struct CallRoute {
     // PullImageRequest.sandbox_config, else the first runtime.
     kImagePull,
     kAll,   // all runtimes, unless the request names a handler, or an id in its filter
-    kEach,  // the same, but the reply is a stream of messages
+    kEach,  // as kAll, but the reply is a stream of messages
   };
   By by = By::kDefault;
   // kHandler: the field's number.

@@ -82,7 +82,7 @@ Connection::~Connection() {
   session_.reset();
 }
 
-// One of the steps by which a Version call takes 4,550 instructions in place of 5,300.
+// Remembers methods: one of the steps that bring a Version call from 5,300 to 4,550 instructions.
 Method Connection::Classify(const h2::HeaderBlock& headers) {
   for (const auto& [known, method] : classified_) {
     if (known.SameMemory(headers)) return method;

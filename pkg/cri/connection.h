@@ -44,7 +44,7 @@ class Connection final : private h2::Session::Owner {
   // the very next call uses a runtime that came back. kUnavailable names the socket;
   // kUnimplemented: images are not served here.
   StatusOr<h2::Session*> SessionFor(const Method& method);
-  // The same for this socket, whose path is in the relay's memory.
+  // A session to this socket, whose path is in the relay's memory.
   StatusOr<h2::Session*> SessionTo(std::string_view path);
 
   // Destroys the call.
@@ -55,8 +55,8 @@ class Connection final : private h2::Session::Owner {
   bool Hold(Call& call, size_t bytes);
   void Release(size_t bytes);
   size_t held() const { return held_; }
-  // Ends the call with the most kept bytes, or one of the last if none has many. False if none of
-  // these has any.
+  // Ends the call with the most kept bytes or, if no call has many, one of the last calls that have
+  // some. False if there is no such call.
   bool EndLargest(std::string_view why);
   // For small pieces of kept bytes.
   h2::Scratch& scratch() { return scratch_; }

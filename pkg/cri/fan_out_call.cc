@@ -51,7 +51,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   // The message of a finished unary call.
   const h2::SliceQueue& message() const { return body_; }
-  // The same, or the failure, for a call whose failures are merged.
+  // The message, or the failure, of a call with a Merge function.
   RuntimeReply reply() const { return {.status = failure_, .message = body_.ToString()}; }
 
   // Ends the branch without reporting it. OK: its reply is empty.

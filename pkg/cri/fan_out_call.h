@@ -91,7 +91,7 @@ class FanOutCall {
   void AddSettled(std::string_view name, const Status& status);
   // Called when the request was sent to all of them. May end and destroy the call.
   void AllAdded();
-  // `waiting` bytes for the client are left.
+  // Called when bytes have left for the client, with the number of those that still wait.
   void OnSent(size_t waiting);
 
  private:

@@ -44,7 +44,7 @@ constexpr std::array<uint32_t, 3> kContainerImagePath = {2, 2, 19};      // conf
 constexpr std::array<uint32_t, 4> kContainerMountsPath = {2, 7, 9, 19};  // config.mounts.image
 // Paths of messages in replies.
 constexpr std::array<uint32_t, 1> kStatusPath = {1};  // PodSandboxStatusResponse
-constexpr std::array<uint32_t, 1> kInfoPath = {2};    // the same: entries of a map
+constexpr std::array<uint32_t, 1> kInfoPath = {2};    // PodSandboxStatusResponse.info, a map
 constexpr std::array<uint32_t, 1> kListedPath = {1};  // entries of lists
 constexpr std::array<uint32_t, 1> kEventPath = {4};
 constexpr uint32_t kHandlersField = 3;  // StatusResponse

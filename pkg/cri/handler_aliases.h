@@ -82,11 +82,11 @@ enum class HandlerUse : uint8_t {
   kNewSandbox,      // RunPodSandboxRequest.runtime_handler
   kNewContainer,    // CreateContainerRequest: ImageSpec.runtime_handler of the image and of mounts
   kImage,           // PullImage, ImageStatus, RemoveImage: ImageSpec.runtime_handler
-  kImageFilter,     // ListImages, StreamImages: the same in ImageFilter
+  kImageFilter,     // ListImages, StreamImages: ImageSpec.runtime_handler in ImageFilter
   kRemovedSandbox,  // RemovePodSandbox names no handler; its sandbox's alias is forgotten
   kSandboxStatus,   // PodSandboxStatus.runtime_handler in the reply, and in its verbose info
   kSandboxList,     // PodSandbox.runtime_handler in the reply of ListPodSandbox
-  kSandboxStream,   // the same in StreamPodSandboxes
+  kSandboxStream,   // PodSandbox.runtime_handler in the replies of StreamPodSandboxes
   kEvents,          // ContainerEventResponse.pod_sandbox_status in GetContainerEvents
   kHandlers,        // StatusResponse.runtime_handlers
 };

@@ -26,7 +26,7 @@ void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
   }
 }
 
-// Copies small pieces, which must not keep as many blocks alive that they share with other calls.
+// Copies all pieces into one block: else small pieces keep blocks alive that other calls share.
 [[gnu::noinline]] void HeldMessage::AddFurther(const h2::Slice& data) {
   const size_t size = body_.size() + data.size();
   const bool first = own_.size() == 0;

@@ -41,17 +41,17 @@ class HeldMessage {
   // Decompresses up to `most` bytes more; true at the end. The errors of Inflater::Step: it cannot
   // be read.
   StatusOr<bool> Unpack(size_t most);
-  // After that: the message as the sender wrote it, valid until a change of this object.
+  // The complete message as the sender wrote it, valid until a change of this object.
   std::string_view message() const { return message_; }
 
-  // Does all these steps at once.
+  // Does Open and all of Unpack at once.
   StatusOr<std::string_view> Read(const h2::HeaderBlock& headers);
   // After these steps: changes the prefix to that of an uncompressed message with `count` further
   // bytes, which are not added here.
   void MakeLonger(size_t count);
-  // The same: replaces the body by this message, which was made from the held one.
+  // Replaces the body by this message, which was made from the held one.
   void Replace(const SplicedMessage& message);
-  // The same for any other message, which message() returns then.
+  // Replaces the body by any other message, which message() returns then.
   void Replace(std::string_view message);
 
  private:

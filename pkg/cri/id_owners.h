@@ -71,7 +71,7 @@ class IdOwners {
 
   // Whether SetAll has had a complete list of the runtime.
   bool Listed(Kind kind, Owner owner) const { return listed_.contains({kind, owner}); }
-  // Whether the runtime is known to have any.
+  // Whether the runtime is known to have an object of this kind.
   bool Has(Kind kind, Owner owner) const;
   std::vector<std::string_view> IdsOf(Kind kind, Owner owner) const;
   size_t size(Kind kind) const { return Table(kind).size(); }

@@ -127,7 +127,7 @@ ImageNeeds::~ImageNeeds() = default;
 
 void ImageNeeds::Call(UnaryClient& client, const std::string& path, const std::string& message,
                       std::chrono::milliseconds patience, UnaryClient::Done done) {
-  // The calls report a failure.
+  // If this fails, the call below reports it.
   if (!client.connected()) (void)client.Connect([](const Status&) {});
   client.Call(path, message, patience, std::move(done));
 }

@@ -17,10 +17,10 @@
 
 namespace resmgr {
 
-// Asks several runtimes whether they need an image, before it is removed at those that do not: a
-// runtime needs it if it pins it, as the image of its pod sandboxes, or has a container of it. A
-// client that removes an image because of one runtime may not know the others' copies. Loop's
-// thread only.
+// Asks several runtimes whether they need an image, before it is removed at those that do not. A
+// runtime needs an image if it pins the image, as it does for its pod sandboxes, or has a container
+// made from the image. A client that removes an image because of one runtime may not know the
+// copies at others. Loop's thread only.
 class ImageNeeds {
  public:
   // Both must outlive this object.

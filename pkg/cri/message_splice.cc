@@ -115,7 +115,7 @@ class SpliceWriter {
     return reader.failed() ? InvalidArgument("the message is malformed protobuf") : OkStatus();
   }
 
-  // `field` has all bytes of it, `message` those without tag and length.
+  // `field` has all bytes of the field, `message` only its value, without tag and length.
   Status WriteSubmessage(const MessageSplice::Node& node, std::string_view field,
                          std::string_view message) {
     const size_t count = pieces_.size();

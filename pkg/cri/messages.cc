@@ -78,7 +78,7 @@ bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
     if (field.field() == 1) name = field.bytes();
     return true;
   });
-  // Whatever its value is.
+  // The name alone decides, not the value.
   const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
   if (!ok || !says || std::ranges::find(files, name) != files.end()) return ok;
   files.emplace_back(name);

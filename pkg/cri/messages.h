@@ -74,8 +74,8 @@ StatusOr<std::string_view> DecodeExited(std::string_view message);
 void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out);
 void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out);
 
-// The first of these for one container after the other. Most have the same placement as the one
-// before, on the same shared CPUs, and then the same bytes.
+// AppendCreateAdjustment for one container after the other. Keeps the last bytes, since most
+// containers get the same shared CPUs as the one before.
 class CreationSuffix {
  public:
   // Valid until the next call.

@@ -129,7 +129,7 @@ class Relay {
   // Notes a call that should have been read but was malformed.
   void NoteUnread(const Method& method, std::string_view why);
   // Counts bytes kept for a call of this connection, until Release. If there is no room, calls of
-  // connections with more kept bytes are ended; false: it is this one.
+  // connections with more kept bytes are ended; false: there is still no room.
   bool Hold(const Connection& connection, size_t bytes) {
     if (!Fits(bytes) && !MakeRoom(connection, bytes)) return false;
     held_ += bytes;

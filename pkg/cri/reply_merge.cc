@@ -260,7 +260,7 @@ StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
     }
   }
   if (first) return replies[*first].message;
-  // If one lacks the method the kubelet uses its own configuration.
+  // An unknown method is the preferred error: a kubelet then uses its own configuration.
   const auto lacking = std::ranges::find_if(replies, LacksMethod);
   const size_t failed =
       lacking == replies.end() ? 0 : static_cast<size_t>(lacking - replies.begin());

@@ -163,7 +163,7 @@ void RuntimeClients::OnLate(size_t client, const Status& status) {
 void RuntimeClients::End(Listing& listing) {
   if (std::exchange(listing.over, true)) return;
   listing.grace.reset();
-  // In the order of the runtimes, so that the same one of two with the same id always has it.
+  // In the order of the runtimes, so that an id that two of them list always goes to the same one.
   for (size_t i = 0; i < clients_.size(); ++i)
     if (listing.answers[i]->ok()) Learn(i, **listing.answers[i], listing.begin);
   RuntimeInventory all;

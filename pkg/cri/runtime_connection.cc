@@ -174,7 +174,7 @@ void RuntimeConnection::OnLost(const Status& reason) {
 
 void RuntimeConnection::Call(std::string_view method, std::string_view message,
                              UnaryClient::Done done, std::chrono::milliseconds timeout) {
-  // The call reports a failure, since it finds no connection then.
+  // If this fails, the call finds no connection and reports that.
   if (!started_ && !runtime_.client().connected()) (void)runtime_.Connect(nullptr);
   runtime_.Call(fmt::format("RuntimeService/{}", method), message, timeout, std::move(done));
 }
@@ -185,7 +185,7 @@ void RuntimeConnection::List(Known known, Done<RuntimeListing::Result> done) {
   const ListCall call = [this, connection](std::string_view method, std::string_view message,
                                            UnaryClient::Done answered) {
     if (runtime_.connects() <= connection) return Call(method, message, std::move(answered));
-    // The list has failed: its other questions are no load for the next connection.
+    // This list has failed with its connection: its other questions must not burden the next one.
     loop_.Post(lifetime_.Guard(
         [answered = std::move(answered)] { answered(Unavailable("the connection was lost")); }));
   };

@@ -38,14 +38,14 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
     std::function<void()> disconnected;
     // Called with events, if the runtime sends them.
     std::function<void(const ContainerEvent&)> happened{};
-    // ListAll begins to ask for the status of everything, for the first time on this connection or
-    // after a failure. Where it gives a function, that gets the result before the caller does, or
+    // Called when ListAll begins to ask for the status of everything, for the first time on this
+    // connection or after a failure. A returned function gets the result before the caller does, or
     // is dropped.
     std::function<Done<Everything>()> listing{};
   };
 
-  // The socket for images is often the same one; "": it is. `aliases` of the runtime's handlers,
-  // which outlive this object: pods get the named alias. nullptr: there are none.
+  // `image_socket`: "" if the runtime's socket serves images. `aliases` of the runtime's handlers
+  // outlive this object: pods get the named alias. nullptr: there are none.
   RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& runtime_socket,
                     const std::string& image_socket = {}, const HandlerAliases* aliases = nullptr);
   ~RuntimeConnection() override;
@@ -118,7 +118,7 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   EventLoop::HandlePtr retry_;
   bool started_ = false;
   bool up_ = false;      // the last state that the events reported
-  uint64_t shared_ = 0;  // the connection, as Peer counts them, whose list the events got
+  uint64_t shared_ = 0;  // number of the last connection whose list Events::listing was offered
   bool complained_ = false;
   Lifetime lifetime_;
 };

@@ -29,7 +29,7 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply);
 // `requested_environment`.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply);
 
-// The same for an object that a runtime has listed, whose identity stays as the list tells it.
+// Adds these facts to an object that a runtime has listed, whose identity stays as listed.
 Status AddFacts(std::string_view reply, SandboxFacts& listed);
 Status AddFacts(std::string_view reply, ContainerFacts& listed);
 

@@ -158,7 +158,7 @@ void RuntimesWatch::AskSilent(size_t position) {
 
 void RuntimesWatch::Probe(Watched& watched, const std::shared_ptr<Round>& round) {
   if (!watched.client->connected()) {
-    // The call reports a failure.
+    // If this fails, the call below reports it.
     (void)watched.client->Connect([this, &watched](const Status& why) { OnLost(watched, why); });
     watched.old_version = false;
   }

@@ -65,8 +65,8 @@ class RuntimesWatch {
                 const HandlerAliases* aliases = nullptr);
   ~RuntimesWatch();
 
-  // Asks nothing. With several runtimes it is what the last answers told, as every kPeriod at
-  // least, without those that have not been asked yet. Empty with an only runtime.
+  // Asks nothing: returns the last answers of several runtimes, which are asked every kPeriod at
+  // least. Runtimes that have not answered yet are left out. Empty with a single runtime.
   std::vector<RuntimeView> Known() const;
 
   // Asks all of them now. Runs `done` once, later, after at most twice kPatience; not after the end

@@ -32,8 +32,8 @@ class UnaryClient final : private h2::Session::Owner {
   // kUnavailable names the socket. `on_disconnect` runs once when the connection ends, after all
   // calls on it failed.
   Status Connect(std::function<void(const Status&)> on_disconnect);
-  // The same over a socket that was connected elsewhere, for example on a thread that may wait for
-  // a file system.
+  // Uses a socket that was connected elsewhere, for example on a thread that may wait for a file
+  // system.
   void Connect(UniqueFd socket, std::function<void(const Status&)> on_disconnect);
   bool connected() const { return session_ != nullptr; }
 

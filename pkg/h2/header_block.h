@@ -55,7 +55,7 @@ class HeaderBlock {
   }
   // Whether both are copies of one block, without comparing the fields.
   bool SameMemory(const HeaderBlock& other) const { return fields_ == other.fields_; }
-  // Whether copies exist, as of a block that a connection remembers.
+  // Whether the block has copies, for example in a connection that remembers it.
   bool shared() const { return fields_ != nullptr && fields_->references > 1; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
   // Bytes of memory, shared ones included.

@@ -9,9 +9,9 @@ namespace resmgr::h2 {
 
 // The memory limits of one connection. The windows are the bytes that a peer may send without a
 // window update. Smaller ones cost more: the peer waits for updates, and replies take turns in
-// pieces instead of passing one after the other; when the connection's window is full, some wait
-// long (test/bench). It is several times a stream's, so that a client that does not read some of
-// its replies still gets the others.
+// pieces instead of passing one after the other; when the connection's window is full, some replies
+// wait long (test/bench). The connection's window is several times a stream's, so that a client
+// that does not read some of its replies still gets the others.
 inline constexpr int32_t kConnectionWindow = 2048 * 1024;
 inline constexpr int32_t kStreamWindow = 256 * 1024;
 // A stream's window while unread streams take nearly all of the connection's window: small enough

@@ -113,8 +113,8 @@ void Session::TakeFrames() {
   if (!due_.empty() || AllDone()) MarkDirty();
 }
 
-// Bytes that this connection holds. Bytes that a runtime does not take are left out, since it may
-// wait for a read here before it reads.
+// Bytes that this connection holds. Unsent bytes for a runtime are left out, since it may read only
+// after its own bytes were read here.
 size_t Session::kept() const {
   return static_cast<size_t>(std::max<int64_t>(unread(), 0)) + reader_.held() +
          header_block_.size() + (server_ ? out_.size() : 0);
@@ -205,8 +205,8 @@ void Session::Write() {
 
 void Session::WatchOutput() {
   const bool waits = !out_.empty();
-  // A client that does not take its answers is not read. A runtime is read on, since it may wait
-  // for that before it reads.
+  // A client that does not take its answers is not read. A runtime is read even then: it may
+  // take bytes only after its own bytes were read here.
   if (const bool throttled = server_ && out_.size() > kOutputHighWater; throttled != throttled_) {
     throttled_ = throttled;
     UpdateReading();

@@ -151,7 +151,7 @@ void Session::EncodeData() {
   while (!ready_.empty() && out_.size() < kOutputHighWater) {
     Stream& stream = ready_.Pop();
     if (EncodeOne(stream)) continue;
-    // Only the connection's window stopped it: it comes first the next time.
+    // Only the connection's window stopped the stream, so it stays in the queue.
     ready_.Push(stream);
     return;
   }

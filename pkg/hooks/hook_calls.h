@@ -62,7 +62,7 @@ std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation);
 // "hook PreCreateContainer of koordlet.json: ...", with the code of `why`.
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why);
 
-// The common part of calls. Alone it is that of an operation without hooks.
+// The common part of calls; by itself the call of an operation without hooks.
 class HookCall : public StageCall {
  public:
   explicit HookCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
@@ -74,7 +74,7 @@ class HookCall : public StageCall {
 
  protected:
   HookStage& hooks() const { return stage_; }
-  // Finds what a post hook is about, if servers have it, and passes it on.
+  // Looks up the object of a post hook, if servers have this hook, and passes it to `tell`.
   template <typename ObjectId, typename Tell>
   void LookUpFor(HookPoint point, const ObjectId& id, Tell tell) {
     if (stage_.ServersOf(point).empty()) return;

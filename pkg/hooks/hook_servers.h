@@ -110,8 +110,8 @@ class HookServers final : public HookServersPort {
   static constexpr std::chrono::seconds kSteady{10};
   static constexpr size_t kMostTold = 8;
 
-  // Logs the text unless it, or many others, were logged for the file before and the file was not
-  // good for kSteady since.
+  // Logs the text unless it, or kMostTold others, were logged since the file was last good for
+  // kSteady.
   void Warn(const std::string& name, std::string text);
   void NoteWell(const std::string& name);
   void ForgetTold();

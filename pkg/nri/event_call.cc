@@ -28,7 +28,7 @@ void EventCall::OnDecided(const Status& refusal, const Adjustment& adjustment) {
     End();
     return;
   }
-  // The stages may move other containers at its success, so this precedes the answer.
+  // Precedes the answer, which has the updates of other containers that stages make on success.
   const bool over = call_.OnReply({.known = true, .code = 0, .id = id_});
   decided({.refusal = OkStatus(), .adjustment = adjustment});
   if (over) End();

@@ -14,8 +14,8 @@
 namespace resmgr::nri {
 
 // One event of a runtime on its way through the pipeline. The runtime carries out the answer and
-// reports a failure by later events, so the stages are told of success as soon as the answer is
-// given. Loop's thread only.
+// reports a failure by later events, so the stages see a success as soon as the answer is given.
+// Loop's thread only.
 class EventCall final : private PipelineCall::Front, private Request::Source {
  public:
   // The answer: a refusal, or changes of the event's container.

@@ -43,7 +43,7 @@ PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   };
 }
 
-// Events without a container cannot have changes of others.
+// Moves the request's container, if it has one, into the event.
 template <typename Request>
 void TakeContainer(Request& request, api::StateChangeEvent& event) {
   if constexpr (requires { request.mutable_container(); }) {
@@ -131,7 +131,7 @@ void PluginConnection::CallRuntime(std::string_view method,
 }
 
 void PluginConnection::OnLost(const Status& why) {
-  // Its calls end with the connection, and each may report that.
+  // Each call that ends with the connection may report the loss.
   if (phase_ == Phase::kDisconnected) return;
   const bool was_synchronized = phase_ == Phase::kSynchronized;
   phase_ = Phase::kDisconnected;
@@ -141,7 +141,7 @@ void PluginConnection::OnLost(const Status& why) {
   }
   complained_ = !was_synchronized;
   runtime_->Lose(Unavailable("the runtime's NRI is lost: {}", Message(why)));
-  // In this order.
+  // In this order, since the first two use the trunk.
   lost_.Add(std::move(plugin_));
   lost_.Add(std::move(runtime_));
   lost_.Add(std::move(trunk_));

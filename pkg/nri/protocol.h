@@ -50,13 +50,12 @@ ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_
                          std::string_view runtime_version);
 
 // kFailedPrecondition tells why this plugin must not serve the runtime, and what to do: CRI-O
-// 1.26.0 and 1.26.1 crash when no plugin changes an update, as for updates of our own.
+// 1.26.0 and 1.26.1 crash at an update that no plugin changes, for example one of our own.
 Status CheckRuntime(std::string_view name, std::string_view version);
 
-// The bits of the events that this plugin subscribes to: all that the host knows, since a host
-// before 0.10 refuses a plugin that asks for others, except ValidateContainerAdjustment: a host
-// refuses the first creation after a subscriber of that has ended. Bit (event - 1) stands for an
-// event.
+// The bits of the events that this plugin subscribes to; bit (event - 1) stands for an event. All
+// that the host knows, since a host before 0.10 refuses unknown ones, but not
+// ValidateContainerAdjustment: when a subscriber of it has ended, a host refuses the next creation.
 uint32_t EventsOfHost(ApiVersion version);
 
 }  // namespace resmgr::nri

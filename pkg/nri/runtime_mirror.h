@@ -63,8 +63,8 @@ class RuntimeMirror {
 
 // The containers that were sent updates before they were known to run. Runtimes report such an
 // update as done although it may have no effect: containerd does not know a container while
-// creating it, and changes only its record of one whose process it has made already. A plugin hears
-// of a start only afterwards. Loop's thread only.
+// creating it, and only changes its record of a container that is created but not started. A plugin
+// hears of a start only afterwards. Loop's thread only.
 class EarlyUpdates {
  public:
   void Clear() { sent_.clear(); }

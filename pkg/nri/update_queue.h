@@ -29,14 +29,14 @@ namespace api = ::nri::pkg::api::v1alpha1;
 class PluginConnection;
 
 // Changes of containers on their way to the runtime: in the answer to the event that is being
-// decided, which the runtime carries out before it goes on with that event; else in calls of our
-// own, of NRI for all changes of one turn of the loop together, or of the runtime's CRI one by one.
+// decided, which the runtime carries out before it goes on with that event; else in the plugin's
+// own calls: one call of NRI for all changes of a turn of the loop, or a call of the CRI for each.
 //
 // NRI before 0.12.1 can lock a runtime up, for good, when a plugin calls UpdateContainers beside
-// CRI calls: each of the two takes the locks of the runtime and of its NRI in another order
-// (containerd issue 13733). Such a runtime is asked by its CRI. If that has never worked, because
-// nothing answers there within two seconds or the server has other containers, an update goes by
-// NRI after all, and the log says so once. Loop's thread only.
+// CRI calls: the two take the locks of the runtime and of its NRI in different orders (containerd
+// issue 13733). Such a runtime is asked by its CRI. If the CRI has never worked, because nothing
+// answers there within two seconds or the server has other containers, an update goes by NRI after
+// all, and the log says so once. Loop's thread only.
 class UpdateQueue {
  public:
   // Updates that were added together share one function, which gets the index of the one that is
@@ -96,7 +96,7 @@ class UpdateQueue {
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
   // Whether the runtime shows this update of a container because its CRI was asked for it. True
-  // once for each: the next one with the same values is the kubelet's.
+  // once for each request: a further update with the same values is the kubelet's.
   bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
  private:
@@ -132,8 +132,8 @@ class UpdateQueue {
   std::vector<Waiting> waiting_;
   std::shared_ptr<const Change> last_;
   EventLoop::HandlePtr flush_;
-  bool flushes_at_once_ = false;  // where it is set
-  Lifetime lifetime_;             // what is posted may come after the queue is gone
+  bool flushes_at_once_ = false;  // flush_, if it is set, has no delay
+  Lifetime lifetime_;             // posted work must not run after this object's end
 };
 
 }  // namespace resmgr::nri

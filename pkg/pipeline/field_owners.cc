@@ -16,7 +16,7 @@
 namespace resmgr {
 namespace {
 
-// The former change may have set the number by a file, and this one by the field, or vice versa.
+// Forgets changes of the same number in the other form: by a file of cgroup v2, or by the field.
 // Few changes are numbers.
 void ForgetOtherForms(const FieldChange& change, std::vector<FieldOwner>& owners) {
   const FieldChange meaning = MeaningOf(change);

@@ -234,8 +234,8 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   for (FieldChange& change : changes) {
     std::string plugin = call.PluginOf(change);
     std::string value = ShownValue(adjustment, change);
-    // Only numbers are compared: a program that is asked twice would scale them twice, and they are
-    // few.
+    // Only numbers are compared, since they are few, and a program that is asked twice would scale
+    // them twice.
     const auto before = change.field > Field::kOomScoreAdj || plugin.empty()
                             ? owners_.end()
                             : std::ranges::find(owners_, change, &FieldOwner::change);

@@ -46,8 +46,8 @@ class PipelineCall {
     // Whether the protocol can remove a list of CPUs or memory nodes from a request. Otherwise
     // removing one is a failure of the stage.
     virtual bool ClearsPlacement() const { return true; }
-    // The same for a file of cgroup v2 that the request names. If the protocol cannot remove it, a
-    // request with a file about CPUs or memory nodes is refused, and other files stay.
+    // Whether the protocol can remove a file of cgroup v2 from a request. Otherwise a request with
+    // a file about CPUs or memory nodes is refused, and other files stay.
     virtual bool RemovesFiles() const { return true; }
 
    protected:
@@ -62,7 +62,7 @@ class PipelineCall {
 
   // Asks the pipeline's present stages. The request outlives the call.
   void Start(Request& request);
-  // The reply is here, once after the request was forwarded. True: the client may get it now.
+  // Called once with the reply to the forwarded request. True: the client may get it now.
   bool OnReply(Outcome outcome);
   // After a decision that was no refusal: the request cannot be forwarded after all. All stages
   // roll back.

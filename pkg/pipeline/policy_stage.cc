@@ -39,12 +39,12 @@ const Adjustment& SentBy(const Outcome& outcome) {
 
 // The claims that a container shows.
 struct ShownClaims {
-  std::set<std::string> uids{};        // that it carries, or is refused for
+  std::set<std::string> uids{};        // claims that the container carries, or is refused for
   std::vector<std::string> ignored{};  // devices and variables that stand for no claim
 };
 
-// By CDI devices. A claim that is not held is passed on, so that the container is refused. While
-// nothing is held, devices of the compatible kind are those of another driver, or forgotten ones.
+// Adds claims of CDI devices, also claims that are not held: the container is refused then. While
+// none is held, devices of the compatible kind belong to another driver or to forgotten claims.
 void AddClaimsInDevices(const ContainerDetails& details, const HeldClaims& held,
                         ShownClaims& shown) {
   for (const std::string& device : details.cdi_devices) {
@@ -58,7 +58,7 @@ void AddClaimsInDevices(const ContainerDetails& details, const HeldClaims& held,
   }
 }
 
-// By variables, after the devices. `pod` may be nullptr.
+// Adds the held claims of variables, after those of devices. `pod` may be nullptr.
 Status AddClaimsInVariables(const ContainerDetails& details, const HeldClaims& held, const Pod* pod,
                             ShownClaims& shown) {
   for (const EnvironmentVariable& variable : details.environment) {

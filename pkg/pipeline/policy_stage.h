@@ -31,10 +31,10 @@ class PolicyStage final : public Stage {
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
               DeviceHints* devices = nullptr);
 
-  // Containers show the claims that they carry by CDI devices, which only kubelets set. Here also
-  // by variables, as on an NRI plugin: most runtimes show it no CDI devices but the variables that
-  // they made of these. Users may set any variable, so one counts only where its claim is held, and
-  // only for a pod that the claim is for.
+  // Containers show the claims that they carry by CDI devices, which only kubelets set. An NRI
+  // plugin needs variables, too: most runtimes show it no CDI devices, but the variables made of
+  // them. Users may set any variable, so a variable counts only if its claim is held and is for the
+  // container's pod.
   void TakeClaimsFromVariables() { claims_in_variables_ = true; }
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
@@ -49,7 +49,7 @@ class PolicyStage final : public Stage {
   DeviceHints* devices() { return devices_; }
   bool claims_in_variables() const { return claims_in_variables_; }
   Status Connect() const { return connect_(); }
-  // The container shows a claim by this device or variable, which counts for nothing.
+  // Warns that the container shows this device or variable, for which no claim is held.
   void WarnOfClaim(std::string_view shown, std::string_view container);
 
  private:

@@ -59,8 +59,8 @@ enum class StageRank {
   kPolicy,   // the resource manager's
   kProgram,  // stages of the program that composes the daemon (RelayDoorOptions::stages)
   kHookServers,
-  kNriPlugins,  // see what hook servers change
-  kCpuFiles,    // checks its mount against those of all others
+  kNriPlugins,  // these see what hook servers change
+  kCpuFiles,    // checks its mount against the mounts of all other stages
 };
 
 // Sees calls on their way to the runtime and may change or refuse them: the resource manager, a
@@ -71,8 +71,8 @@ class Stage {
   struct Options {
     std::string name;  // for logs and `explain`
     StageRank rank = StageRank::kProgram;
-    OperationSet operations{};  // that it looks at
-    DetailSet details{};        // parts of a request that are read before it sees that
+    OperationSet operations{};  // operations that the stage sees
+    DetailSet details{};        // parts of a request that are read before the stage sees it
     // Time limit for its answer, and for a reply that it holds, from the moment when it is asked.
     // 0: none.
     std::chrono::milliseconds deadline{0};

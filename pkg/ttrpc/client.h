@@ -36,13 +36,13 @@ class Client final : private Multiplexer::Receiver {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // The peer is told `timeout`, too; 0: no limit.
+  // Also sends `timeout` to the peer; 0: no limit.
   void Call(std::string_view service, std::string_view method, std::string_view payload,
             std::chrono::milliseconds timeout, Done done);
-  // The same with a payload that is sent to several peers.
+  // Call with a payload that is sent to several peers.
   void Call(std::string_view service, std::string_view method, SharedBytes payload,
             std::chrono::milliseconds timeout, Done done);
-  // The same, but only the peer knows the timeout: a late answer is reported, too.
+  // Call with a timeout that only the peer observes: a late answer is reported, too.
   void CallUntilAnswered(std::string_view service, std::string_view method, SharedBytes payload,
                          std::chrono::milliseconds timeout, Done done);
   // Ends all calls with this status. Must be called when the multiplexer has lost the trunk.

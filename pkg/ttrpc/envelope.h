@@ -24,7 +24,7 @@ struct Request {
 };
 
 std::string Encode(const Request& request);
-// The same up to the payload, which comes last: its `payload_size` bytes follow.
+// Encodes a request up to the payload, which comes last: its `payload_size` bytes follow.
 std::string EncodeUpToPayload(const Request& request, size_t payload_size);
 // kInvalidArgument: not a Request.
 StatusOr<Request> DecodeRequest(std::string_view bytes);

@@ -77,7 +77,7 @@ inline constexpr size_t kMostMetadata = 64;
 // Bytes that are read from one connection before others get their turn.
 inline constexpr size_t kReadAtOnce = size_t{64} << 10;
 
-// The same for a connection that was slowed down (Multiplexer::Slow).
+// Bytes that are read at once from a connection that was slowed down (Multiplexer::Slow).
 inline constexpr size_t kReadWhenSlow = size_t{4} << 10;
 
 // Four bytes in network byte order.

@@ -65,7 +65,7 @@ void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
   // The call for these files has ended, so a written profile must be removed here.
   if (question.empty() && found.ok()) Forget(*found);
-  // The thread that has answered is free then.
+  // Later, when the thread that has answered is free.
   RemoveForgottenSoon();
   if (!question.empty()) question.mapped().done(std::move(found));
 }

@@ -50,7 +50,7 @@ RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
           .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
           .recursive_read_only = false,
           .non_recursive_mounts = !release || *release >= Release{19, 3},
-          // It has fields for the files that need `unified` elsewhere.
+          // True on any node: the API has fields for values that the CRI puts into cgroup v2 files.
           .cgroup_v2 = true,
           .resource_limits = true,
           .unsets_variables = true,

@@ -42,9 +42,9 @@ struct RuntimeTraits {
 // Derives the properties from the answer to CRI Version. containerd has CDI devices since 1.7 and
 // recursively read-only mounts since 2.0, CRI-O the former by annotation since 1.23 and by field
 // since 1.27, the latter since 1.30 (their release notes). "docker" is the Docker API of any
-// version: it has neither, and fields for memory.low and pids.max on each version of cgroups;
-// dockerd reads all of a seccomp policy since 23.0, and mounts are non-recursive since 19.03 (its
-// release notes). Unknown runtimes count as new.
+// version: it has no CDI devices and no such mounts, but fields for memory.low and pids.max on both
+// versions of cgroups; dockerd reads all of a seccomp policy since 23.0, and mounts are
+// non-recursive since 19.03 (its release notes). Unknown runtimes count as new.
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2);
 
 // The same for a pod of this handler: `handlers` were announced by the runtime.

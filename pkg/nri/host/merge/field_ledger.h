@@ -36,8 +36,8 @@ struct OwnedField {
 
 // The owner of each field of each container, in the course of one call. A field, or an entry of it,
 // has one owner: a second claim conflicts with the first, even by the same plugin (NRI 0.12). A
-// plugin that removes a value becomes its owner, whichever it was, and is the only one that may set
-// it from then on (NRI 0.10).
+// plugin that removes a value replaces its former owner, and no other plugin may set the value from
+// then on (NRI 0.10).
 //
 // Claims can be undone to a mark, until they are kept. A claim takes constant time. Containers and
 // keys are compared byte by byte. Thread-compatible.
@@ -46,8 +46,8 @@ class FieldLedger {
   // One plugin's claims on one container. Invalid after the end or a move of the ledger.
   class Claimant {
    public:
-    // kFailedPrecondition: it has an owner already, be it the same plugin; the message names both
-    // plugins and the field.
+    // kFailedPrecondition: the field has an owner, perhaps this plugin itself; the message names
+    // both plugins and the field.
     Status Claim(api::Field field, std::string_view key = {}) const;
     void Clear(api::Field field, std::string_view key = {}) const;
     // For fields that add up: makes the plugin one of the owners.

@@ -154,7 +154,7 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
                                                                .done = std::move(done),
                                                                .spending = budget.Spend()});
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
-    // Otherwise other plugins have used up the time, and this one is not to blame.
+    // False: other plugins have used up the time, and this one is not to blame.
     const bool asked = budget.For(plugin->settings()).count() > 0;
     const auto answered = lifetime_.Guard([this, plugin, asked, gathering](const Status& answer) {
       Status refusal = JudgeValidation(*plugin, asked, answer);

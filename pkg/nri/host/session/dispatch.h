@@ -90,8 +90,8 @@ class Dispatcher {
   void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
   // Asks for validation, all plugins at once: `done` runs after the last answer, with the first
   // refusal. A plugin that does not answer refuses, whatever its settings say, and is disconnected;
-  // for other requests that wait for it then its settings count, so that a hanging plugin refuses
-  // at most one request.
+  // its settings count for the other requests that wait for it then, so that a hanging plugin
+  // refuses at most one request.
   void Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done);
 
   // How often an event went on without a plugin that did not answer.

@@ -277,7 +277,7 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
     return done(Response());
   }
-  // Its answer would come after all its other data, and calls would wait for that.
+  // A flooding plugin's answer comes after all its other data, and calls would wait for that.
   if (Floods()) timeout = std::chrono::milliseconds(0);
   queue_->Ask(std::move(question), timeout,
               [this, event, done = std::move(done)](const Answer& answer) {

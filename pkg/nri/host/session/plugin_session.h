@@ -44,7 +44,7 @@ class PluginSession final : public PluginPort {
     virtual PluginStats& StatsOf(const PluginSession& session) = 0;
     // The plugin is configured, and gets these messages.
     virtual SharedSyncMessages Inventory(PluginSession& session) = 0;
-    // The plugin has taken them.
+    // The plugin has taken the messages.
     virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
     virtual void OnUpdateContainers(PluginSession& session,
                                     const api::UpdateContainersRequest& request,

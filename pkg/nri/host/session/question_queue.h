@@ -119,10 +119,10 @@ inline constexpr uint32_t kAllEvents = 0x3fff;
 constexpr uint32_t BitOf(api::Event event) {
   return event <= 0 || event > 31 ? 0 : uint32_t{1} << (event - 1);
 }
-// The events of a plugin by its ConfigureResponse. 0 stands for all but validation: such a plugin
-// has not asked to be one whose absence blocks creations.
+// The events of a plugin by its ConfigureResponse. 0 stands for all but validation: creations are
+// blocked while a plugin that asked for validation is absent.
 uint32_t SubscribedTo(int32_t events);
-// Names like methods', "RunPodSandbox", in the order of the bits.
+// The names of the events, such as "RunPodSandbox", in the order of the bits.
 std::vector<std::string> EventNames(uint32_t bits);
 // The method's name, "CreateContainer"; "" for an event without one.
 const char* MethodOf(api::Event event);

@@ -13,8 +13,8 @@
 
 namespace resmgr::nri {
 
-// Whether the plugin is told a container's real id. A plugin that does not see creations never gets
-// another one.
+// Whether the plugin gets containers' real ids: by its settings, or because it does not see
+// creations.
 bool WantsRealIds(const HostedPlugin& plugin);
 
 // Tells plugins the events of pods and containers, each once: a stop only if no stop was told
