@@ -68,12 +68,12 @@ Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjec
   return readings;
 }
 
-// CPUs or memory nodes in the cgroup itself.
+// Whether CPUs or memory nodes in the cgroup itself differ.
 bool IsWrittenByAnother(const Drift& drift) {
   return drift.where == Drift::Where::kCgroup && drift.value.starts_with("cpuset.");
 }
 
-// Its cause is not the container's own, and to send the decision again has no effect.
+// Whether the cause is outside of the container, so that sending the decision again has no effect.
 bool IsFromOutside(const Drift& drift) {
   return drift.where != Drift::Where::kCgroup && !CanBeMended(drift);
 }
@@ -141,7 +141,7 @@ void Auditor::Configure(const AuditConfig& config) {
 }
 
 void Auditor::RunByClock() {
-  // One that still waits is enough.
+  // An audit that waits or is under way is enough.
   if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
 }
 
@@ -162,7 +162,7 @@ void Auditor::RunSoon() {
   const bool ran = soon_ran_ != EventLoop::Clock::time_point{};
   soon_timer_ = options_.loop.After(ran ? std::max(options_.soon, rest) : options_.soon, [this] {
     soon_timer_.reset();
-    // The one that is under way may have looked before the change.
+    // An audit under way may have looked before the change.
     if (!jobs_.empty()) return RunSoon();
     soon_ran_ = options_.loop.Now();
     Run(config_.repair, [](const StatusOr<AuditReport>&) {});

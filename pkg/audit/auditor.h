@@ -55,7 +55,7 @@ struct AuditReport {
 // that no change of ours is taken for drift. Loop's thread only.
 class Auditor {
  public:
-  // Told after each audit; nullptr: it failed.
+  // Called after each audit; nullptr: it failed.
   using Told = std::function<void(const AuditReport* report)>;
   using Done = std::function<void(StatusOr<AuditReport>)>;
 
@@ -94,10 +94,10 @@ class Auditor {
   // with a least time between two of these.
   void RunSoon();
 
-  // Containers whose cgroup has other CPUs or memory nodes than decided, again after an audit found
-  // the decided ones there or they were sent again: another program writes them, past the runtime.
-  // Causes outside of containers, which the last audit found and no repair removes. For `status`.
-  // Leaves out old findings, and causes for containers with a newer decision.
+  // Problems for `status`. Containers whose cgroup has other CPUs or memory nodes than decided,
+  // after an audit had found the decided ones or they were sent again: another program writes them,
+  // past the runtime. Also causes outside of containers that the last audit found, which no repair
+  // removes. Leaves out old findings, and causes for containers with a newer decision.
   std::vector<Problem> problems() const;
   // The other containers that had drifted at the last audit. Leaves out those to which the decision
   // was sent again for the first time, which usually repairs them.
@@ -112,14 +112,14 @@ class Auditor {
     ContainerKey key{};
     std::vector<Drift> drifts{};
     ResourceValues decided{};  // the decided values that were compared
-    bool repaired = false;     // it was sent again, and had not drifted at the audit before
+    bool repaired = false;     // the decision was sent again, for the first time
   };
   // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
     ContainerKey key{};
     std::string container{};
     Drift last{};
-    size_t writes = 0;                     // that were certainly different ones
+    size_t writes = 0;                     // number of writes that are certainly distinct
     bool written = false;                  // by the last audit of this container
     bool sent_again = false;               // since it was found
     EventLoop::Clock::time_point found{};  // last

@@ -51,8 +51,8 @@ void ReadSets(const std::string& directory, std::string_view effective_cpus,
   ReadList(directory, effective_mems, values.effective_mems);
 }
 
-// CPUs that partitions below it took are not effective in the container's own cgroup, and the
-// container has them all the same.
+// CPUs that partitions below it took are not effective in the container's own cgroup, but the
+// container still has them.
 void AddPartitionsBelow(const std::string& directory, CgroupValues& values) {
   std::optional<CpuSet> below;
   ReadList(directory, "cpuset.cpus.exclusive.effective", below);

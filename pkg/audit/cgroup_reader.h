@@ -13,8 +13,8 @@
 
 namespace resmgr {
 
-// The values that the kernel enforces for one container. An empty one is not set by the cgroup,
-// or that could not be read.
+// The values that the kernel enforces for one container. An empty field is not set by the cgroup,
+// or could not be read.
 struct CgroupValues {
   // The values as written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
   ResourceValues set{};

@@ -102,7 +102,7 @@ void CompareAffinity(const ResourceValues& decided, const CgroupValues& actual, 
                     .actual = actual.process_cpus->ToString()});
 }
 
-// The difference alone.
+// The text of the difference, without its cause.
 std::string WithoutCause(const Drift& drift, std::string_view actual) {
   switch (drift.where) {
     case Drift::Where::kCgroup:

@@ -40,7 +40,7 @@ std::vector<CreationWatch::Subject> CreationWatch::TakeSubjects(const ResourceMa
   for (const auto& [key, looks] : std::exchange(created_, {})) {
     const Container* const container = manager.snapshot().FindContainer(key);
     if (container == nullptr || container->state == ContainerState::kExited) continue;
-    // Audits compare what runs. Clients start a container at once, or not at all.
+    // Only running containers are compared. Clients start a container at once, or not at all.
     if (container->state == ContainerState::kCreated) {
       if (looks < kMostLooks) created_.emplace(key, looks + 1);
       continue;

@@ -31,7 +31,7 @@ class CreationWatch final : public Observer {
     EventLoop& loop;
     // The resource manager that is active, nullptr where none is.
     std::function<ResourceManager*()> manager;
-    // One of these containers is not where it was put. Run on the loop, once for each look.
+    // Called on the loop, once for each look, if a new container has other values than decided.
     std::function<void()> drifted;
     CgroupReader cgroups{};
     std::chrono::milliseconds pause{500};

@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// Makes the text `kept` characters of its own and all parts, each convertible to std::string_view
-// and none a view into it. It grows once: for short parts that is several times cheaper than one
-// append for each. A text is a std::string or, where it is built anew again and again, a
-// fmt::memory_buffer, which writes nothing into memory that is written by the parts.
+// Makes the text its first `kept` characters and all parts, each convertible to std::string_view
+// and none a view into the text. The text grows once: for short parts that is several times cheaper
+// than one append for each. A text that is built again and again may be a fmt::memory_buffer,
+// which, unlike a std::string, does not fill memory before the parts are copied there.
 template <typename Text, typename... Parts>
 void SetParts(Text& text, size_t kept, const Parts&... parts) {
   const std::array<std::string_view, sizeof...(Parts)> views{std::string_view(parts)...};
@@ -34,7 +34,7 @@ void AppendParts(Text& text, const Parts&... parts) {
   SetParts(text, text.size(), parts...);
 }
 
-// The parts in place of the text.
+// Replaces the text by the parts.
 template <typename Text, typename... Parts>
 void AssignParts(Text& text, const Parts&... parts) {
   SetParts(text, 0, parts...);

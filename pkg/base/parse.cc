@@ -77,14 +77,14 @@ std::string ToLower(std::string_view text) {
 }
 
 bool IsPlainAscii(std::string_view text) {
-  // Eight bytes at a time: each log line is looked at.
+  // Eight bytes at a time, since each log line is checked.
   constexpr uint64_t kEach = 0x0101010101010101;
   uint64_t found = 0;
   while (text.size() >= sizeof(uint64_t)) {
     uint64_t bytes = 0;
     std::memcpy(&bytes, text.data(), sizeof(bytes));
-    // The highest bit of a byte: it has it, it is below 0x20, or it is 0x7f. A borrow from a byte
-    // reaches the next one only where the first is found itself.
+    // Sets the highest bit of a byte that has it, is below 0x20, or is 0x7f. A byte gets a borrow
+    // only from a byte that is found itself.
     found |= bytes | (bytes - kEach * 0x20) | (bytes + kEach);
     text.remove_prefix(sizeof(bytes));
   }

@@ -6,7 +6,7 @@
 namespace resmgr {
 namespace {
 
-// Ascending, each name once. Returns how many are left at the front.
+// Sorts by name and keeps each name once. Returns how many entries are left, at the front.
 size_t PutIntoOrder(std::span<StringMap::value_type> entries) {
   const auto name = &StringMap::value_type::first;
   if (std::ranges::adjacent_find(entries, std::ranges::greater_equal(), name) == entries.end()) {

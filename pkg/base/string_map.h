@@ -16,8 +16,8 @@
 namespace resmgr {
 
 // Texts by name, ascending: labels and annotations. All of it lies in one piece of memory, because
-// these come by the dozen with every container and are hardly ever read; so what one gets are
-// views, which hold until the map changes. A value type, thread-compatible.
+// every container has dozens of texts that are hardly ever read; so access gives views, which hold
+// until the map changes. A value type, thread-compatible.
 class StringMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;

@@ -25,7 +25,7 @@ Shown Show(const std::string& cell) {
   return shown;
 }
 
-// A column is not cut to less.
+// The least width that a column is cut to.
 constexpr size_t kNarrowest = 8;
 
 size_t WholeWidth(const std::vector<size_t>& widths) {

@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Output whose parts were put together already, fit for a terminal, whatever names are in it. Where
-// a single text is at hand, Printable (parse.h) keeps it from adding lines as well.
+// Whole outputs, made fit for a terminal, whatever names are in them. For a single text use
+// Printable (parse.h), which escapes line breaks as well.
 
 // As Printable without a limit, but line breaks stay.
 std::string PrintableLines(std::string_view text);

@@ -75,8 +75,8 @@ class WireReader {
       const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length < 0x80;
       if (!skip || end_ - at < length + 2) break;
       at += length + 2;
-      // Most stand in a row of the same field. As long as none of them can reach the end, one look
-      // at tag and length together is enough.
+      // Unwanted fields mostly come in rows of one field. As long as none of them can reach the
+      // end, one look at tag and length together is enough.
       const char* const safe = end_ - std::min<ptrdiff_t>(end_ - at, kLongestShort);
       while (at < safe) {
         const size_t head = (Byte(at[0]) | Byte(at[1]) << 8) ^ tag;
@@ -109,7 +109,7 @@ class WireReader {
   bool cut_short_ = false;
 };
 
-// Adds protobuf fields to a string, each behind one look at the room that is left. The string has
+// Adds protobuf fields to a string, each after one check of the room that is left. The string has
 // junk behind the message until the writer ends: before it is returned or read.
 class FieldWriter {
  public:

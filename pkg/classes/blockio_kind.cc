@@ -78,7 +78,7 @@ class BlockioKind final : public ClassKind {
                   HostKeeper& host, ClassPart& part, ClassPlan& plan) const;
 
   const ClassContext context_;
-  // The worker's.
+  // Used on the worker's thread only.
   const std::unique_ptr<BlockDevices> devices_;
   std::map<std::string, BlockioLimits, std::less<>> limits_;  // of all classes
   bool unified_ = false;
@@ -91,12 +91,12 @@ void BlockioKind::Resolve(const ClassWork& work) {
     limits_.emplace(name, ResolveBlockio(items, *devices_, work.host.files()));
 }
 
-// Files that one of the cgroups has in which runtimes put pods and containers; a runtime refuses a
-// creation with another file.
+// Publishes the files that exist in a cgroup in which runtimes put pods and containers; a runtime
+// refuses a creation with another file.
 void BlockioKind::Publish(HostFiles& files) const {
   constexpr const char* kParents[] = {"kubepods.slice", "kubepods", "system.slice", "docker"};
   const auto has = [&](const std::string& name) {
-    // At dockerd limits are fields, which have files on cgroup v1, too.
+    // dockerd takes limits as fields, and cgroup v1 has files for them, too.
     if (!unified_) return name == "io.max";
     return std::ranges::any_of(kParents, [&](const char* parent) {
       return files.Read(fmt::format("{}/{}/{}", kBlockioCgroups, parent, name)).ok();

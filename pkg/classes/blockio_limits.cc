@@ -97,7 +97,7 @@ class BlockioResolver {
                      Printable(device.path, 128), NumberText(*number)));
     return *number;
   }
-  // "8:16 enable=1 ctrl=auto ...", a line for each disk that was ever told anything.
+  // "8:16 enable=1 ctrl=auto ...", a line for each disk that was ever configured.
   bool HasCost(const BlockDeviceNumber& number) {
     const StatusOr<std::string> text = files_.Read("sys/fs/cgroup/io.cost.qos");
     if (!text.ok()) return false;
@@ -136,7 +136,7 @@ void AddBlockioFile(std::string name, const std::vector<std::string>& lines,
 
 std::vector<std::string> WeightLines(const BlockioLimits& limits, bool DeviceLimits::*knows,
                                      int64_t (*convert)(int64_t weight)) {
-  // The kernel's value for a cgroup that has no other, in both files.
+  // The kernel's default for a cgroup, in both files.
   constexpr int64_t kUsual = 100;
   std::vector<std::string> lines = {
       fmt::format("default {}", limits.weight ? convert(*limits.weight) : kUsual)};
@@ -162,7 +162,7 @@ bool IsGlobPart(std::string_view part) {
   return part.find_first_of("*?[") != std::string_view::npos;
 }
 
-// Names that begin with a dot match only a pattern that says the dot, as in a shell.
+// Names that begin with a dot match only a pattern that begins with a dot, as in a shell.
 std::vector<std::string> MatchingNames(const std::string& directory, std::string_view pattern) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), &::closedir);

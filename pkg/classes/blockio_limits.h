@@ -56,9 +56,9 @@ struct DeviceLimits {
   std::optional<uint64_t> read_iops{};
   std::optional<uint64_t> write_iops{};
   std::optional<int64_t> weight{};
-  // Whose weights the disk knows: the kernel refuses its line in the file of another one.
-  bool has_bfq = true;    // the scheduler; also where that is not known
-  bool has_cost = false;  // io.cost
+  // Whose weights the disk follows: the kernel refuses the disk's line in any other weight file.
+  bool has_bfq = true;    // the scheduler bfq; also true if unknown
+  bool has_cost = false;  // the controller io.cost
 
   friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;
 };
@@ -69,7 +69,7 @@ struct BlockioLimits {
 
   std::optional<int64_t> weight{};  // of the disks that are not in `devices`
   std::map<BlockDeviceNumber, DeviceLimits> devices{};
-  std::vector<std::string> notes{};  // settings with no or another effect; at most kMostNotes
+  std::vector<std::string> notes{};  // settings with no effect or another; at most kMostNotes
 
   friend bool operator==(const BlockioLimits&, const BlockioLimits&) = default;
 };
@@ -88,7 +88,7 @@ BlockioLimits ResolveBlockio(const std::vector<BlockioItem>& items, BlockDevices
                              HostFiles& files);
 
 // The files of cgroup v2: io.max, io.weight (of io.cost), and io.bfq.weight (of the scheduler bfq).
-// Only those about which the limits say something. Pure, like the others.
+// Files without a limit or weight to set are left out. Pure, like LegacyFiles and UnifiedWeight.
 std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits);
 // The same for cgroup v1: blkio.throttle.read_bps_device and so on.
 std::vector<BlockioFile> LegacyFiles(const BlockioLimits& limits);

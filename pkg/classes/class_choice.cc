@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLongestName = 64;
 
-// The annotations of a kind; "": it has no such form.
+// The annotation keys of a kind of classes; "": the kind has no key of this form.
 struct ChoiceKeys {
   std::string_view kind;
   std::string_view key;          // with a domain of the policies
@@ -58,7 +58,7 @@ StatusOr<std::optional<Chosen>> FindOfPolicies(const ClassQuestion& about, std::
              found->old_form || found->key.find("/container.") != std::string_view::npos});
 }
 
-// The narrowest one; nullopt: there is none.
+// The choice of the annotation with the narrowest scope; nullopt: there is none.
 StatusOr<std::optional<Chosen>> FindChosen(const ChoiceKeys& keys, const ClassQuestion& about) {
   RESMGR_ASSIGN_OR_RETURN(std::optional<Chosen> best, FindOfPolicies(about, keys.key));
   const auto consider = [&best](std::optional<Chosen> other) {

@@ -17,12 +17,12 @@ struct ClassChoice {
   std::string name{};    // "": none
   std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": no class
   std::string note{};    // annotations that have no effect, with the reason; usually empty
-  bool by_pod = false;   // its annotations ask for it
+  bool by_pod = false;   // the pod's annotations ask for the class
 
   friend bool operator==(const ClassChoice&, const ClassChoice&) = default;
 };
 
-// A class that the configuration has, to whose name this refers.
+// A class of the configuration. The name refers to the configuration's text.
 struct KnownClass {
   std::string_view name{};
   // Annotations for the whole pod, or for one container, may not choose it.
@@ -67,10 +67,10 @@ struct AskedClass {
   friend bool operator==(const AskedClass&, const AskedClass&) = default;
 };
 
-// The support of the machine that a kind of classes lacks. A value.
+// A kind of classes for which the machine lacks support. A value.
 struct AbsentKind {
   std::string reason{};
-  std::vector<std::string> but{};  // the classes of this kind that it can have all the same
+  std::vector<std::string> but{};  // classes of this kind that the machine still supports
 };
 
 using AbsentKinds = std::map<std::string, AbsentKind, std::less<>>;

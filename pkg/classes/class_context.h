@@ -19,9 +19,9 @@ namespace resmgr {
 
 class Machine;
 
-// The groups of resctrl that the worker has found last, for the loop: a runtime refuses the
-// creation of a container for another one. The worker learns here whether the runtime starts
-// containers in them, as the loop has seen it last. Thread-safe.
+// The groups of resctrl that the worker found last, for the loop: a runtime refuses to create a
+// container in a group that does not exist. In return the worker learns from the loop whether the
+// runtime starts containers in groups. Thread-safe.
 class RdtGroups {
  public:
   using Names = std::set<std::string, std::less<>>;
@@ -43,8 +43,8 @@ class RdtGroups {
   std::atomic<bool> started_in_ = false;
 };
 
-// The classes of block I/O as files of cgroup v2, as the worker has found the devices last, and for
-// the loop, which must not look for devices itself. Only files that containers of this node have.
+// The files of cgroup v2 for each class of block I/O, by the worker's last search for devices. The
+// loop reads them, since it must not search itself. Only files that containers of this node have.
 // Thread-safe.
 class ResolvedBlockio {
  public:

@@ -22,8 +22,8 @@ struct JournalEntry {
 };
 
 // Keeps the values that the host's files had before we wrote them, on the disk before that happens
-// (ADR 16). The whole journal is one file, which each change replaces: it has no torn end. One that
-// is damaged all the same is put aside. All functions may block on the disk. Thread-compatible.
+// (ADR 16). The whole journal is one file, which each change replaces: it has no torn end. A
+// damaged journal is put aside. All functions may block on the disk. Thread-compatible.
 class ClassJournal {
  public:
   using Entries = std::map<std::string, JournalEntry, std::less<>>;
@@ -40,7 +40,7 @@ class ClassJournal {
   // uses the directory. FailedPrecondition: a newer version wrote it.
   Status Open();
   const Entries& entries() const { return entries_; }
-  // After OK these are on the disk; before, or on an error, the former ones are.
+  // After OK the disk has these entries; before, or after an error, it has the former ones.
   Status Save(Entries entries);
   // Why values of an earlier process are not known; "": they are.
   const std::string& damage() const { return damage_; }

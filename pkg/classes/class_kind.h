@@ -58,17 +58,17 @@ struct ClassWork {
   HostKeeper& host;
 };
 
-// One kind of classes, or several that are chosen together. There are two objects of each: one
-// answers on the loop's thread, and the other one works on the worker's.
+// One kind of classes, or several that are chosen together. Each kind has two objects: one for the
+// loop's thread, and one for the worker's.
 class ClassKind {
  public:
   virtual ~ClassKind() = default;
 
   // These functions run on the loop. They are pure: equal arguments give equal results.
 
-  // Adds the container's classes. InvalidArgument: its pod asks for a class that does not exist,
-  // and the creation is refused; for an existing container the added classes count, which are those
-  // without its pod's annotations.
+  // Adds the container's classes. InvalidArgument: the pod asks for a class that does not exist. A
+  // creation is then refused; an existing container gets the classes that were added, which are
+  // those without the pod's annotations.
   virtual Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                         ChosenClasses& chosen) const = 0;
   // Adds the fields that the runtime itself applies when it creates a container. `unified`: the
@@ -80,7 +80,7 @@ class ClassKind {
     return false;
   }
 
-  // The worker's: these may block.
+  // These functions run on the worker's thread, and may block.
 
   // Adds the wanted values of the host's files, and the parts for `explain` and `classes`; only
   // reads. It reads first values (HostKeeper::ReadFirst) wherever a plan depends on a file that it
@@ -137,8 +137,8 @@ std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 // Monitoring groups of resctrl for pods whose containers have a class of caches and memory
 // bandwidth: "GROUP/mon_groups/PREFIX UID" within the group of the class, with the CPUs or the
 // tasks of the pod's containers there; or, as the configuration says, one for each container, by
-// its id. pkg/usage reads what they count. Without an id that is left (RMID) there is none, and the
-// containers run. After RdtKind, which makes the groups.
+// its id. pkg/usage reads what they count. If no monitoring id (RMID) is left, the containers run
+// without a group. Comes after RdtKind, which makes the groups of classes.
 std::unique_ptr<ClassKind> MakeRdtMonitorKind();
 
 // Classes of CPUs (docs/classes.md): "cpu".

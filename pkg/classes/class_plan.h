@@ -25,9 +25,9 @@ namespace resmgr {
 struct ChosenClasses {
   IsolationWish isolation{};
   MemoryWish memory{};
-  // By kind: "rdt", "blockio", "cpu", "scheduling". Only those that have a class.
+  // By kind: "rdt", "blockio", "cpu", "scheduling". A kind without a class has no entry.
   std::map<std::string, ClassChoice, std::less<>> by_name{};
-  // Those of other kinds that the pod asks for, where absent ones are refused.
+  // Classes of isolation and memory that the pod asks for, where absent classes are refused.
   std::vector<AskedClass> asked{};
   std::string note{};  // annotations that have no effect, with the reason; usually empty
 
@@ -51,14 +51,14 @@ struct ClassSubject {
   std::string id{};         // empty while it is being created
   std::string pod_uid{};
   std::string cgroup_parent{};  // of its pod
-  // Its own one on cgroup v2, as a path of HostFiles; found by the worker, empty until then.
+  // The container's cgroup on cgroup v2, as a path of HostFiles; empty until the worker finds it.
   std::string cgroup{};
-  std::string cgroup_v1{};  // the same on cgroup v1, of the controller cpuset
+  std::string cgroup_v1{};  // its path on cgroup v1, of the controller cpuset
   QosClass qos = QosClass::kBestEffort;
   bool running = false;       // it was started
-  CpuSet cpus{};              // its own
+  CpuSet cpus{};              // the CPUs that it has for itself
   bool shares = false;        // it may use other CPUs as well
-  bool quota_lifted = false;  // its own one, by the policy
+  bool quota_lifted = false;  // the policy has lifted its CPU quota
   std::string pool{};         // of the policy
   int64_t cpu_quota = 0;      // in force, in microseconds per period; 0 and less: none
   int64_t cpu_period = 0;     // microseconds; 0: the default

@@ -59,7 +59,7 @@ StatusOr<RdtMachine> ParseRdtMachine(std::string_view text, const Machine& machi
     }
     const size_t colon = word.find(':');
     const std::string_view key = word.substr(0, colon);
-    // 0 is wrong, too.
+    // A missing or malformed number counts as 0, which is refused below.
     const int64_t number =
         colon == std::string_view::npos ? 0 : ParseInt(word.substr(colon + 1)).value_or(0);
     const int64_t most = key == "mb" ? 100 : kMostCacheBits;
@@ -102,7 +102,7 @@ ClassPreview::ClassPreview(const Machine& machine, ClassesConfig config,
                            std::optional<RdtMachine> rdt)
     : machine_(machine), config_(std::move(config)), kinds_(MakeClassKinds(ContextOf(machine))) {
   if (!rdt) return;
-  // The caller has told why not.
+  // The caller has checked and reported errors of the schemata itself.
   if (auto schemata = PreviewSchemata(config_.rdt, *rdt); schemata.ok())
     schemata_ = *std::move(schemata);
 }

@@ -35,7 +35,7 @@ struct PreviewedClass {
 StatusOr<RdtMachine> ParseRdtMachine(std::string_view text, const Machine& machine);
 
 // The schemata of each class, as the daemon writes them, in the order of the names; the root group
-// is "system/default". InvalidArgument as of ComputeRdt.
+// is "system/default". Returns the errors of ComputeRdt.
 StatusOr<std::vector<std::pair<std::string, std::string>>> PreviewSchemata(
     const RdtConfig& config, const RdtMachine& machine);
 
@@ -45,21 +45,21 @@ struct FreeOf {
   CpuSet workqueues{};
 };
 
-// Chooses classes as the daemon does before a runtime that can do all that there is for classes,
-// and tells what they come to. Immutable, and pure.
+// Chooses classes as the daemon does with a runtime that supports all kinds, and describes their
+// effects. Immutable, and pure.
 class ClassPreview {
  public:
-  // The machine must outlive it. `rdt`: nullopt: no schemata are told.
+  // The machine must outlive this object. Without `rdt` the classes have no schemata.
   ClassPreview(const Machine& machine, ClassesConfig config, std::optional<RdtMachine> rdt);
 
-  // The classes of a container that is created. The error with which the daemon refuses it: an
-  // unknown class, a wrong value.
+  // The classes of a container that is being created, or the error with which the daemon refuses
+  // the creation: an unknown class, a wrong value.
   StatusOr<ChosenClasses> Choose(const ClassedContainer& container) const;
-  // The classes of one that exists: without those that would be refused.
+  // The classes of an existing container: without those that would be refused.
   ChosenClasses ChooseLeniently(const ClassedContainer& container) const;
-  // Adds those of a container's own CPUs `own`.
+  // Adds the CPUs among the container's own ones (`own`) that its classes keep free.
   void AddFree(const ChosenClasses& chosen, const CpuSet& own, FreeOf& free) const;
-  // `free`: of all containers.
+  // `free` is the sum of AddFree over all containers.
   std::vector<PreviewedClass> Describe(const ChosenClasses& chosen, const CpuSet& own,
                                        const FreeOf& free) const;
 

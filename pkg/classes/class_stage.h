@@ -25,7 +25,8 @@ class ClassStage final : public Stage {
     // The pod, nullptr where it is not known.
     std::function<const Pod*(const PodSandboxId& id)> find{};
     std::function<StatusOr<Adjustment>(const Pod& pod, const CreateRequest& create)> decide{};
-    // The creation's own files of cgroup v2, where `decide` sets some.
+    // Called with the files of cgroup v2 that the creation request itself sets, if `decide` sets
+    // any.
     std::function<void(const StringMap& files)> requested{};
     // Runs `go` once the container may start, never from within; false: it may at once.
     std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};

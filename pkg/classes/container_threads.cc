@@ -35,7 +35,7 @@ bool IsControlFile(std::string_view name) {
 
 struct CgroupThreads {
   std::set<pid_t> threads{};
-  // There are some outside of this process's PID namespace.
+  // Some threads are outside of this process's PID namespace.
   bool unseen = false;
 };
 
@@ -55,7 +55,7 @@ class ThreadFinder {
       if (found.threads.size() >= kMostThreads) return OkStatus();
     }
     if (depth == kMostDepth) return OkStatus();
-    // One that goes meanwhile has no threads.
+    // A cgroup that is removed meanwhile has no threads.
     for (const std::string& name : files_.List(cgroup)) {
       if (!IsControlFile(name) && name != file_)
         Add(fmt::format("{}/{}", cgroup, name), depth + 1).IgnoreError();
@@ -81,7 +81,7 @@ StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, Ho
 
 using SchedPolicy = SchedulerSettings::Policy;
 
-// A container that makes threads faster than they are found would keep the worker busy.
+// Bounds the work for a container that makes threads faster than they are found.
 constexpr int kMostThreadRounds = 4;
 
 std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
@@ -173,7 +173,7 @@ StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFi
   if (cgroup.empty()) return NotFound("the container has no cgroup");
   RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
                           FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
-  // Threads that are not visible are listed as 0; written, a 0 means this very thread.
+  // Threads that are not visible are listed as 0. Writing 0 would move the writing thread itself.
   if (found.unseen) {
     return FailedPrecondition(
         "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);

@@ -42,12 +42,12 @@ class CpuMachine {
   int DieOf(int cpu);
   // The CPUs that have this one's clock, itself among them.
   CpuSet ClockOf(int cpu);
-  // In kHz, within what the CPU can; `turbo`: it may have its highest rate. nullopt: as it is, or
-  // the CPU does not tell its range.
+  // The rate in kHz, within the CPU's range; `turbo`: the highest rate is allowed. nullopt: the
+  // class leaves the rate as it is, or the CPU reports no range.
   std::optional<int64_t> RateOf(const ClockRate& rate, int cpu, bool turbo);
-  // Likewise, for a clock of several CPUs.
+  // The rate of a clock that several CPUs share; nullopt as above.
   std::optional<int64_t> RateOf(const ClockRate& rate, const UncoreClock& clock);
-  // The more exact ones where a package has several.
+  // Where a package has clocks of both forms, only the more exact ones.
   const std::vector<UncoreClock>& UncoreClocks();
   std::vector<IdleState> IdleStatesOf(int cpu);
   // The number in a file that we may have written: before our first write, and now.

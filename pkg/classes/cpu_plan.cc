@@ -88,7 +88,7 @@ class CpuPlanner {
     if (choice.by_pod || !subject.cpus.empty()) return nullptr;
     const auto own = pools_.find(subject.pool);
     if (own != pools_.end()) return &own->second;
-    // A part of the pool that has the class.
+    // The container's pool is a part of the one that has the class.
     for (const auto& [name, use] : pools_)
       if (uses_[use].cpu_class->name == choice.name) return &use;
     return nullptr;
@@ -215,7 +215,7 @@ class CpuPlanner {
     }
   }
 
-  // The one word that the classes of these CPUs say; "" if none says one. Different ones are a
+  // The one word that the classes of these CPUs name; "" if none names one. Different words are a
   // failure.
   std::string Common(const CpuSet& cpus, const std::vector<const CpuClassConfig*>& classes,
                      std::string CpuClassConfig::*word, std::string_view what) {
@@ -394,7 +394,7 @@ class CpuPlanner {
       if (!work_.host.files().List(CpuFile(cpu, "cpuidle")).empty()) return OkStatus();
     return NotFound("there is no {}", CpuFile(online_.First(), "cpuidle"));
   }
-  // The error is that of the first one.
+  // Returns the first CPU's error if no CPU has the file.
   Status CheckSomeCpuHas(std::string_view file) {
     Status first;
     for (const int cpu : online_) {

@@ -6,12 +6,12 @@
 
 namespace resmgr {
 
-// Adds the clocks, energy preferences and idle states of CPUs by their classes: a container's with
-// CPUs of its own, else that of the pool that they are in. Those classes in use that have the
-// highest priority have `turbo`, in each package or in the whole machine, and the others have
-// `base` (nri-plugins 0.14). CPUs that have one clock in common have the highest of the rates that
-// their classes want. Least and highest rates come in an order in which no one passes the other,
-// and an energy preference while the governor lets it be written. May block.
+// Adds the clocks, energy preferences and idle states of CPUs. A CPU follows the class of the
+// container that has it for itself, else the class of its pool. In each package, or in the whole
+// machine, the classes with the highest priority in use get `turbo`, and the others `base`
+// (nri-plugins 0.14). CPUs with a common clock get the highest rate that one of their classes
+// wants. Least and highest rates are written in an order in which the least never exceeds the
+// highest, and an energy preference while the governor allows it. May block.
 void PlanCpuClasses(const ClassWork& work, ClassPlan& plan);
 
 }  // namespace resmgr

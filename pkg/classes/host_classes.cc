@@ -73,7 +73,7 @@ void HostClasses::Configure(const ClassesConfig& config) {
 }
 
 void HostClasses::OnPlaced(const Act& act) {
-  // Calls that began before the stage was there do not come to it.
+  // A call that began before the stage was added does not pass the stage.
   if (!in_pipeline_) return Note();
   std::erase_if(creating_, [&act](const ContainerKey key) {
     const Container* const container = act.snapshot.FindContainer(key);
@@ -113,7 +113,7 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   Adjustment adjustment;
   for (const auto& kind : kinds_)
     kind->AtCreation(chosen, config_, unified_, adjustment);
-  // The next look at all containers chooses the same.
+  // Keeps the choice: the next look at all containers would choose the same classes.
   if (placed != nullptr) {
     Choice& choice = choices_[placed->key];
     choice = InputsOf(container, context_.ways());
@@ -131,7 +131,7 @@ void HostClasses::NoteRequested(const StringMap& files) {
 }
 
 bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
-  // The creation may have ended a moment ago.
+  // The creation may have ended in this turn of the loop, so that its work has not begun yet.
   if (scheduled_) Begin(false);
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
   if (subject == subjects_.end() || ended_ == begun_) return false;
@@ -163,7 +163,7 @@ bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int
 
 void HostClasses::EndUpdate(const StageCall& update) {
   if (coming_quotas_.erase(&update) == 0) return;
-  // The quota that was decided before is in its file now.
+  // The quota of the update is in its file now, so the burst can follow.
   options_.loop.Post(lifetime_.Guard([this] { Begin(true); }));
 }
 
@@ -188,7 +188,7 @@ void HostClasses::LetGo() {
 }
 
 // Runs at the end of the loop's turn: one decision often moves many containers, and an observer
-// must not ask the resource manager.
+// must not call the resource manager.
 void HostClasses::Schedule() {
   scheduled_ = true;
   options_.loop.Post(lifetime_.Guard([this] {
@@ -224,7 +224,7 @@ HostClasses::Choice& HostClasses::ChoiceOf(const Pod& pod, const Container& cont
   choice = InputsOf(asks, ways);
   for (const auto& kind : kinds_) {
     const Status status = kind->Choose(asks, config_, choice.chosen);
-    // Created before the annotation was looked at.
+    // The container was created before the annotation was checked, so the error is only noted.
     if (!status.ok()) choice.chosen.AddNote(Message(status));
   }
   return choice;
@@ -278,15 +278,15 @@ std::vector<ClassPool> HostClasses::Pools() const {
   if (manager == nullptr || !config_.any()) return pools;
   for (Zone& zone : manager->policy().Zones(manager->snapshot())) {
     if (zone.classes.empty()) continue;
-    // CPUs of containers alone, and reserved ones, have the class of their containers or none. Idle
-    // CPUs are a zone without shared ones.
+    // CPUs that only containers use, and reserved CPUs, have the class of their containers or none.
+    // A zone of idle CPUs has no shared CPUs.
     zone.cpus = zone.shared.empty() ? zone.cpus - zone.exclusive : zone.cpus & zone.shared;
     pools.push_back({std::move(zone.name), std::move(zone.cpus), std::move(zone.classes)});
   }
   return pools;
 }
 
-// `again`: also if nothing was decided since the last work.
+// `again`: begins work even if nothing was decided since the last work.
 void HostClasses::Begin(bool again) {
   const ResourceManager* const manager = options_.manager();
   // Before the first list the existing containers are unknown, so their values stay.
@@ -387,7 +387,7 @@ void HostClasses::End(uint64_t work, ClassReport report) {
   ended_ = work;
   deadline_.reset();
   if (std::exchange(hangs_since_, std::nullopt)) log_.Info("the host's files can be used again");
-  // Later work waits.
+  // Work that waited begins now, with a deadline of its own.
   if (ended_ != begun_) deadline_ = options_.loop.After(options_.patience, [this] { Hang(); });
   for (const std::string& note : report.notes)
     log_.Info("{}", note);
@@ -432,7 +432,7 @@ std::string HostClasses::NoteOf(const std::string& id) const {
 }
 
 bool HostClasses::given_back() const {
-  // The disk of the journal does not answer, and this process has changed nothing.
+  // No work has ended, since the journal's disk does not answer, and this process wrote nothing.
   if (!wrote_ && ended_ == 0) return true;
   // Without the journal the values to give back are unknown.
   return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&

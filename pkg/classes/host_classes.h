@@ -60,12 +60,12 @@ class HostClasses final : public Observer {
   HostClasses(const HostClasses&) = delete;
   HostClasses& operator=(const HostClasses&) = delete;
 
-  // To be called with each configuration that comes into force, also if it changes others.
+  // To be called with each configuration that comes into force, even if its classes are unchanged.
   void Configure(const ClassesConfig& config);
 
   // The outcome of the last work.
   const ClassReport& report() const { return report_; }
-  // Whether it is from this configuration: not before the first list of the runtime, and not
+  // Whether the report is of this configuration: not before the first list of the runtime, and not
   // right after a change.
   bool known() const { return !config_.any() || (first_ != 0 && ended_ >= first_); }
   // The annotations of the container's pod that have no effect, with the reason; usually empty.
@@ -131,7 +131,7 @@ class HostClasses final : public Observer {
     std::string pool{};
     CreationWays ways{};
     ChosenClasses chosen{};
-    uint64_t seen = 0;  // the look at all containers that has found it last; 0: a new one
+    uint64_t seen = 0;  // number of the look that found the container last; 0: none did yet
 
     bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };
@@ -143,7 +143,7 @@ class HostClasses final : public Observer {
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                   std::function<void()> go);
   void EndUpdate(const StageCall& update);
-  // The lowest quota that it is about to get; 0: none.
+  // The lowest quota that updates under way give the container; 0: none.
   int64_t ComingQuotaOf(std::string_view id) const;
   void LetGo();
   std::vector<ClassSubject> Subjects();
@@ -161,17 +161,17 @@ class HostClasses final : public Observer {
   bool in_pipeline_ = false;
   ClassesConfig config_;
   bool on_ = true;      // until it is known that there is nothing to do
-  bool wrote_ = false;  // or may have
+  bool wrote_ = false;  // a file was written, or may have been
   bool scheduled_ = false;
   EventLoop::HandlePtr next_;
   EventLoop::HandlePtr deadline_;
   std::optional<Clock::time_point> hangs_since_{};
   std::map<ContainerKey, Choice> choices_;
-  uint64_t looks_ = 1;  // at all containers, and one before the first
+  uint64_t looks_ = 1;  // number of looks at all containers, plus 1
   std::map<std::string, std::string, std::less<>> notes_;  // by container id
   std::vector<ClassSubject> subjects_;                     // of the last work
-  std::vector<ClassPool> pools_;                           // likewise
-  // Starts and updates, until this work.
+  std::vector<ClassPool> pools_;                           // of the last work
+  // Starts and updates that wait for the work with this number.
   std::vector<std::pair<uint64_t, std::function<void()>>> held_;
   // The quotas of updates under way; a container may have several.
   struct ComingQuota {

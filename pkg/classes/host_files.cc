@@ -29,12 +29,12 @@ namespace {
 // Interrupts of a very large machine.
 constexpr size_t kMostNames = 65'536;
 
-// The mask of unbound work as it was written. The other file, which takes it, reads without the
-// CPUs of isolated partitions as long as there are some (Linux 6.9).
+// The CPU mask of unbound work. kWorkMask takes writes, but reads without the CPUs of isolated
+// partitions; the other file reads as the mask was written (Linux 6.9).
 constexpr std::string_view kWorkMask = "sys/devices/virtual/workqueue/cpumask";
 constexpr std::string_view kWrittenWorkMask = "sys/devices/virtual/workqueue/cpumask_requested";
 
-// Any of its sockets, for comparing masks.
+// Stands for any socket of irqbalance when masks are compared.
 constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 
 // The socket whose list the path stands for.
@@ -166,7 +166,7 @@ StatusOr<std::string> RealHostFiles::ReadDirectory(const std::string& whole) con
     return S_ISDIR(found.st_mode) ? StatusOr<std::string>(std::string(kThere))
                                   : InvalidArgument("{} is no directory", whole);
   if (errno != ENOENT) return ErrnoStatus(errno, fmt::format("cannot look at {}", whole));
-  // Without the directory above it can never be made.
+  // Without its parent this directory can never be made.
   const std::string parent = whole.substr(0, whole.rfind('/', whole.rfind('/') - 1));
   if (::stat(parent.c_str(), &found) != 0) return NotFound("there is no {}", parent);
   return std::string();

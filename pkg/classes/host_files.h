@@ -25,8 +25,8 @@ class HostFiles {
 
   virtual ~HostFiles() = default;
 
-  // NotFound: there is none, or what it belongs to is gone. InvalidArgument: it is no regular file,
-  // too long, or holds other than plain text.
+  // NotFound: the file does not exist, or its device or cgroup is gone. InvalidArgument: it is not
+  // a regular file, too long, or not plain text.
   virtual StatusOr<std::string> Read(const std::string& path) = 0;
   // Replaces the value. 0, or the error number of the kernel.
   virtual int Write(const std::string& path, std::string_view text) = 0;
@@ -37,7 +37,7 @@ class HostFiles {
 // The files below `root`.
 class RealHostFiles final : public HostFiles {
  public:
-  // `in_hand` is told each path before it is touched, on the thread that does it.
+  // `in_hand` is called with each path before it is touched, on the thread that does it.
   RealHostFiles(std::string_view root, std::function<void(std::string_view path)> in_hand);
 
   StatusOr<std::string> Read(const std::string& path) override;
@@ -113,8 +113,8 @@ class DeviceLines final : public HostFiles {
   HostFiles& files_;
 };
 
-// Whether each device has in the text `now` of such a file what it has in one of the others, as
-// when not all lines were written.
+// Whether each device's line in `now`, a text of such a file, is also in one of the other texts, as
+// after a write of only some lines.
 bool MixesDeviceLines(std::string_view path, std::string_view now,
                       const std::vector<std::string_view>& texts);
 

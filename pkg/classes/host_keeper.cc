@@ -45,7 +45,7 @@ bool IsQuotaFile(std::string_view path) {
 // Whether the file has what we wrote. A partition may read "isolated invalid (why)".
 bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& entry) {
   if (SameHostValue(path, now, entry.wanted) || SameHostValue(path, now, entry.was)) return true;
-  // The kernel has refused a line, or a process was killed between two.
+  // The kernel refused one of the lines, or a process was killed between two lines.
   if (MixesDeviceLines(path, now, {entry.first, entry.wanted, entry.was})) return true;
   if (!path.ends_with(kPartition)) return false;
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
@@ -69,14 +69,14 @@ std::string_view Written(std::string_view text) {
   return text.empty() ? "\n" : text;
 }
 
-// Before `text` is written to a file with an entry, which reads `now`.
+// Updates the entry of a file that reads `now`, before `text` is written to it.
 void Change(std::string_view path, std::string_view now, std::string_view text,
             JournalEntry& entry) {
   // A file of a disk is empty while it is written.
   const bool known =
       Trim(now).empty() || SameHostValue(path, now, entry.first) || IsOurs(path, now, entry);
-  // If our value does not get into force, another program's value must stay. A pod's quota is the
-  // kubelet's: its last one counts.
+  // If our value does not get into force, another program's value must stay. A pod's quota belongs
+  // to the kubelet, so the kubelet's last value counts.
   if (!known && IsQuotaFile(path)) entry.first = now;
   if (known) {
     entry.was = now;
@@ -147,9 +147,9 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
   return true;
 }
 
-// Whether other files of the directory can get their first values only after this one has its own:
-// the highest clock after the least one, where it is to be lower than that is now, and an energy
-// preference after the governor performance.
+// Whether this file must get its first value back before other files of the directory do: the least
+// clock where the highest one is to return to less than the present least one, and the governor
+// where it is performance, before an energy preference.
 bool HostKeeper::GoesFirst(const std::string& path) {
   if (path.ends_with(kGovernor)) {
     const StatusOr<std::string> now = files_.Read(path);
@@ -304,7 +304,7 @@ void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
   const auto entry = next.find(value.path);
   if (entry == next.end()) return;
   if (outcome.error != 0) {
-    // The file still has the value that it had before us.
+    // The write failed, and the file still has its value from before us: no entry is needed.
     if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
     return;
   }
@@ -379,7 +379,7 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
     });
   }
   Shorten(result.notes);
-  // Entries that only the disk still has do no harm.
+  // If this fails, the disk keeps superfluous entries, which do no harm.
   if (result.journal.ok() && batch.next != journal_.entries())
     result.journal = journal_.Save(std::move(batch.next));
   seen_.clear();

@@ -60,14 +60,14 @@ class HostKeeper {
   // Our values whose paths begin with this text, for a plan that cannot be made at the moment and
   // keeps the present values.
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
-  // For a limit in a container's cgroup, which its runtime may have set when it created it: the
-  // file then gets back what it has in a fresh cgroup, and not what it has when it is first seen.
+  // For a limit in a container's cgroup that the runtime may have set at creation: the file gets
+  // back the value of a fresh cgroup in the end, and not the value that was found first.
   HostValue LimitOf(std::string path, std::string text);
   HostFiles& files() { return files_; }
 
  private:
-  // In the order in which files are given back: partitions before the CPUs that they take, cgroups
-  // before those above, and clocks so that the kernel takes each.
+  // The files to give back, in order: partitions before the CPUs that they take, cgroups before
+  // their parents, and clocks so that the kernel takes each.
   std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted);
   bool GoesFirst(const std::string& path);
   // Whether the entry can be dropped.

@@ -66,14 +66,14 @@ class InterruptGlobs {
   std::map<std::string, bool, std::less<>> without_effect_;
 };
 
-// Interrupts that run on certain CPUs alone, and some that keep away from these.
+// The interrupts that run on certain CPUs alone, and those that keep away from these CPUs.
 struct InterruptClaim {
   size_t part = 0;  // of the plan
   CpuSet cpus{};
   InterruptGlobs claimed{};
   InterruptGlobs masked{};
   bool mask_wins = false;
-  std::vector<std::string> paths{};  // of those that are controllable
+  std::vector<std::string> paths{};  // of the controllable interrupts among the claimed ones
 };
 
 class InterruptPlanner {
@@ -197,8 +197,8 @@ class InterruptPlanner {
       balance_note_ =
           fmt::format("irqbalance has no room for these and may move them: {}", NamesText(names));
   }
-  // The affinity that an interrupt would have begun with, for one that appeared after we had set
-  // the affinity of new ones.
+  // For an interrupt that appeared after we had set the affinity of new ones: the affinity that it
+  // would have begun with; "": no such interrupt.
   std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
     known_.planned.insert(number);
     const bool is_new = known_.looked && !known_.numbers.contains(number);

@@ -22,13 +22,13 @@ struct Interrupt {
   // The last word of the text: the name of the device or the queue.
   std::string_view name() const;
   std::string ToString() const;  // "24 (virtio2-input.0)"
-  // Whether the glob is for the number, the name or the whole text.
+  // Whether the glob matches the number, the name or the whole text.
   bool Matches(std::string_view glob) const;
 
   friend bool operator==(const Interrupt&, const Interrupt&) = default;
 };
 
-// Those of /proc/irq, ascending. May block.
+// The interrupts in /proc/irq, ascending. May block.
 std::vector<Interrupt> FindInterrupts(HostFiles& files);
 
 // Whether one of the globs matches it.
@@ -39,7 +39,7 @@ bool IsControllable(const Interrupt& interrupt, const std::vector<std::string>& 
 struct KnownInterrupts {
   bool looked = false;
   std::set<int> numbers{};
-  // Those of the last plan, which may have been made for a comparison alone.
+  // The interrupts of the last plan, which may have been made for a comparison alone.
   std::set<int> planned{};
 
   // The values of the last plan have been written.
@@ -50,12 +50,12 @@ struct KnownInterrupts {
   }
 };
 
-// Adds the affinities of interrupts. One that pools or containers claim runs on the CPUs of these;
-// else, where there are pools that are sinks, on theirs; else it keeps away from the CPUs of
-// containers and pools that are isolated, and from those of containers that mask it (nri-plugins
-// 0.14). One that was plugged in while the affinity of new ones is ours is to get later what it
-// would have had without us. irqbalance, if it runs, is told which CPUs and interrupts to leave
-// alone. May block.
+// Adds the affinities of interrupts. A claimed interrupt runs on the CPUs of the pools or
+// containers that claim it. Any other runs on the CPUs of the pools that are sinks; without sinks,
+// it keeps away from isolated CPUs and from the CPUs of containers that mask it (nri-plugins 0.14).
+// An interrupt that was plugged in while we set the affinity of new ones gets back, in the end, the
+// affinity that it would have begun with. irqbalance, if it runs, gets the CPUs and interrupts to
+// leave alone. May block.
 void PlanInterrupts(const ClassWork& work, KnownInterrupts& known, ClassPlan& plan);
 
 }  // namespace resmgr

@@ -26,7 +26,8 @@ namespace {
 constexpr const char* kSockets = "run/irqbalance";
 constexpr std::string_view kSocketEnd = ".sock";
 constexpr std::string_view kListEnd = ".sock/interrupts";
-// It reads the first 255 bytes of a list, or 482 before 1.9.5, and may take half a number for one.
+// irqbalance reads the first 255 bytes of a list (482 before 1.9.5), and may misread a number that
+// is cut there.
 constexpr size_t kLongestList = 240;
 constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
 constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
@@ -137,7 +138,7 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
   for (const std::string& name : host.files().List(kSockets)) {
     const std::string path = fmt::format("{}/{}", kSockets, name);
     if (!IsIrqbalanceSocket(path)) continue;
-    // One that ended may have left its socket.
+    // An irqbalance that ended may have left its socket.
     if (!host.files().Read(path).ok()) continue;
     runs = true;
     if (!interrupts.empty()) PlanIrqbalanceList(path, interrupts, host, plan);

@@ -41,11 +41,11 @@ std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
 // The mask in the answer to "setup". NotFound: there is none in it.
 StatusOr<std::string> BannedMaskOf(std::string_view answer);
 
-// The numbers of banned interrupts in it, ascending: "24 25\n".
+// The numbers of banned interrupts in the answer to "setup", ascending: "24 25\n".
 std::string BannedInterruptsOf(std::string_view answer);
 
-// Ask and tell the daemon at this socket, with a deadline of a second each. NotFound: no program
-// listens there.
+// Read from and write to the daemon at this socket, with a deadline of a second each. NotFound: no
+// program listens there.
 StatusOr<std::string> ReadIrqbalance(const std::string& socket);
 StatusOr<std::string> ReadIrqbalanceList(const std::string& socket);
 // 0, or an error number.

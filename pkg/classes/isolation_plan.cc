@@ -144,7 +144,7 @@ class IsolationPlanner {
       AddValue(path, text);
   }
 
-  // Why the CPU cannot have this governor.
+  // OK if the CPU can have this governor, else the reason.
   Status CheckClock(int cpu, const ClassSubject& subject, std::string_view governor) {
     RESMGR_RETURN_IF_ERROR(Exists(CpuPath(cpu, "cpufreq/scaling_governor")));
     const auto available = host_.files().Read(CpuPath(cpu, "cpufreq/scaling_available_governors"));
@@ -213,9 +213,9 @@ class IsolationPlanner {
     return space == std::string_view::npos ? "max" : fmt::format("max{}", text.substr(space));
   }
 
-  // Below a cgroup that is a valid partition, a local one needs nothing else. Elsewhere it is a
-  // remote one: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then granted to
-  // the container's.
+  // Below a valid partition, a local partition needs nothing else. Elsewhere the partition is a
+  // remote one: each cgroup above must have the CPUs in cpuset.cpus.exclusive, which then grants
+  // them to the container's cgroup.
   void PlanPartition(size_t index) {
     const ClassSubject& subject = subjects_[index];
     const std::string name = PartitionName(subject.chosen.isolation.isolation.partition);
@@ -260,8 +260,8 @@ class IsolationPlanner {
       if (NeedsCpusAbove()) cpus_above_.insert(cgroup + "/cpuset.cpus");
     }
   }
-  // Before Linux 6.11 a cgroup has only those exclusive CPUs that it has in cpuset.cpus, too, which
-  // is mostly empty for "all".
+  // Before Linux 6.11, exclusive CPUs must be in the cgroup's cpuset.cpus, too: a file that
+  // is mostly empty, for all CPUs.
   bool NeedsCpusAbove() {
     if (!needs_cpus_above_) needs_cpus_above_ = IsKernelOlderThan(host_.files(), 6, 11);
     return *needs_cpus_above_;
@@ -290,7 +290,7 @@ class IsolationPlanner {
       AddValue(partition.path, partition.text);
   }
 
-  // Checks whether the machine can do the configured things that no container needs at present.
+  // Checks whether the machine supports the configured classes that no container has at present.
   void PlanConfigured() {
     const Isolation& isolation = config_.isolation;
     const int first = online_.empty() ? 0 : online_.First();
@@ -355,7 +355,7 @@ class IsolationKind final : public ClassKind {
     for (const auto& [name, value] : chosen.isolation.environment)
       adjustment.Wide().environment.Set(name, std::string(value));
   }
-  // A partition disturbs what runs in the cgroup already.
+  // Making a partition disturbs the threads that run in the cgroup already.
   bool HoldsStart(const ClassSubject& subject, const ClassesConfig&) const override {
     return subject.chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
   }
@@ -368,7 +368,7 @@ class IsolationKind final : public ClassKind {
   void Apply(const ClassWork&, ClassPlan&) override { known_.Keep(); }
 
  private:
-  // As CRI-O sets them.
+  // Sets the variables that CRI-O would set.
   void AddEnvironment(const Placement& placement, IsolationWish& wish) const {
     const CpuSet& own = placement.exclusive;
     if (wish.tells_housekeeping) {

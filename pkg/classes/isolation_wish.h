@@ -33,16 +33,15 @@ struct InterruptWish {
 Status ReadInterruptWish(const StringMap& annotations, std::string_view container,
                          InterruptWish& wish);
 
-// The disturbances that a container's CPUs are to be kept free of, and the source that says so. A
-// value.
+// The disturbances to keep away from a container's CPUs, and the source that asks for it. A value.
 struct IsolationWish {
   IsolationConfig isolation{};
   InterruptWish affinity{};  // of single interrupts
   std::string source{};      // the key of the configuration, or the annotations
   std::string note{};        // annotations that have no effect, with the reason; usually empty
   IsolationConfig asked{};   // by the annotations, where the configuration refuses absent classes
-  // Annotations of CRI-O ask for it: environment variables tell the CPUs with housekeeping, and
-  // the container's own and shared ones.
+  // CRI-O's annotations ask for environment variables with the housekeeping CPUs, and with the
+  // container's own and shared CPUs.
   bool tells_housekeeping = false;
   bool tells_shared = false;
   StringMap environment{};  // by the names of variables
@@ -51,9 +50,9 @@ struct IsolationWish {
   friend bool operator==(const IsolationWish&, const IsolationWish&) = default;
 };
 
-// The wish for a container of the pod, if it gets CPUs of its own: the configuration, over which
-// the pod's annotation `isolation` wins (pkg/kube/annotations.h), and over that those of CRI-O
-// ("irq-load-balancing.crio.io", and with "/CONTAINER" behind it); and the interrupts of the
+// The wish for a container of the pod, if it gets CPUs of its own. The pod's annotation `isolation`
+// (pkg/kube/annotations.h) wins over the configuration, and CRI-O's annotations win over both
+// ("irq-load-balancing.crio.io", also with "/CONTAINER" behind it). Includes the interrupts of the
 // annotation `irq-affinity`. InvalidArgument: an annotation that counts has no valid value; the
 // message names it. Pure.
 StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
@@ -63,15 +62,15 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
 std::string LatencyName(const std::string& text);
 std::string PartitionName(IsolationConfig::Partition partition);
 
-// The classes that the isolation consists of; `source` asks for it. "0", any latency, needs
-// nothing. Pure.
+// The classes that make up the isolation, asked for by `source`. The latency "0" (any) needs no
+// class. Pure.
 std::vector<AskedClass> AskedIsolation(const IsolationConfig& isolation, std::string_view source);
 
 // The kinds of isolation for which the machine or its kernel lacks something, whichever container
 // asks. May block.
 AbsentKinds FindAbsentIsolation(HostFiles& files);
 
-// Whether the kernel is older than this version; false if it does not tell. May block.
+// Whether the kernel is older than this version; false if its version is unknown. May block.
 bool IsKernelOlderThan(HostFiles& files, int64_t major, int64_t minor);
 
 }  // namespace resmgr

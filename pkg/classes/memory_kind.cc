@@ -51,7 +51,7 @@ class MemoryKind final : public ClassKind {
     if (!unified) return;
     const bool docker = context_.ways().docker;
     for (const auto& [file, text] : chosen.memory.files) {
-      // The fields of HostConfig with these meanings; the worker sets the others.
+      // HostConfig has fields for these two files; the worker sets the others.
       const bool can = !docker || file == "memory.low" || file == "memory.swap.max";
       if (can) adjustment.Wide().unified.Set(file, text);
     }
@@ -126,7 +126,7 @@ class MemoryKind final : public ClassKind {
     chosen.memory.policy_source = wish.source;
     return OkStatus();
   }
-  // No other process can read or change it.
+  // The part has no paths: no other process can read or change a memory policy.
   static void AddPolicy(const MemoryWish& wish, size_t subject, ClassPlan& plan) {
     const MemoryPolicySettings& policy = *wish.policy;
     plan.parts.push_back({.subject = subject,
@@ -159,14 +159,14 @@ class MemoryKind final : public ClassKind {
     part.way = ways_.Of(subject, there);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
-      // The value that the kubelet has set is unknown once the class is in its place.
+      // If the kubelet sets the file, its value is unknown once the class's value has replaced it.
       plan.Add(*context_.kubelet_sets_memory ? HostValue{.path = part.paths.back(), .text = wanted}
                                              : host.LimitOf(part.paths.back(), wanted));
     }
   }
 
   const ClassContext context_;
-  SubjectWays ways_;  // the worker's
+  SubjectWays ways_;  // used on the worker's thread only
 };
 
 }  // namespace

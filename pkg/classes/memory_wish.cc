@@ -38,7 +38,7 @@ std::optional<Found> Read(std::string_view key, std::string_view value,
   return Found{key, what, value, own};
 }
 
-// One for each class or file: the container's own one wins.
+// One annotation for each class or file: one for this container alone wins.
 std::vector<Found> FindAll(const Pod& pod, std::string_view container) {
   std::vector<Found> all;
   for (const auto& [key, value] : pod.annotations) {
@@ -54,7 +54,7 @@ std::vector<Found> FindAll(const Pod& pod, std::string_view container) {
   return all;
 }
 
-// False: the class is a part of the memory limit, and the container has none.
+// False: the class needs a memory limit, and the container has none.
 bool SetFiles(const MemoryClassConfig& known, int64_t memory_limit, MemoryWish& wish) {
   if (known.swap_limit_ratio) {
     if (memory_limit <= 0) return false;
@@ -115,7 +115,7 @@ struct PolicyKey {
   bool own = false;
 };
 
-// Those of the domain for this container. InvalidArgument: an unknown one.
+// The memory policy annotations for this container. InvalidArgument: one of them is unknown.
 StatusOr<std::vector<PolicyKey>> FindPolicyKeys(const Pod& pod, std::string_view container) {
   std::vector<PolicyKey> found;
   for (const auto& [key, value] : pod.annotations) {
@@ -204,7 +204,7 @@ StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_
     keys.append(keys.empty() ? "" : ", ").append(found.key);
   const auto chosen = std::ranges::find(all, kClass, &Found::what);
   const std::string_view name = chosen == all.end() ? std::string_view() : chosen->value;
-  // Single files are set over the class of the pool.
+  // Without an annotation that chooses a class, single files win over the class of the pool.
   MemoryWish wish;
   if (chosen == all.end()) wish = of_pool;
   if (!config.Allows("memory", name, pod.namespace_name)) {

@@ -38,11 +38,12 @@ struct MemoryWish {
 MemoryWish MemoryOfPool(std::string_view class_name, std::string_view pool, int64_t memory_limit,
                         const ClassesConfig& config);
 
-// The class that the pod's annotations "class.memory-qos.nri.io/CONTAINER", or without a container
-// for all of them, choose; "" chooses none, and without any `of_pool` counts. Single files,
-// "memory.swap.max.memory-qos.nri.io", win over it where the configuration allows them.
-// `memory_limit` in bytes; 0: none. InvalidArgument: an unknown class, a file that is not allowed,
-// or a class that needs a limit; the message names the annotation. Pure.
+// The class that the pod's annotation "class.memory-qos.nri.io/CONTAINER" chooses, or for all
+// containers the one without "/CONTAINER". An empty value chooses no class; without an annotation
+// `of_pool` counts. Annotations for single files ("memory.swap.max.memory-qos.nri.io") win over the
+// class where the configuration allows the file. `memory_limit` in bytes; 0: none. InvalidArgument:
+// an unknown class, a file that is not allowed, or a class that needs a limit; the message names
+// the annotation. Pure.
 StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
                               const ClassesConfig& config, const MemoryWish& of_pool = {});
 
@@ -56,17 +57,18 @@ struct MemoryPolicyWish {
   friend bool operator==(const MemoryPolicyWish&, const MemoryPolicyWish&) = default;
 };
 
-// Reads the annotations "policy.memory-policy.nri.io/container.NAME" (mode, nodes and flags) and
-// "class.memory-policy.nri.io/container.NAME" (a class of memory with a policy), or without a
-// container for all of them; the container's own one wins, then the policy over the class. An empty
-// one is none. These are the annotations of nri-plugins' memory-policy. InvalidArgument: another
+// Reads the annotations of nri-plugins' memory-policy: "policy.memory-policy.nri.io/container.NAME"
+// (mode, nodes and flags) and "class.memory-policy.nri.io/container.NAME" (a class of memory with a
+// policy). Without "/container.NAME" they are for all containers; one for the container alone wins,
+// then a policy wins over a class. An empty value asks for no policy. InvalidArgument: another
 // annotation of the domain, an unknown class, or a malformed policy; the message names the
 // annotation. Pure.
 StatusOr<MemoryPolicyWish> MemoryPolicyOf(const Pod& pod, std::string_view container,
                                           const ClassesConfig& config);
 
-// The policy with numbers of nodes, for a container that may run on `cpus` and use `mems`; each
-// empty: all that containers may use. InvalidArgument: there is none of the nodes. Pure.
+// The policy with numbers of nodes, for a container that may run on `cpus` and use `mems`; an empty
+// set means all that containers may use. InvalidArgument: the machine has none of the policy's
+// nodes. Pure.
 StatusOr<MemoryPolicySettings> ResolveMemoryPolicy(const MemoryPolicyConfig& policy,
                                                    const CpuSet& cpus, const NodeSet& mems,
                                                    const Machine& machine);

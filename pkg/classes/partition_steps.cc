@@ -20,7 +20,7 @@ constexpr const char* kNoPartition = "member\n";
 // An empty write is no write at all, so an empty list is "\n".
 constexpr const char* kNoCpus = "\n";
 
-// A cgroup with exclusive CPUs. One without a partition is above others.
+// A cgroup with exclusive CPUs. Without a partition of its own, it lies above partitions.
 struct CpusetNode {
   std::string directory{};
   CpuSet now{};

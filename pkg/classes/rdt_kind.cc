@@ -19,7 +19,7 @@
 namespace resmgr {
 namespace {
 
-// A container that starts threads all the time is looked at again the next time.
+// Limit of rounds: a container that starts threads all the time is continued with the next work.
 constexpr int kMostTaskRounds = 4;
 
 std::set<std::string> Lines(std::string_view text) {
@@ -58,7 +58,7 @@ class TaskMover {
       if (!moved || round + 1 >= kMostTaskRounds) return outcome;
     }
   }
-  // False: it has ended meanwhile.
+  // False: the thread has ended meanwhile.
   StatusOr<bool> Move(pid_t thread, const std::string& group) {
     const std::string text = fmt::format("{}", thread);
     const int error = files_.Write(TasksFile(group), text);
@@ -114,7 +114,7 @@ class RdtKind final : public ClassKind {
     if (choice == nullptr) return;
     using Assign = RdtConfig::Assign;
     const std::string group = RdtGroupOf(choice->name, config.rdt);
-    // A container that joins begins in the group, with all tasks that its first one starts.
+    // A container that the runtime creates in the group has all its tasks there from the start.
     const bool joins = StartsInGroups(config) && context_.rdt->Has(group);
     if (group.empty() || (config.rdt.assign != Assign::kRuntime && !joins)) return;
     adjustment.Wide().rdt_class = group;
@@ -136,13 +136,14 @@ class RdtKind final : public ClassKind {
   void Apply(const ClassWork& work, ClassPlan& plan) override {
     HostFiles& files = work.host.files();
     ways_.KeepOnly(work.subjects);
-    // A class that cannot be given at the moment is not taken away, either.
+    // A container whose class cannot be applied at the moment keeps its tasks where they are.
     std::set<size_t> as_they_are;
     for (ClassPart& part : plan.parts) {
       if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
       if (!part.possible.ok() || !ApplyOne(work, part, files)) as_they_are.insert(part.subject);
     }
-    // Elsewhere there is one way alone. Without the file `explain` guesses after a restart.
+    // Without starts in groups there is one way alone. If saving fails, `explain` guesses after a
+    // restart.
     if (context_.rdt->started_in()) ways_.Save().IgnoreError();
     PublishGroups(work);
     if (!work.config.rdt.any()) return;
@@ -181,7 +182,7 @@ class RdtKind final : public ClassKind {
     const std::string group = RdtGroupOf(part.name, work.config.rdt);
     const StatusOr<std::string> masks =
         files.Read(group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
-    // The outcome of its values says why.
+    // The outcome of the group's own values has the reason.
     if (!masks.ok()) return false;
     part.in_force = InForce(*masks);
     if (part.way != kRdtByTasks || AwaitsCgroup(subject, CgroupOf(subject))) return true;
@@ -258,7 +259,7 @@ class RdtKind final : public ClassKind {
   }
 
   const ClassContext context_;
-  SubjectWays ways_;  // the worker's
+  SubjectWays ways_;  // used on the worker's thread only
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ struct CacheLine {
     return type == "unified" ? std::string(level)
                              : fmt::format("{}{}", level, type == "code" ? "CODE" : "DATA");
   }
-  // Without code and data, unified counts for both.
+  // Without values for code and data, the unified value counts for both.
   const CachePart& PartOf(const CacheParts& parts) const {
     if (type == "code" && parts.code) return *parts.code;
     if (type == "data" && parts.data) return *parts.data;
@@ -285,7 +285,7 @@ Status AddBandwidth(const RdtBandwidth& machine, const RdtConfig& config, RdtCla
   return OkStatus();
 }
 
-// A class may name only what its partition names, and both what the machine has.
+// A class may set only what its partition sets, and both only what the machine supports.
 template <typename Allocation>
 Status CheckSupport(std::string_view what, Allocation RdtAllocations::*of, bool supported,
                     bool optional, const RdtConfig& config) {

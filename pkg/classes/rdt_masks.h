@@ -42,8 +42,8 @@ using RdtClassSchemata = std::map<std::string, RdtSchemata, std::less<>>;
 
 // The masks of the configuration on this machine, by the arithmetic of goresctrl: partitions lie
 // one after the other in the order of their names, and classes are parts of their partition.
-// InvalidArgument: it cannot be, or the machine has something else; the message names the
-// partition or the class. Pure.
+// InvalidArgument: the configuration is impossible or does not fit the machine; the message names
+// the partition or the class. Pure.
 StatusOr<RdtClassSchemata> ComputeRdt(const RdtConfig& config, const RdtMachine& machine);
 
 // Rounds bandwidth as the kernel does.

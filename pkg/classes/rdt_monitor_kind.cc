@@ -98,12 +98,12 @@ class RdtMonitorKind final : public ClassKind {
             work.host.Holds(directory + "/."))
           continue;
         const StatusOr<std::string> tasks = files.Read(directory + "/tasks");
-        // One that cannot be removed is tried again the next time.
+        // A group that cannot be removed is tried again with the next work.
         if (tasks.ok() && Trim(*tasks).empty()) files.Write(directory + "/.", "\n");
       }
     }
   }
-  // Nothing, if the group could not be made: the outcome of its value says why.
+  // Does nothing if the group could not be made: the outcome of its value has the reason.
   static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
     const StatusOr<std::string> now = files.Read(tasks);
     if (!now.ok()) return OkStatus();
@@ -117,7 +117,7 @@ class RdtMonitorKind final : public ClassKind {
       const std::string thread = fmt::format("{}", id);
       if (there.contains(thread)) continue;
       const int error = files.Write(tasks, thread);
-      // It has ended meanwhile.
+      // ESRCH: the thread has ended meanwhile.
       if (error != 0 && error != ESRCH) return WriteError(error, tasks, thread);
     }
     return OkStatus();

@@ -158,7 +158,7 @@ class RdtPlanner {
 
   bool UsesCpus() const { return AssignsByCpus(config_); }
   bool HasOwnCpus(const ClassSubject& subject) const { return HasOwnRdtCpus(subject, config_); }
-  // Its pool's CPUs have the class already.
+  // Whether the CPUs of the container's pool have the class already.
   bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
     return UsesCpus() && !choice.by_pod &&
            std::ranges::any_of(work_.pools, [&](const ClassPool& pool) {
@@ -197,7 +197,7 @@ class RdtPlanner {
     }
   }
 
-  // A part in `classes` that lists them.
+  // Adds a part for `classes` that lists the groups of others.
   void AddForeign() {
     std::string names;
     for (const std::string& group : host_.groups)
@@ -332,7 +332,7 @@ class RdtReader {
         static_cast<uint32_t>(std::min<uint64_t>(least, std::numeric_limits<uint32_t>::max()));
     bandwidth.step = static_cast<uint32_t>(
         std::clamp<uint64_t>(InfoNumber("MB", "bandwidth_gran").value_or(1), 1, kMostPercent));
-    // The root has all that there is before the first write.
+    // Before the first write the root group has the full bandwidth.
     const uint64_t all = root_.at("MB").at(bandwidth.ids.front());
     if (IsMbpsMount()) {
       bandwidth.unit = RdtBandwidth::Unit::kMbps;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kScheduling = "scheduling";
 using SchedPolicy = SchedulerSettings::Policy;
 
-// A kernel may refuse these to a container, which could not start then.
+// A kernel may refuse these settings, and the container could not start then.
 bool IsRisky(const SchedulerSettings& scheduler) {
   return scheduler.policy == SchedPolicy::kFifo || scheduler.policy == SchedPolicy::kRoundRobin ||
          scheduler.policy == SchedPolicy::kDeadline || scheduler.nice < 0;
@@ -79,7 +79,7 @@ class SchedulingKind final : public ClassKind {
                 ClassPart& part);
 
   const ClassContext context_;
-  // The worker's.
+  // Used on the worker's thread only.
   const std::unique_ptr<ThreadAttributes> threads_;
   bool unified_ = false;
   SubjectWays ways_;

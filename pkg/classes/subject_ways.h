@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// A way of a class (ClassPart::way): the container began with it.
+// The value of ClassPart::way for a container that began with its class.
 inline constexpr std::string_view kAtCreation = "at creation";
 
 // Whether the container has no cgroup yet, and will have one: containerd makes it at the start.
@@ -24,12 +24,12 @@ inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
 // the container for the first time. Thread-compatible.
 class SubjectWays {
  public:
-  // `file`: keeps them for the next process; "": nothing does. It is read at the first use.
+  // `file` keeps the ways for the next process; "": they are not kept. It is read at the first use.
   explicit SubjectWays(std::string file = "") : file_(std::move(file)) {}
 
-  // `there`: what the class says is in force already.
+  // `there`: the settings of the class are in force already.
   std::string_view Of(const ClassSubject& subject, bool there);
-  // Forgets all others.
+  // Forgets all other containers.
   void KeepOnly(const std::vector<ClassSubject>& subjects);
   // Writes the file if it differs. May block.
   Status Save();

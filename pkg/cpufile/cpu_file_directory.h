@@ -54,8 +54,8 @@ std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeS
 // longer than file systems allow, which names of Kubernetes never are.
 std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
                                  uint32_t attempt);
-// The beginning of that name which all containers of the sandboxes with this beginning of an id
-// have, and its end which all with this name and attempt have.
+// Parts of that name: the beginning for all containers of sandboxes whose id begins with `sandbox`,
+// and the end for all containers with this name and attempt.
 std::string CpuFileDirectoryPrefix(std::string_view sandbox);
 std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt);
 

@@ -111,7 +111,7 @@ void CpuFileWriter::FinishJob(const std::string& name, Job& job) {
     return;
   }
   const auto wanted = behind_.find(name);
-  // Something else is wanted meanwhile.
+  // Newer work for this file waits, or the file is not wanted any more.
   if (wanted == behind_.end() || waiting_.contains(name)) return;
   // A container without a directory needs no file either.
   if (job.outcome.ok() || job.outcome.code() == StatusCode::kNotFound) {

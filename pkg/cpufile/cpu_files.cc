@@ -22,7 +22,7 @@ std::string NameOf(const Container& container) {
   return CpuFileDirectoryName(container.pod_id.value(), container.name, container.attempt);
 }
 
-// A list of a request, which may be anything.
+// The set that a request's list names; `otherwise` if there is no valid list.
 template <typename Set>
 Set SetOf(const std::optional<std::string>& list, const Set& otherwise) {
   if (!list || list->empty()) return otherwise;
@@ -100,7 +100,7 @@ std::string CpuFiles::DirectoryOf(const Container& container) const {
 
 void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
   const Container& container = act.container;
-  // The name of its creation is the same at each renaming.
+  // A further renaming does not change the name that the container was created with.
   if (renamed_.contains(container.id)) return;
   std::string name =
       IsPlaceholderName(created_name)

@@ -102,12 +102,12 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   CpuFilesConfig config_;
   CpuFileStage stage_;
   bool in_pipeline_ = false;
-  bool looked_ = false;  // for directories of before
-  bool found_ = false;   // these are among the entries
+  bool looked_ = false;  // for directories of earlier runs
+  bool found_ = false;   // the earlier ones are among the entries
   Entries entries_;      // by the name of the directory
   // The names of the directories of containers that were renamed; empty where they have none.
   std::map<ContainerId, std::string> renamed_;
-  // Why containers have no file: of creations under way by the name of the directory, then by id.
+  // Why containers have no file: by the name of the directory during a creation, then by id.
   std::map<std::string, std::string, std::less<>> none_yet_;
   std::map<ContainerId, std::string> none_;
   CpuFileWriter writer_;

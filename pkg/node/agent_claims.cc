@@ -41,7 +41,7 @@ void AgentClaims::Ask(const Question& question) {
 }
 
 void AgentClaims::Replied(uint64_t id, const StatusOr<std::string>& reply) {
-  if (!asked_.contains(id)) return;  // it was over a connection that was given up
+  if (!asked_.contains(id)) return;  // it was asked over a connection that was given up
   // Where the connection was lost, all that was asked over it ends together.
   const bool lost = reply.status().code() == StatusCode::kUnavailable && !client_->connected();
   if (lost) return;

@@ -99,7 +99,7 @@ void AgentReports::ShowCpus(std::string cpus) {
 
 void AgentReports::Show(LastValue& value, std::string request) {
   value.wanted = std::move(request);
-  // Other events of this turn of the loop go along.
+  // Further events of this turn of the loop are sent in the same call.
   calls_.BeginSoon();
 }
 

@@ -81,7 +81,7 @@ class AgentReports {
     AgentCalls::Times times{};
     size_t most_events = 256;  // that wait for an agent; then the oldest one is lost
     size_t most_at_once = 32;  // in one call
-    // Older events are lost, too: as news they would mislead.
+    // Older events are lost, too: a late Event would mislead.
     std::chrono::milliseconds stale{std::chrono::minutes(10)};
     // Gets the numbers of events that the agent took, and that were lost.
     std::function<void(size_t taken, size_t lost)> on_events{};

@@ -103,8 +103,8 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
     brain_->manager.SetPolicy(std::move(policy), std::move(done));
     return;
   }
-  // Adopts all containers in place, and then changes as from any other policy: as a whole or not at
-  // all. Without a runtime there are none to adopt.
+  // First adopts all containers in place, then changes the policy as a whole or not at all. Without
+  // a runtime there are no containers to adopt.
   MakeBrain(std::make_unique<NullPolicy>());
   brain_->manager.WhenReady([this,
                              next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
@@ -197,7 +197,7 @@ void BrainHost::DestroyDrained() {
   });
   if (!retired_.empty()) return;
   drain_check_.reset();
-  // Until now the notes tell a next daemon which containers are still bound.
+  // The notes told the next daemon which containers are bound. No container is bound any more.
   if (brain_ == nullptr && options_.state != nullptr) {
     options_.state->Retain([](std::string_view) { return false; });
     options_.state->Commit();

@@ -37,7 +37,7 @@ class BrainHost final : public PolicyHost {
     FrontDoor& door;                     // must be stopped before the host's end; outlives the host
     Pipeline& pipeline;                  // the one of the door's requests
     HintFinder& hints;                   // shared by all brains, so that its threads are few
-    DeviceHints* devices = nullptr;      // likewise; may be null: no kubelet is asked
+    DeviceHints* devices = nullptr;      // also shared; null: no kubelet is asked
     StateStore* state = nullptr;         // may be null: nothing is saved then
     ResourceManager::Options manager{};  // its observer sees the acts of all brains
     // Called when the runtime reports that another client has changed a container. May be empty.
@@ -74,7 +74,7 @@ class BrainHost final : public PolicyHost {
   struct Brain {
     Brain(const Options& options, std::unique_ptr<Policy> policy);
 
-    // Another brain decides, or none is needed any more: nothing is sent from here.
+    // Set once another brain decides, or none is needed: this brain sends nothing any more.
     bool stopped = false;
     std::unique_ptr<BrainLink> link;
     ResourceManager manager;

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxConfigKeys = 256;  // of a ConfigMap
 constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
-// JSON may need six bytes for one.
+// JSON may need six bytes for one byte of the configuration.
 constexpr size_t kMaxFile = 6 * kMaxMessage + (size_t{64} << 10);
 
 // A flag overrides a delivered policy, so a configuration with another policy is refused: it would

@@ -166,7 +166,7 @@ bool Configurator::IsOutOfDate() const {
 
 void Configurator::StartReading() {
   Job& job = jobs_.front();
-  // Those that change the configuration in force begin with the one in force by now.
+  // A job that changes the configuration in force begins with the one that is in force now.
   if (job.machine) {
     job.read = [current = *current_](const ConfigReader& reader) {
       return reader.MakePolicyAnew(current);
@@ -329,7 +329,7 @@ void Configurator::Store(DeliveredConfig source) {
         const Status stored = save(directory, source);
         if (stored.ok()) return nullptr;
         return [this, commit, stored] {
-          // A later one is stored by itself.
+          // A newer configuration reports its own storing.
           if (commit == commits_) WarnNotStored(stored);
         };
       });

@@ -70,8 +70,8 @@ class Configurator {
   // for messages: "agent".
   void Deliver(std::string sender, Decode decode, Done done, Losses losses = Losses::kTake);
   // The same for a configuration of the daemon's own file, which is not kept, since it is read
-  // again at the next start. Containers may lose exclusive CPUs. Without effect, and OK, if a
-  // configuration from elsewhere that waited before it came into force.
+  // again at the next start. Containers may lose exclusive CPUs. OK without effect if a
+  // configuration from elsewhere, which was queued earlier, came into force.
   void Reload(std::string file, Load load, Done done);
 
   // A configuration that was delivered to an earlier run and could not be read at the start. It is
@@ -133,7 +133,8 @@ class Configurator {
     bool late = false;     // applies only if none was delivered before
     bool lets_go = false;  // the last job (LetGo)
     bool machine = false;  // the configuration stays; other CPUs are offline
-    // The one that it replaces: it has no effect once that of another source is in force.
+    // The source of the configuration that the job replaces: if another source's configuration is
+    // in force by then, the job has no effect.
     std::optional<std::string> replaces{};
   };
 

@@ -171,7 +171,7 @@ class DockerDoor final : public FrontDoor {
   const DoorContext context_;
   const DockerDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
-  bool paused_ = false;                      // the end of Pause
+  bool paused_ = false;                      // Pause is complete
   bool placed_ = false;                      // a brain decides about requests
   docker::DockerFront front_;                // these outlive the proxy
   LoopClock clock_{context_.loop};

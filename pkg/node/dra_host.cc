@@ -64,7 +64,7 @@ struct DraHost::Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
   ~Served() {
-    // Before its claim on the path ends, which another daemon may wait for.
+    // Done while the claim on the path lasts, since another daemon may wait for the claim.
     if (registry_socket.served()) withdraw(registry);
   }
   // The files of its sockets, in the order in which they have to go.
@@ -147,7 +147,7 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   ShowHealth();
   watch_.NoteConfiguration({.publish = config_.enable});
   beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
-  // The watch tells only once that null has no view.
+  // The watch reports the null policy's missing view only once.
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
 
@@ -202,8 +202,8 @@ std::vector<dra::ClaimFacts> DraHost::FactsOf(const std::vector<ClaimGrant>& gra
   return facts;
 }
 
-// A claim may have other CPUs than when its file was written, or the disk refused that, or the
-// removal of another one.
+// Writes files again if a claim has other CPUs than its file, or if the disk refused a write or a
+// removal.
 void DraHost::FollowGrants() {
   if (held_.Held() != filed_ || files_.owes()) ReconcileFiles();
 }
@@ -217,7 +217,7 @@ void DraHost::TakeView(const SchedulerView* view) {
   }
   if (served_ == nullptr) return watch_.Renew();
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
-  // A full node grants nothing that would show the step: the former one stays.
+  // A full node does not show the step, so the former step stays.
   const Policy& policy = manager->policy();
   step_ = CpuStep(policy, placeable).value_or(step_);
   const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
@@ -233,7 +233,7 @@ void DraHost::TakeView(const SchedulerView* view) {
   Report();
 }
 
-// Said again and again, so that the agent knows that the driver is there.
+// Repeated periodically, so that the agent knows that the driver still runs.
 void DraHost::Report() {
   FollowGrants();
   // A driver that was turned off is not reported any more, even while it is still served.

@@ -31,8 +31,9 @@
 namespace resmgr {
 
 // The node's driver for Dynamic Resource Allocation, while the configuration has it on: its sockets
-// for the kubelet, CDI files for the runtime, and the report of its devices to the agent. Whatever
-// of it fails is a problem of the list, and delays no container without claims. Loop's thread only.
+// for the kubelet, CDI files for the runtime, and the report of its devices to the agent. A failure
+// of the driver is a problem in the list, and delays no container without claims. Loop's thread
+// only.
 class DraHost {
  public:
   struct Options {
@@ -42,7 +43,7 @@ class DraHost {
     PolicyHost& host;
     // The claims of the active brain; nullptr: there is none.
     HostClaims::Brain brain{};
-    // Keeps the claims; it is as it was loaded. nullptr: nothing does.
+    // Keeps the claims over restarts; unchanged since it was loaded. nullptr: claims are not kept.
     StateStore* state = nullptr;
     AgentReports* reports = nullptr;  // nullptr: no agent is told
     std::string agent_socket{};       // "": none
@@ -95,17 +96,18 @@ class DraHost {
   void ShowHealth();
 
   const Options options_;
-  // Whether the state was read: an empty one may have been lost, with claims in use. Files of
-  // claims that really ended go with their release, which the kubelet repeats.
+  // Whether the state was read. If not, claims may be in use that are not known, so no files are
+  // removed as unknown; a claim that ended loses its file by its release, which the kubelet
+  // repeats.
   const bool all_known_;
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;
   LostClaims lost_;
-  // Held when the files were compared last; nullopt: never, or that failed.
+  // The claims when files were last compared; nullopt: never, or the comparison failed.
   std::optional<std::vector<ClaimGrant>> filed_;
   bool filing_failed_ = false;  // and a warning was logged
-  // Its work goes on, in its order, where the configuration of the driver changes.
+  // Lives on when the driver's configuration changes, so that its work stays in order.
   dra::CdiFiles files_;
   SchedulerWatch watch_;
   dra::DeviceHealth health_;  // outlives the socket

@@ -24,8 +24,8 @@ std::string NoDeviceReport();
 
 // Problems of the driver for claims that are no failures of its sockets. Pure.
 
-// So many claims hold CPUs, and the driver is off: the kubelet cannot tell of the ends of their
-// pods.
+// This number of claims holds CPUs while the driver is off: the kubelet cannot report the end of
+// their pods.
 Problem HeldWithoutDriver(size_t claims);
 
 // Claims of another driver than the one that is served: the kubelet asks each driver for the

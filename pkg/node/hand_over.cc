@@ -91,7 +91,7 @@ void HandOver::Expect(Step step, std::string_view what) {
 void HandOver::Read() {
   while (other_) {
     const auto message = other_->Next();
-    // The successor is committed, or none asks any more: only this daemon's end matters.
+    // The successor is committed, or this daemon stops: further messages are ignored.
     if (step_ == Step::kEnding) {
       if (!message.ok()) watch_.reset();
       if (!message.ok() || !message->has_value()) return;
@@ -226,8 +226,8 @@ Status TakeOver::Finish(const std::vector<std::string>& paths) {
   return OkStatus();
 }
 
-// It has closed the connection, but the kernel drops its claim on the state with the last of its
-// files. This takes milliseconds, and nothing is lost if it takes longer.
+// The other daemon has closed the connection, but the kernel drops the daemon's claim on the state
+// with the last of its files. This takes milliseconds, and nothing is lost if it takes longer.
 void TakeOver::WaitForExit() const {
   if (!process_.valid()) return;
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};

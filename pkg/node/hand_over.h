@@ -47,7 +47,7 @@ class HandOver {
   };
 
   explicit HandOver(Options options);
-  // The other daemon goes on only now, so nothing may be written afterwards.
+  // The other daemon goes on from now, so this one may write nothing afterwards.
   ~HandOver();
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
@@ -84,7 +84,7 @@ class HandOver {
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;
-  uint64_t pauses_ = 0;  // the door may tell the end of a former pause late
+  uint64_t pauses_ = 0;  // tells a late answer about a former pause apart
   Acceptor acceptor_;
   OptionalListener served_;  // last, since it calls Serve
 };
@@ -108,7 +108,7 @@ class TakeOver {
   static StatusOr<std::unique_ptr<TakeOver>> Begin(Options options);
 
   // Waits until the other daemon has ended, or has died: from then on clients wait for this one.
-  // Closes its sockets that are not served at `paths`. On an error it serves on.
+  // Closes its sockets that are not served at `paths`. On an error the other daemon serves on.
   Status Finish(const std::vector<std::string>& paths);
 
  private:

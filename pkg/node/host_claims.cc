@@ -149,7 +149,7 @@ void LostClaims::ForgetOthers(const ResourceManager& manager) {
 
 const HeldClaim* LostClaims::Next(const ResourceManager& manager) const {
   const HeldClaim* first = nullptr;  // by uid
-  const HeldClaim* next = nullptr;   // the first one after the last one
+  const HeldClaim* next = nullptr;   // the first one after `last_`, by uid
   for (const HeldClaim& held : manager.held_claims().all()) {
     const std::string& uid = held.claim.uid;
     if (!RunningCarrier(manager, uid).empty()) continue;

@@ -20,10 +20,9 @@
 
 namespace resmgr {
 
-// The claims of the active brain, whichever that is: brains come and go with the policy. Under null
-// nothing is reserved, and what is released then is taken out of the state, from which the next
-// brain takes claims over. Each `done` of a brain runs once, also where the brain ends before.
-// Loop's thread only.
+// The claims of the active brain; brains come and go with the policy. Under the null policy nothing
+// is reserved, and a release removes the claim from the state, from which the next brain takes its
+// claims. Each `done` of a brain runs once, also where the brain ends before. Loop's thread only.
 class HostClaims final : public ClaimHolder {
  public:
   // nullptr: there is no brain.
@@ -62,7 +61,7 @@ class LostClaims {
     std::function<void(const dra::ClaimName& claim,
                        std::function<void(StatusOr<std::string>)> done)>
         get{};
-    // How often one claim is compared. Those that a container carries are in use, and are not.
+    // How often one claim is compared. Claims that a container carries are in use and are left out.
     std::chrono::milliseconds period{60'000};
   };
 
@@ -91,7 +90,7 @@ class LostClaims {
   void Answered(const std::string& uid, const StatusOr<std::string>& object);
   // Forgets findings about claims that are released, or in use again.
   void ForgetOthers(const ResourceManager& manager);
-  // The next one to be compared: those with a finding that is to be confirmed come between others;
+  // The claim to be compared next: claims with a finding to confirm take turns with others;
   // nullptr: there is none.
   const HeldClaim* Next(const ResourceManager& manager) const;
   StatusOr<const HeldClaim*> Named(const ResourceManager& manager, const std::string& what) const;

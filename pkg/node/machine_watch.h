@@ -27,10 +27,10 @@ class OnlineWatch {
     EventLoop& loop;
     std::shared_ptr<const Machine> machine;
     CgroupPlaces places{};
-    // Told after each look which CPUs of the machine cannot be used now.
+    // Called after each look with the machine's CPUs that cannot be used now.
     std::function<void(const CpuSet& offline)> look = [](const CpuSet&) {};
     std::chrono::milliseconds period = kPeriod;
-    // False: only by looking each period, as where the kernel announces nothing.
+    // False: looks once in each period only, as if the kernel announced nothing.
     bool announced = true;
   };
   // The loop must outlive it.

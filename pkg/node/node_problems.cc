@@ -21,7 +21,7 @@ namespace {
 // Containers or pools of each kind that are named.
 constexpr size_t kNamedOfAKind = 5;
 
-// Containers with fewer CPUs for themselves than they ask for, while these are offline.
+// Containers with fewer CPUs for themselves than they ask for, while the CPUs `offline` are away.
 std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
   std::vector<Problem> lacking;
   size_t count = 0;
@@ -114,8 +114,7 @@ std::vector<Problem> OfPlugins(const NodeView& node) {
   return problems;
 }
 
-// `runtime` is the state of the connection for the brain, which one of several runtimes is enough
-// for.
+// `runtime` is the state of the brain's connection: of several runtimes, one connected is enough.
 std::vector<Problem> OfRuntimes(const NodeView& node, const std::string& runtime) {
   std::vector<Problem> problems;
   const bool connected = runtime == "connected";

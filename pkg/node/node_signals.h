@@ -53,7 +53,7 @@ class ReadyNews {
   void Look();
   void ShowStatus(const std::string& text);
 
-  // One of its own, so that programs that wait for the line see it at any -logger-level.
+  // A logger of its own, so that programs that wait for the line see it at any -logger-level.
   Logger log_{"cri-resmgr"};
   const std::string what_;
   const std::function<std::string()> runtime_state_;

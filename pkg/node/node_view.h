@@ -62,7 +62,7 @@ struct NodeView {
   std::function<std::optional<FrontDoor::OtherSocket>()> other_socket = [] {
     return std::optional<FrontDoor::OtherSocket>();
   };
-  // The containers that the front door knows without a brain; empty without any.
+  // The containers that the front door knows without a brain.
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // The reason why this container lacks the CPU file that it should have; empty: none.
   std::function<std::string(const ContainerId& id)> why_no_cpu_file = [](const ContainerId&) {
@@ -79,7 +79,7 @@ struct NodeView {
   std::function<std::vector<Problem>()> machine_problems = [] { return std::vector<Problem>(); };
   // Problems of the daemon itself: its sockets, and containers that it refused.
   std::function<std::vector<Problem>()> own_problems = [] { return std::vector<Problem>(); };
-  // When problems were listed first, the same for all that list them.
+  // The times at which problems were first listed, shared by all that list them.
   std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
   // Figures of use; nullptr: they are not sampled.
   UsageSampler* usage = nullptr;

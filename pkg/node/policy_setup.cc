@@ -72,7 +72,7 @@ ConfigChecks ChecksWith(const PolicyRegistry& policies) {
 }
 
 ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policies) {
-  // No container has CPUs of its own.
+  // The null policy gives no container CPUs of its own.
   if (config.policy.active == kNullPolicy) return {};
   ClassesConfig classes = config.classes;
   const auto section = config.policy.sections.find(config.policy.active);

@@ -25,7 +25,7 @@ class ProblemsWatch {
   struct Options {
     EventLoop& loop;
     std::function<std::vector<Problem>()> problems{};
-    // Told after each look.
+    // Called after each look.
     std::function<void(const Counts& counts)> count = [](const Counts&) {};
     // An Event of the node for a kind that was not there at the look before.
     std::function<void(PodEvent event)> tell = [](const PodEvent&) {};
@@ -47,13 +47,13 @@ class ProblemsWatch {
 // The Event of the node for a kind with this first problem and this number of problems.
 PodEvent NodeEventOf(const Problem& first, size_t count);
 
-// Remembers when each problem was listed first, for problems whose part does not know since when
-// they are. Thread-compatible.
+// Remembers when each problem was first listed, for problems that come without a time.
+// Thread-compatible.
 class ProblemTimes {
  public:
   using Time = std::chrono::system_clock::time_point;
 
-  // The same, each with its time. A problem that is not listed is forgotten.
+  // The given problems, each with its time. A problem that is not among them is forgotten.
   std::vector<Problem> Completed(std::vector<Problem> problems,
                                  Time now = std::chrono::system_clock::now());
 

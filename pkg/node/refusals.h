@@ -45,7 +45,7 @@ class Refusals final : public Observer {
   void OnRefusedByStage(const Act& act, const Status& why) override { Note(act, why); }
   void OnStartRefused(const Act& act, const Status& why) override { Note(act, why); }
 
-  // The newest ones each, the rest in one.
+  // One problem for each of the newest refusals, and one for all the others.
   std::vector<Problem> problems() const;
   // By "namespace/pod/container".
   const std::map<std::string, Refusal>& all() const { return refusals_; }

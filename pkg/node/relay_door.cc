@@ -234,7 +234,7 @@ class RelayDoor final : public FrontDoor {
   }
   std::vector<Problem> problems() const override {
     std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
-    // A brain's link tells of its runtime, and the watch of several ones.
+    // A brain's link reports its runtime, and the watch reports several runtimes.
     if (active_ == nullptr && !backends_) AddUnreached("runtime", options_.runtime_socket, all);
     const std::string images = options_.image_socket.value_or("");
     if (!images.empty() && images != options_.runtime_socket)
@@ -296,7 +296,7 @@ class RelayDoor final : public FrontDoor {
   const DoorContext context_;
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
-  bool paused_ = false;                      // the end of Pause
+  bool paused_ = false;                      // Pause is complete
   RelayLink* active_ = nullptr;
   std::optional<HandlerAliases> aliases_;  // set if handlers have aliases
   std::optional<Backends> backends_;       // set with several runtimes

@@ -406,7 +406,7 @@ void RunningNode::Serve() {
   WatchProblems(view);
 }
 
-// Only where there are metrics or an agent: all others ask.
+// Needed only for metrics or an agent: all others ask for the problems themselves.
 void RunningNode::WatchProblems(const NodeView& view) {
   if (counted_ == nullptr && reported_ == nullptr) return;
   ProblemsWatch::Options options{.loop = loop_, .problems = [view] { return ProblemsOf(view); }};

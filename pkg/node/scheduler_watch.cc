@@ -11,7 +11,7 @@ namespace {
 
 using ViewClock = std::chrono::steady_clock;
 
-// A view of a large machine takes tens of milliseconds.
+// The pause as a multiple of a view's time, which is tens of milliseconds on a large machine.
 constexpr int kPauseForTime = 50;
 constexpr std::chrono::seconds kLongestPause{30};
 
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kLongestPause{30};
 
 void SchedulerWatch::NoteConfiguration(const NrtConfig& config) {
   config_ = config;
-  // A view costs the loop time, also where configurations come one after the other.
+  // A view costs the loop time, so views for further configurations are spaced out, too.
   config_.publish&& looked_ ? Note() : Look();
 }
 

@@ -30,9 +30,9 @@ class SchedulerWatch final : public Observer {
     const Machine& machine;
     // Gets each new view; nullptr: there is none, under the null policy or by configuration.
     std::function<void(const SchedulerView* view)> tell;
-    // A view that says the same as the one before is told, too.
+    // Whether a view that equals the former one is reported, too.
     bool repeats = false;
-    // The policy is not asked, and views are empty: they tell when to look.
+    // Whether views are empty, without asking the policy: they only show that something changed.
     bool empty = false;
     NodeMetrics* metrics = nullptr;  // counts views unless nullptr
     std::chrono::milliseconds gather{200};

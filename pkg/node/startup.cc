@@ -62,7 +62,7 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
     const std::string why = OneLine(Message(kept->config.status()));
     GetLogger("config").Warn("the configuration that {} delivered to an earlier run is ignored: {}",
                              kept->source, why);
-    // A disk that does not answer is asked again.
+    // A disk that does not answer is no refusal: it is asked again later.
     if (kept->config.status().code() != StatusCode::kDeadlineExceeded)
       refused = {kept->source, why};
     return std::nullopt;
@@ -212,7 +212,7 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
 }
 
 StateStore OpenState(const NodeOptions& options, const Setup& setup) {
-  // Only the first wait for a disk that does not answer is granted.
+  // A disk that did not answer before is not waited for again.
   return {StateFiles(options),
           options.StateDirectory(),
           StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),

@@ -126,7 +126,7 @@ std::string SlicePath(std::string_view slice) {
   for (size_t dash = name.find('-'); dash != std::string_view::npos;
        dash = name.find('-', dash + 1)) {
     path += fmt::format("{}{}/", name.substr(0, dash), kSlice);
-    // Longer with each dash.
+    // The path grows with each dash, so it is checked each time.
     if (!CanBeCgroup(path)) return std::string(slice);
   }
   return path.append(slice);

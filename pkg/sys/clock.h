@@ -27,7 +27,7 @@ class Clock {
   virtual EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) = 0;
 };
 
-// The machine's.
+// The machine's clock, with timers of the loop.
 class LoopClock : public Clock {
  public:
   // The loop must outlive it.
@@ -54,7 +54,7 @@ class ManualClock : public Clock {
 
   // Runs the timers that become due, by time and then by the order in which they were set.
   void Advance(std::chrono::milliseconds time);
-  // Until the next timer; zero where there is none.
+  // The time until the next timer; zero where there is none.
   std::chrono::milliseconds NextWait() const;
   // Runs the next timer at its time.
   void RunNext() { Advance(NextWait()); }

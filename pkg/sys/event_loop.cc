@@ -341,7 +341,7 @@ void EventLoop::Impl::RunPosted() {
 }
 
 EventLoop::Clock::time_point EventLoop::Impl::Now() {
-  // Outside Run no turn begins that would take the next time.
+  // Outside Run there are no turns, so a stored time would never be renewed.
   if (!running_) return Clock::now();
   if (!now_.has_value()) now_ = Clock::now();
   return *now_;

@@ -30,9 +30,9 @@ namespace resmgr {
 //   end                         ->                          it is still there
 //                               <-   (end of the connection) the predecessor has ended
 //
-// `no REASON`, at any time before `end`, is the predecessor's last word: it goes on serving. So it
-// does when the successor ends before it has said `end`. A predecessor that ends without that word
-// was ended otherwise, and its successor serves.
+// `no REASON`, at any time before `end`, is the predecessor's last message: the predecessor goes on
+// serving, also if the successor ends before sending `end`. If the predecessor ends without
+// `no REASON`, for any cause, the successor serves.
 
 // One end of such a connection. Not thread-safe.
 class HandOverChannel {
@@ -53,7 +53,7 @@ class HandOverChannel {
   // The next message, if it has come. Unavailable: the connection is over. InvalidArgument: the
   // received bytes are not a message.
   StatusOr<std::optional<std::string>> Next();
-  // Waits for it; DeadlineExceeded.
+  // Waits for the next message. DeadlineExceeded: none came in time.
   StatusOr<std::string> Await(std::chrono::milliseconds timeout);
   // The socket that came with a `socket` message. InvalidArgument: it is none.
   StatusOr<OpenSockets::Copy> ReadSocket(std::string_view message);

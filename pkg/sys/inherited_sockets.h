@@ -27,7 +27,7 @@ class InheritedSockets {
     bool kept_by_other = false;
   };
 
-  // The one of this process.
+  // The only object of this process.
   static InheritedSockets& Instance();
 
   // Takes over the descriptors of $LISTEN_FDS if $LISTEN_PID is this process, and unsets both
@@ -55,7 +55,7 @@ class OpenSockets {
     InheritedSockets::Socket socket;
   };
 
-  // The one of this process.
+  // The only object of this process.
   static OpenSockets& Instance();
 
   // A socket that listens at the path; the descriptors stay the caller's.

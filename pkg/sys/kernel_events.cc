@@ -47,7 +47,7 @@ StatusOr<std::unique_ptr<KernelEvents>> KernelEvents::Listen(
   UniqueFd socket(
       ::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT));
   if (!socket.valid()) return ErrnoStatus(errno, "cannot listen to events of the kernel");
-  // Before the address, so that no other event is queued.
+  // Set before the address, so that no unfiltered event is queued.
   RESMGR_RETURN_IF_ERROR(AttachFilter(socket.get()));
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;

@@ -30,9 +30,8 @@ class OffLoop {
   // Begins the work. While other work is under way it waits, and replaces work that waited before:
   // only the latest runs. Unavailable: no thread can be created, and the work is dropped.
   Status Run(Work work);
-  // Work is under way, or the task that it has returned has yet to run on the loop: who begins new
-  // work only when this is false begins with all that earlier work has found. False within that
-  // task.
+  // Whether work is under way, or its returned task has yet to run on the loop. Work that begins
+  // only while this is false has all results of earlier work. False within that task.
   bool busy() const;
 
  private:

@@ -18,8 +18,8 @@ class ProcessGroup {
  public:
   // Owns nothing.
   ProcessGroup() = default;
-  // Takes over the child process. kResourceExhausted: the machine has no room to watch it, which
-  // kills it.
+  // Takes over the child process. kResourceExhausted: the machine has no room to watch the process,
+  // so it is killed.
   static StatusOr<ProcessGroup> Own(pid_t pid);
 
   ~ProcessGroup();

@@ -109,7 +109,7 @@ void DropInherited(const std::vector<std::string>& but) {
   for (const std::string& path : but) {
     if (auto socket = inherited.Take(path)) kept.emplace_back(path, *std::move(socket));
   }
-  // Their files go with them.
+  // Takes each remaining socket over and closes it at once, which removes its file.
   for (const std::string& path : inherited.Paths())
     (void)ListeningSocket::Create(path);
   for (auto& [path, socket] : kept)
@@ -177,7 +177,7 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   if (!inherited.lock.valid()) {
     StatusOr<UniqueFd> lock = ClaimPath(path);
     if (!lock.ok()) {
-      // Kept for the next try.
+      // Put back, so that the next try finds the socket.
       InheritedSockets::Instance().Add(path, std::move(inherited));
       return lock.status();
     }

@@ -122,7 +122,7 @@ void IdSet<Tag>::Widen(size_t wanted) {
     return;
   }
   auto* const words = new uint64_t[kFarWords]();
-  // Before the pointer takes the place of the inline words.
+  // Copied before the pointer overwrites the inline words.
   if (before > 0) std::copy_n(inline_far_, before, words);
   heap_far_ = words;
   reach_ = Reach::kHeap;
@@ -152,7 +152,7 @@ void IdSet<Tag>::AddFar(const IdSet& other) {
   });
 }
 
-// This one's reach is set already, and its far words are free.
+// The reach of this set is set already, and its far words hold nothing.
 template <typename Tag>
 void IdSet<Tag>::CopyFar(const IdSet& other) {
   if (reach_ == Reach::kHeap) heap_far_ = new uint64_t[kFarWords];

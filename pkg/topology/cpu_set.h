@@ -181,7 +181,7 @@ class IdSet {
   static constexpr size_t kInlineFarWords = (kInlineBits - kNearBits) / 64;
   static constexpr size_t kFarWords = (kBits - kNearBits) / 64;
 
-  // The words that count.
+  // The words that are in use.
   enum class Reach : uint8_t { kNear, kInline, kHeap };
 
   static constexpr size_t Word(int id) { return static_cast<size_t>(id) / 64; }
@@ -192,7 +192,7 @@ class IdSet {
     if (reach_ == Reach::kNear) return 0;
     return reach_ == Reach::kInline ? kInlineFarWords : kFarWords;
   }
-  // far_words() of them.
+  // The far words that are in use: far_words() of them.
   const uint64_t* far() const { return reach_ == Reach::kHeap ? heap_far_ : inline_far_; }
   uint64_t* far() { return reach_ == Reach::kHeap ? heap_far_ : inline_far_; }
 
@@ -233,7 +233,7 @@ class IdSet {
   // Calls a loop with its number of words, which is a constant if it is the inline number.
   template <typename Loop>
   static auto OverFar(size_t words, const Loop& loop);
-  // Whether the operation leaves a bit of any word that counts in both.
+  // Whether the operation gives a bit for any far word that both sets have in use.
   template <typename Operation>
   bool AnyOfCommonFar(const IdSet& other, const Operation& operation) const;
   bool FarIntersects(const IdSet& other) const;

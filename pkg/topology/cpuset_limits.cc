@@ -202,7 +202,7 @@ std::string Because(const CgroupSets& sets) {
   return sets.why.empty() ? "" : fmt::format(" ({})", sets.why);
 }
 
-// "CPUs 0-3 and memory nodes 0"; without what is empty.
+// "CPUs 0-3 and memory nodes 0"; an empty set is left out.
 std::string Named(const CpuSet& cpus, const NodeSet& mems) {
   std::string text;
   if (!cpus.empty()) text = fmt::format("CPUs {}", cpus.ToString());
@@ -378,7 +378,7 @@ std::optional<CpusetLimits::Partition> CpusetLimits::ReadPartition(const std::st
   return Partition{.path = path, .cpus = std::move(cpus)};
 }
 
-// Those nearest to the root first.
+// Partitions nearest to the root come first.
 const std::vector<CpusetLimits::Partition>& CpusetLimits::Partitions() {
   if (partitions_) return *partitions_;
   partitions_.emplace();

@@ -208,7 +208,7 @@ std::optional<size_t> PlaceOf(const std::vector<NumaNode>& nodes, hwloc_obj_t ob
   return std::nullopt;
 }
 
-// Takes the matrix when it speaks of every node; else Machine puts the kernel's defaults.
+// Takes the matrix if it covers every node; otherwise Machine sets the kernel's defaults.
 void ReadDistances(hwloc_topology_t topology, std::vector<NumaNode>& nodes) {
   hwloc_distances_s* matrix = nullptr;
   unsigned count = 1;
@@ -297,7 +297,7 @@ std::string IsolatedByKernel() {
   return list;
 }
 
-// How many CPUs the levels multiply to, so that hwloc is not made to build a galaxy first.
+// Whether the levels multiply to more CPUs than a CpuSet holds: hwloc would build them all first.
 bool DescribesTooMany(std::string_view description) {
   int64_t product = 1;
   int depth = 0;
@@ -357,7 +357,7 @@ StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   return ReadLoaded(topology.get());
 }
 
-// Allows the CPUs and memory nodes that the cgroup tells, or all where it tells none.
+// Allows the CPUs and memory nodes of the cgroup, or all where it names none.
 void Allow(const CgroupSets& pods, Machine::Parts& parts) {
   CpuSet online;
   for (const Cpu& cpu : parts.cpus) {

@@ -110,7 +110,7 @@ void NormalizeGroups(std::vector<Cpu>& cpus) {
   }
 }
 
-// The kernel assumes it when the firmware reports none.
+// The distances that the kernel assumes when the firmware reports none.
 constexpr int kLocalDistance = 10;
 constexpr int kRemoteDistance = 20;
 
@@ -129,7 +129,7 @@ void AddToGroup(std::vector<CpuSet>& groups, int group, int cpu) {
   groups[index].Add(cpu);
 }
 
-// The first CPU tells where the core is; another place for a sibling makes no machine.
+// All CPUs of a core must have the place of its first CPU.
 Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
   std::map<int, const Cpu*> first_of_core;
   for (const Cpu& cpu : cpus) {

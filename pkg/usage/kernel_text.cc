@@ -214,7 +214,7 @@ InterruptCounts ParseInterrupts(std::string_view text, const CpuSet& cpus) {
       if (!complete) break;
       if (cpu && *count > 0) found.emplace_back(*cpu, *count);
     }
-    // ERR and MIS have one number for all CPUs.
+    // Leaves out ERR and MIS, which have one number for all CPUs.
     if (!complete || found.empty()) continue;
     const std::string name = InterruptName(id, line);
     for (const auto& [cpu, count] : found)

@@ -69,9 +69,9 @@ struct UsageSubject {
   std::string cgroup_parent{};
   CpuSet cpus{};       // empty: it is not bound
   CpuSet exclusive{};  // the part of `cpus` that no other container may use
-  NodeSet mems{};      // those decided for it; empty: any
+  NodeSet mems{};      // memory nodes decided for it; empty: any
   std::string pool{};
-  // CPUs: those that are its own or, if that is more, its request.
+  // In CPUs: the number of its own CPUs, or its request if that is more.
   double granted = 0;
   double limit = 0;  // CPUs; 0: none
 

@@ -32,20 +32,20 @@ struct ContainerFigures {
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;  // the part of these on other nodes than its own
   std::optional<double> remote_percent{};
-  // CPUs of its own that were used by others than it and interrupts, usually tasks of the kernel;
-  // set if it has only CPUs of its own.
+  // Use of its own CPUs by others, in CPUs, without interrupts: usually by tasks of the kernel. Set
+  // if all its CPUs are its own.
   std::optional<double> others_used{};
   uint64_t oom_kills = 0;    // between the samples, as the next ones
   uint64_t high_events = 0;  // reclaims at memory.high
   // How often its own limit left no memory; not set: the kernel does not tell.
   std::optional<uint64_t> oom_events{};
   MemoryEvents events{};  // since its cgroup was made
-  // Those of its cgroup, in bytes; known only after one of `events`. Not set: there is none.
+  // Limits of its cgroup, in bytes; known only after one of `events`. Not set: there is none.
   std::optional<uint64_t> memory_limit{};
   std::optional<uint64_t> memory_high{};
   bool reset = false;  // its counters began anew between the samples
 
-  // The larger one of both quotas.
+  // The larger one of both percentages.
   std::optional<double> AnyThrottledPercent() const;
   // A quota was used up, for which its tasks waited, which the kernel counts as pressure.
   bool IsThrottled() const;

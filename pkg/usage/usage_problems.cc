@@ -265,7 +265,7 @@ void UsageProblems::NoteKills(const UsageFigures& figures, const std::string& na
   known.kills.Add(figures.at, count);
 }
 
-// The last hour moves on, also for containers that have ended.
+// Forgets kills of more than an hour ago, also for containers that have ended.
 void UsageProblems::CountKills(const UsageFigures& figures) {
   for (const PodKills& pod : figures.pods)
     NoteKills(figures, pod.name, pod.count, KilledWithContainer(pod.name));

@@ -31,13 +31,13 @@ class UsageProblems {
     double idle_percent = 5;        // busy, of CPUs of a container's own
     double pressure_percent = 20;   // some task waits
     double interrupt_percent = 10;  // of one of a container's own CPUs
-    double others_used = 0.25;      // Exclusive CPUs of a container; and this part of them:
-    double others_part = 0.1;       // a node's own programs run on all CPUs
-    double room_percent = 50;       // of its CPUs are used at most, by a pool that has room
+    double others_used = 0.25;      // exclusive CPUs of a container, used by others,
+    double others_part = 0.1;       // and this part of them: a node's own programs run on all CPUs
+    double room_percent = 50;       // used at most of its CPUs, in a pool that has room
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
-    // At memory.high, where the kernel tells it: caches of files reach it without any harm.
+    // At memory.high, where the kernel reports pressure: caches of files alone do no harm there.
     double memory_pressure_percent = 1;
     std::chrono::seconds lasts{30};  // throttled, remote
     std::chrono::seconds pressure_lasts{60};
@@ -57,8 +57,8 @@ class UsageProblems {
     std::string id{};  // the container's; a name for pools and killed processes
     std::chrono::system_clock::time_point since{};
     std::chrono::system_clock::time_point ended{};
-    double before = 0;  // percent or times, when it was told last
-    double after = 0;   // of the present figures
+    double before = 0;  // percent or times, in the last report
+    double after = 0;   // in the present figures
     std::string message{};
   };
 
@@ -67,8 +67,8 @@ class UsageProblems {
 
   // Returns the number of reported problems that have ended with it: the last ones of effects().
   size_t Observe(const UsageFigures& figures);
-  // Samples have stopped: the next one says nothing about the time between. Killed processes of the
-  // hour are told again with it.
+  // Samples have stopped: the next one says nothing about the time between. Processes that were
+  // killed in the last hour are reported again with the next sample.
   void Forget();
 
   std::vector<Problem> List() const;
@@ -89,8 +89,8 @@ class UsageProblems {
     kMemoryHigh,
     kKilled,
   };
-  // With the id of the container, or with the name of the pool. Killed processes are known by the
-  // name of the container, which may be created anew for them, or of the pod.
+  // With the id of the container, or the name of the pool. Killed processes have the name of the
+  // container, which may get a new id after them, or of the pod.
   using Key = std::pair<Kind, std::string>;
   struct Known {
     std::chrono::system_clock::time_point since{};

@@ -56,7 +56,7 @@ std::vector<std::string> NamesIn(const std::string& path, size_t most) {
   return names;
 }
 
-// A sum of parts of which one is missing would fall and rise with that part: it is not known.
+// A sum is unknown if one of its parts is: without that part it would fall and rise.
 class Sum {
  public:
   void Add(const std::optional<uint64_t>& part) {

@@ -25,8 +25,8 @@ struct UseRound {
     kPreview,      // nothing was moved
     kMeasuring,    // moved
     kKept,         // enough of the predicted gain is measured
-    kTakenBack,    // less is measured; containers are back where they were, if these took them
-    kNotMeasured,  // samples ended, or others decided again meanwhile; they stay
+    kTakenBack,    // less is measured; containers are back in their pools, if these took them
+    kNotMeasured,  // samples ended, or another decision came meanwhile; containers stay
   };
   struct Move {
     std::string id{};         // the container's
@@ -84,7 +84,7 @@ class UseRebalancer {
 
   void Configure(const UsageConfig& config);
   // The next figures: averages follow, moves are judged, and, if configured, made. A policy that
-  // follows use is told the averages, if these are of as many samples as moves need.
+  // follows use gets the averages, if these are of as many samples as moves need.
   void Observe(const UsageFigures& figures);
   // Samples failed: the averages do not describe the present.
   void Lose() { averages_.Clear(); }
@@ -122,7 +122,7 @@ class UseRebalancer {
   Milliseconds every_{0};          // by itself; 0: never
   int most_moves_ = 0;
   Clock::SteadyTime next_run_{};
-  Clock::SteadyTime first_run_;  // not before
+  Clock::SteadyTime first_run_;  // no run by itself before
   UseAverages averages_;
   std::deque<UseRound> rounds_;
   policy::PoolLoads loads_;                            // before the moves that are being measured
