@@ -18,9 +18,9 @@ constexpr std::string_view kAnnotation = "alignment";
 constexpr std::initializer_list<Alignment> kAlignments = {Alignment::kPrefer, Alignment::kNuma,
                                                           Alignment::kL3, Alignment::kPackage};
 constexpr size_t kNamedPlaces = 8;   // limit of places named in a refusal
-constexpr size_t kMostOfValue = 64;  // bytes of a wrong value that a sentence has
+constexpr size_t kMostOfValue = 64;  // bytes of a wrong value shown in a message
 
-// The words of ToString, in any case.
+// Accepts the words of ToString in upper or lower case.
 std::optional<Alignment> ParseAlignment(std::string_view text) {
   for (const Alignment alignment : kAlignments) {
     if (EqualsIgnoreCase(text, ToString(alignment))) return alignment;
@@ -28,7 +28,7 @@ std::optional<Alignment> ParseAlignment(std::string_view text) {
   return std::nullopt;
 }
 
-// Adds a place for each group, and for the CPUs in none of them one in each part of `around`.
+// Returns `groups` and, for the CPUs that are in no group, one more place in each part of `around`.
 std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
                                    const std::vector<AlignedPlace>& around,
                                    std::string_view without) {

@@ -39,8 +39,8 @@ struct AnnotatedAlignment {
 };
 AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
                                            std::string_view container_name);
-// The change by which a container with this alignment may be split (Policy::WaysIn): of its
-// annotation where that chose the alignment, else of the option of the policy.
+// The change that lets a container with this alignment be split (Policy::WaysIn): a change of its
+// annotation if that chose the alignment, else of the policy's option.
 std::string WayToSplit(Alignment alignment, const StringMap& annotations,
                        std::string_view container_name, std::string_view policy);
 

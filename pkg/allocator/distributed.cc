@@ -43,7 +43,7 @@ void ClassSizes(const std::vector<Node>& nodes, std::vector<int>& sizes) {
   }
 }
 
-// The first members of each class.
+// The first `counts[i]` members of each class i.
 void MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_sizes,
                const std::vector<int>& counts, std::vector<Node>& members) {
   members.clear();

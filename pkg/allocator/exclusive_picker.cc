@@ -96,7 +96,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   const CpuSet free_isolated = no_isolated ? CpuSet() : Grantable(isolated);
   const CpuSet usable = free_ordinary | free_isolated;
   std::optional<Pick> former = TakeFormer(need, usable);
-  // A place that is asked for is right even if others would split the container less.
+  // CPUs of the place that the container asks for are taken even if other CPUs would split it less.
   const bool is_right = former && (need.former_is_place ? former->cpus.IsSubsetOf(need.former)
                                                         : former->cpus == need.former);
   if (is_right) return *std::move(former);
@@ -223,7 +223,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
     std::string_view name;
     std::string_view rule;
   };
-  // Caches may span nodes, and nodes caches.
+  // A cache may span several nodes, and a node several caches.
   const CpuSet caches = GroupsOf(machine_.l3_groups(), current);
   const CpuSet nodes = NumaNeighbours(machine_, current);
   const std::array<Level, 5> levels = {{

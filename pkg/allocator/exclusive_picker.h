@@ -55,8 +55,8 @@ class ExclusivePicker {
     // free, else as many as are free, unless that needs more cores, L3 caches, NUMA nodes or
     // packages than other CPUs would.
     CpuSet former{};
-    // `former` are the CPUs of the place that it asks for, where it has not run: if the place has
-    // enough free ones, the CPUs are of it.
+    // `former` has the CPUs of the place that the container asks for and has not run on: if enough
+    // of them are free, all picked CPUs are from that place.
     bool former_is_place = false;
     // CPUs that ended containers of its pod have left: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.

@@ -11,7 +11,7 @@ namespace resmgr {
 inline constexpr std::string_view kWantOfRoom = "shared for want of room: ";
 inline constexpr std::string_view kFewerCpus = "fewer than it asks for, and no more are free";
 
-// Whether a placement with this reason is one of these two.
+// Whether the reason has one of these two texts.
 inline bool LacksCpus(std::string_view reason) {
   return reason.starts_with(kWantOfRoom) || reason.find(kFewerCpus) != std::string_view::npos;
 }

@@ -31,7 +31,7 @@ struct ClaimOptions {
   bool whole_cores = false;             // all threads of each of its cores
   bool share_within_pod = false;        // all containers of one pod may carry it; else a single one
   std::optional<CoreKind> core_type{};  // all CPUs are of cores of this kind
-  bool l3 = false;                      // those of each part lie in one L3 cache
+  bool l3 = false;                      // the CPUs of each part lie in one L3 cache
   // Whole cores, of which containers see one thread each.
   bool avoid_siblings = false;
 
@@ -54,12 +54,11 @@ struct Claim {
   std::string driver{};
   // Pools of the devices, one for each part; empty: not known.
   std::vector<std::string> pools{};
-  // Its name in the pod whose template it was made from; "": it was not made from one.
+  // The claim's name in its pod's spec, if it was made from a template for that pod; else "".
   std::string pod_claim{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Says whether `other` is the same claim and asks for the same; the pods may differ, and where it
-  // comes from.
+  // Whether `other` is the same claim with the same request; pods, driver and pools may differ.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;
@@ -69,7 +68,7 @@ struct Claim {
 struct ClaimGrant {
   std::string uid;
   std::vector<CpuSet> cpus;  // one for each part, in order; disjoint
-  // Those of them that containers see, for each part; empty: all.
+  // The part of `cpus` that containers see, for each part of the claim; empty: all of `cpus`.
   std::vector<CpuSet> seen{};
 
   CpuSet All() const;
@@ -87,13 +86,13 @@ class ClaimHolder {
 
   // Reserves CPUs for all parts of the claim, or for none. Runs `done` with the grant when the
   // reservation is on the disk and no shared container is on these CPUs any more. A uid that is
-  // held gets the same grant again. Errors, by which nothing is reserved:
+  // held gets the same grant again. Errors, with nothing reserved:
   //   ResourceExhausted: names the need, what is free and who holds the rest;
   //   InvalidArgument: no node of this kind can ever grant it;
   //   FailedPrecondition: no policy is active that gives exclusive CPUs, or all parameters;
   //   Unavailable: the disk or the runtime does not do its part now; later it may.
   virtual void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) = 0;
-  // Gives them back, and tells shared containers at once. OK for an unknown uid.
+  // Gives the claim's CPUs back; shared containers get them at once. OK for an unknown uid.
   virtual void Release(const std::string& uid, std::function<void(Status)> done) = 0;
   // By uid, ascending.
   virtual std::vector<ClaimGrant> Held() const = 0;

@@ -13,8 +13,8 @@ namespace resmgr {
 inline constexpr std::string_view kClaimKind = "cri-resmgr.intel.com/cpu";
 inline constexpr std::string_view kCompatibleClaimKind = "dra.k8s.io/cpu";
 
-// Whether it can be a claim's UID: it becomes a part of names, so it has letters, digits and "-"
-// only, 64 at most.
+// Whether the text can be a claim's UID: it becomes a part of names, so it may have letters, digits
+// and "-" only, 64 at most.
 bool IsClaimUid(std::string_view text);
 
 // "claim-UID", the device of a claim within its kind.

@@ -17,8 +17,8 @@ std::string_view CoreTypeName(CoreKind kind);
 // too.
 std::optional<CoreKind> ParseCoreType(std::string_view name);
 
-// The annotations by which a container asks for the same: policies know no other form of it. The
-// type of cores is a preference there, so PartPlacer checks the placement.
+// The annotations by which a container asks for these options: policies read no other form of them.
+// The type of cores is a preference there, so PartPlacer checks the placement.
 StringMap AnnotationsFor(const ClaimOptions& options);
 
 // The parameters that narrow where a claim's CPUs may be, as users write them:

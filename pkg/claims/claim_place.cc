@@ -12,7 +12,8 @@
 namespace resmgr {
 namespace {
 
-// The online CPUs of the cache that begins with CPU `first` and is numbered as `whole` is.
+// The online CPUs of the cache that begins with CPU `first` and whose numbers have the gaps of
+// those of `whole`.
 CpuSet OnlineAsIn(const CpuSet& whole, int first, const Machine& machine) {
   CpuSet cpus;
   for (const int cpu : whole) {
@@ -22,7 +23,7 @@ CpuSet OnlineAsIn(const CpuSet& whole, int first, const Machine& machine) {
   return cpus;
 }
 
-// How many neighbours the CPUs begin with: 4 of 0-3,16-19.
+// The length of the first run of consecutive numbers: 4 for 0-3,16-19.
 int RunOf(const CpuSet& cpus) {
   int run = 0;
   while (cpus.Contains(cpus.First() + run))

@@ -24,7 +24,7 @@ int NumberOfCache(const CpuSet& cache, const Machine& machine);
 // The place of the part's device on this machine. InvalidArgument: there is no such place, or none
 // of its CPUs is online. Pure.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
-// The same, where the claim's parameters leave some cores of it only. There may be none.
+// The place, restricted to the cores that the claim's parameters allow. It may have no CPUs.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,
                              const Machine& machine);
 

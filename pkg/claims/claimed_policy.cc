@@ -212,8 +212,8 @@ StatusOr<Plan> ClaimedPolicy::GiveBack(const Snapshot& snapshot, const std::stri
   held_ = next;
   Status status;
   if (carried) {
-    // Containers that carried it have CPUs without an owner now, and get others as a found
-    // container does.
+    // Containers that carried the claim have no right to its CPUs now, and are placed like found
+    // containers.
     StatusOr<Plan> plan = Reconcile(snapshot);
     if (plan.ok()) return plan;
     status = plan.status();
@@ -263,7 +263,7 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
   if (!lets_go) {
     const bool lost = LosesAll(*held_, shown);
     held_ = std::make_shared<HeldClaims>(std::move(shown));
-    // The policy behind has to place what carries these.
+    // The policy behind has to place the containers that carry the lost claims.
     if (lost) return Reconcile(snapshot);
   }
   std::erase_if(plan->changes,

@@ -40,7 +40,7 @@ class ClaimedPolicy final : public Policy {
   StatusOr<Plan> GiveBack(const Snapshot& snapshot, const std::string& uid);
 
   const HeldClaims& held() const { return *held_; }
-  // The same; it does not change.
+  // The held claims as an object that never changes.
   std::shared_ptr<const HeldClaims> shared_held() const { return held_; }
   // Takes over claims, which hold the CPUs of their placements. The caller must call Reconcile
   // next.
@@ -50,7 +50,7 @@ class ClaimedPolicy final : public Policy {
   // null policy lets containers go and is never refused: claims keep their CPUs for the next
   // policy.
   void SetMustKeep(bool must_keep) { must_keep_ = must_keep; }
-  // CPUs that are online: a claim keeps no others at the next Reconcile.
+  // Sets the online CPUs: a claim keeps no others at the next Reconcile.
   void SetUsable(const CpuSet& usable) { usable_ = usable; }
 
   // The policy behind.

@@ -26,7 +26,7 @@ struct HeldClaim {
   ClaimGrant Grant() const;
   // CPUs of all parts.
   CpuSet Cpus() const;
-  // Those of them that its containers see.
+  // The claim's CPUs that its containers see.
   CpuSet Seen() const;
   // "claim NAMESPACE/NAME", for messages and reasons.
   std::string Title() const;
@@ -50,8 +50,8 @@ class HeldClaims {
   // The container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
-  // The claim, which is held and asks for the same, is told anew: other pods may use it. False:
-  // nothing has changed.
+  // Takes pods, pools and pod_claim of `claim`, which is held and asks for the same: other pods may
+  // use it now. False: nothing has changed.
   bool Renew(const Claim& claim);
 
   // The claims of `uids` that are held.
@@ -73,9 +73,9 @@ class HeldClaims {
   uint64_t made_ = 0;  // parts, ever
 };
 
-// The CPUs of a claim by a policy's placement of one of its parts: a policy that lets containers
-// see one thread of each core tells of these threads alone, and the claim holds the others, too.
-// `cpus` stays what containers see.
+// The placement of a claim's part with all CPUs that the claim holds. A policy that lets containers
+// see one thread of each core names only these threads, and the claim holds their siblings, too.
+// `cpus` stays the CPUs that containers see.
 Placement AsHeld(const HeldClaim& claim, const Container& part, Placement placement,
                  const Machine& machine);
 

@@ -20,7 +20,7 @@ namespace {
 // L3 caches that are tried for a part, each of which may cost two decisions of the policy.
 constexpr size_t kMostPlaces = 16;
 
-// The one that is being placed.
+// The part that is being placed.
 const ClaimPart& LastPart(const HeldClaim& claim) {
   return claim.claim.parts[claim.parts.size() - 1];
 }
@@ -66,7 +66,8 @@ StatusOr<PartPlacer::Tried> PartPlacer::Try(const Snapshot& view, const HeldClai
     former->name = LastPart(claim).device;  // no attempt of the part (IsFormerAttempt)
     former->placement.cpus = near;
     former->placement.exclusive = near;
-    // Affinities of the claim's own parts would lead policies with pools away from it.
+    // Names a pool inside the place, since affinities of the claim's own parts would lead policies
+    // with pools elsewhere.
     former->placement.pool = PoolInside(view, claim);
   }
   const StatusOr<Plan> plan = policy_->Allocate(view, claim.pod, part, former ? &*former : nullptr);
@@ -94,7 +95,8 @@ Status PartPlacer::CheckExclusive(const HeldClaim& claim, const Placement& place
                             CountText(cpus.size(), "exclusive CPU"), wanted);
 }
 
-// Other parameters choose CPUs, which every policy can be led to; this one hides some.
+// Every policy can be led to CPUs that fit the other parameters; avoidSiblings needs a policy that
+// hides threads.
 Status PartPlacer::CheckSeen(const HeldClaim& claim, const Placement& placement) const {
   if (!claim.claim.options.avoid_siblings) return OkStatus();
   for (const CpuSet& core : machine_.cores()) {
@@ -115,9 +117,10 @@ bool PartPlacer::IsInside(const HeldClaim& claim, const CpuSet& cpus) const {
   return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
-// The free CPUs of the part's place, or of one L3 cache after the other where it wants one, those
-// with the fewest first. For each: those that are isolated as the policy's `first` choice is, or
-// are not, since the others are the last that it gives away; all of them; as many as it needs.
+// The free CPUs of the part's place or, if the claim wants one L3 cache, of one cache after the
+// other, those with the fewest first. For each place: its CPUs that are isolated, or are not, like
+// those of the policy's choice `first`, since policies grant the other kind last; all of them;
+// exactly the needed number.
 std::vector<CpuSet> PartPlacer::PlacesToTry(const Snapshot& view, const HeldClaim& claim,
                                             const CpuSet& first) const {
   const int needed = LastPart(claim).cpus;
@@ -176,7 +179,7 @@ CpuSet PartPlacer::Candidates(const Snapshot& view, const HeldClaim& claim) cons
   return free - taken;
 }
 
-// So many of them, those of free cores first.
+// Returns `cpus` of the candidates, those of free cores first.
 CpuSet PartPlacer::Exactly(const CpuSet& candidates, int cpus) const {
   CpuSet chosen;
   for (const bool whole : {true, false}) {

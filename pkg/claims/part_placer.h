@@ -18,8 +18,8 @@ namespace resmgr {
 // one was.
 class PartPlacer {
  public:
-  // `policy` is the one that decides; what is undone is a copy of it in its place. `all`: the
-  // containers. All references must outlive it.
+  // `policy` decides; to undo a try, a copy from before takes its place. `all`: the containers. All
+  // references must outlive it.
   PartPlacer(std::unique_ptr<Policy>& policy, const Machine& machine, const ClaimCarriers& carriers,
              PlannedView& all, HeldClaims& held)
       : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
@@ -30,7 +30,7 @@ class PartPlacer {
   Status Place(HeldClaim& claim, const Policy* before);
 
  private:
-  // A placement by the policy, which counts where it is inside the part's place.
+  // A placement by the policy; it counts only if it is inside the part's place.
   struct Tried {
     Placement placement{};
     bool inside = false;

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For work that is under way when the daemon ends.
+// How long the end of the daemon waits for work under way.
 constexpr std::chrono::milliseconds kEndPatience{1000};
 constexpr mode_t kSpecMode = 0644;  // runtimes need not run as root
 // Entries of the directory that are looked at: it is not ours alone.
@@ -107,7 +107,7 @@ Status ReconcileFiles(const ClaimDisk& disk, const ClaimForm& form,
     uids.insert(claim.grant.uid);
   if (others == CdiFiles::Others::kRemove) RESMGR_RETURN_IF_ERROR(RemoveOthers(disk, names, uids));
   for (const ClaimFacts& claim : held) {
-    // No container can be created on a claim that has lost all.
+    // A claim that has lost all CPUs gets no files: no container can be created on it.
     if (claim.grant.All().empty()) continue;
     RESMGR_RETURN_IF_ERROR(WriteFiles(disk, form, claim, names));
   }
@@ -191,7 +191,7 @@ void CdiFiles::Begin() {
     return [this, status] { Ended(status); };
   });
   if (begun.ok()) return;
-  // The next turn of the loop tells it: callers may not expect an answer yet.
+  // Reported in the next turn of the loop: callers do not expect an answer within the call.
   orders_.front().deadline =
       options_.loop.After(std::chrono::milliseconds(0), [this, begun] { Ended(begun); });
 }
@@ -206,8 +206,8 @@ void CdiFiles::Ended(const Status& status) {
   if (order.done) order.done(status);
 }
 
-// The order under way keeps its place, so that nothing overtakes it. So do removals: a write that
-// hangs before one may still be done.
+// The order under way keeps its place, so that nothing overtakes it. Removals keep theirs, too: a
+// write that hangs before one may still be done.
 void CdiFiles::Late(std::list<Order>::iterator order) {
   const Done done = std::exchange(order->done, nullptr);
   const bool refused = order->work == nullptr;

@@ -22,8 +22,8 @@
 
 namespace resmgr::dra {
 
-// The file of a claim, and when it was written: when the claim was prepared, since a file that is
-// right stays as it is.
+// The file of a claim, and when it was written. A file that is right is not written again, so this
+// is the time when the claim was prepared.
 struct CdiFile {
   std::string path{};
   std::chrono::system_clock::time_point written{};
@@ -68,15 +68,17 @@ class CdiFiles {
 
   explicit CdiFiles(Options options);
 
-  // The files of a claim, with the CPUs that its containers see. One that has them stays as it is.
+  // Writes the files of a claim, with the CPUs that its containers see. Files that are right stay
+  // as they are.
   void Write(const ClaimForm& form, const ClaimFacts& claim, Done done);
   // Removes the files of a claim; none is a success.
   void Remove(const std::string& uid, Done done);
-  // Whether `held` are all claims there are: of those that a lost state held, files stay.
+  // Whether files of claims that are not in `held` are removed. They are kept after a loss of the
+  // state, which may have held more claims.
   enum class Others { kRemove, kKeep };
-  // Removes the files of claims that are not held, and writes what held ones lack, or what names
-  // other CPUs than they hold. A file of the other kind stays: the kubelet names it when it
-  // restarts a container. So does metadata that claims have already.
+  // Removes the files of claims that are not held (Others). Writes files that held claims lack, or
+  // that name other CPUs than the claim holds. A file of the other kind stays: the kubelet names it
+  // when it restarts a container. Metadata that claims have already stays, too.
   void Reconcile(const ClaimForm& form, std::vector<ClaimFacts> held, Others others, Done done);
   // A removal failed or was refused: a Reconcile has to follow.
   bool owes() const { return debts_ != settled_; }
@@ -105,8 +107,8 @@ class CdiFiles {
 };
 
 // The file by which a runtime knows the CDI device of a claim (cdi spec 0.5.0): one file for each
-// claim, since runtimes read a device that they have seen not again. Pure functions; `uid` is one
-// that IsClaimUid accepts.
+// claim, since runtimes do not read a device again that they have seen. Pure functions; `uid` is
+// one that IsClaimUid accepts.
 
 // The version of CDI that files say, and the end of their names.
 inline constexpr std::string_view kCdiVersion = "0.5.0";

@@ -23,7 +23,8 @@ namespace resmgr::dra {
 // The names of its requests, each once.
 std::vector<std::string> RequestsOf(const Claim& claim);
 
-// The file's content: JSON, with this generation. Containers see these CPUs of the grant.
+// The content of the file of a request: JSON with this generation and the CPUs of the grant that
+// containers see.
 std::string MetadataText(const Claim& claim, const ClaimGrant& grant, std::string_view request,
                          int64_t generation);
 // The generation of such a text; 0: it has none.
@@ -60,7 +61,7 @@ Status RemoveClaimFile(const std::string& path);
 // now. A file that changes gets a higher generation; the CDI file comes last, so that it never
 // mounts what is not there. kInvalidArgument: a request's name can be no part of a path.
 Status WriteMetadata(const ClaimDisk& disk, const Claim& claim, const ClaimGrant& grant);
-// The CDI file goes last: as long as it is there, so may be the rest.
+// Removes the CDI file last: as long as it exists, the other files may exist, too.
 Status RemoveMetadata(const ClaimDisk& disk, const std::string& uid);
 // Whether the claim has a directory or a CDI file of metadata: a kill leaves either without the
 // other.

@@ -23,7 +23,7 @@ using json_path::TextAt;
 
 constexpr size_t kShownText = 64;     // bytes of a name in a message
 constexpr size_t kLongestName = 253;  // bytes, of any name in the API
-// Claims that were made from a template have it.
+// Claims that were made from a template have this annotation.
 constexpr const char* kPodClaimAnnotation = "resource.kubernetes.io/pod-claim-name";
 constexpr int64_t kMilliOfOne = 1000;  // thousandths of a CPU
 
@@ -138,7 +138,7 @@ bool ConcernsUs(const Json& config, const AllocatedClaim& claim) {
   });
 }
 
-// Those of the claim override those of the class.
+// Parameters of the claim override those of the class.
 Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& claim) {
   for (const std::string_view source : {"FromClass", "FromClaim"}) {
     for (const Json& config : configs) {
@@ -152,7 +152,7 @@ Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& cl
   return OkStatus();
 }
 
-// Consumers that are no pods are none of this node.
+// Consumers that are not pods do not count on this node.
 std::vector<std::string> PodsOf(const Json& object) {
   std::vector<std::string> pods;
   const Json* const consumers = Find(object, {"status", "reservedFor"});

@@ -53,9 +53,9 @@ inline constexpr std::string_view kParametersKind = "CpuClaim";
 StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName& asked,
                                           const Driver& driver);
 
-// Why a claim that holds CPUs is in use by no pod, as the API server's object of its name says: a
-// sentence's part; "": it may be in use. Pure, for untrusted text. kInvalidArgument: it is no such
-// object.
+// Returns why no pod uses a claim that holds CPUs, by the API server's object of its name, as a
+// part of a sentence; "": a pod may use it. Pure, for untrusted text. kInvalidArgument: it is no
+// such object.
 StatusOr<std::string> WhyUnused(std::string_view text, const ClaimName& asked);
 
 }  // namespace resmgr::dra

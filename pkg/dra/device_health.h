@@ -37,10 +37,10 @@ class DeviceHealth {
   // This object must outlive their server.
   UnaryServer::Streams Streams();
 
-  // The devices of the pool, all of them; `pool` is "" as long as it is not known, and nothing is
-  // told then.
+  // Sets all devices of the pool. `pool` is "" as long as it is not known, and nothing is sent
+  // then.
   void Show(const std::string& pool, std::vector<DeviceState> devices);
-  // Says the same again.
+  // Sends the present state again.
   void Repeat();
   size_t watchers() const { return watchers_.size(); }
 
@@ -53,10 +53,10 @@ class DeviceHealth {
   std::vector<UnaryServer::Send> watchers_;
 };
 
-// How well the driver's devices at these places are, also where they have no room for claims, and
-// after them those that only claims of this driver have: devices of a former configuration, or of
-// CPUs that were offline when the daemon started. A kubelet takes a device that is not told for
-// unknown. A device is unhealthy while all of its CPUs are `offline`. Pure.
+// The health of the driver's devices at these places, including those without room for claims, and
+// after them of devices that only claims of this driver have: devices of a former configuration, or
+// of CPUs that were offline when the daemon started. A kubelet takes the health of a device that is
+// not reported for unknown. A device is unhealthy while all of its CPUs are `offline`. Pure.
 std::vector<DeviceState> DeviceStates(const Driver& driver, std::span<const ClaimPart> places,
                                       const HeldClaims& held, const Machine& machine,
                                       const CpuSet& offline);

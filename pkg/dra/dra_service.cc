@@ -56,7 +56,8 @@ struct ClaimAnswers {
   }
 };
 
-// Calls `each` for each claim of the request, with the answers that it has to set its own in.
+// Calls `each` for each claim of the request, with the answers in which it has to set the claim's
+// own.
 template <typename Request, typename Response>
 void AnswerEach(EventLoop& loop, std::chrono::milliseconds deadline, const std::string& message,
                 const UnaryServer::Reply& reply,

@@ -113,8 +113,8 @@ struct AnsweredCall {
   std::chrono::nanoseconds took{};
 };
 
-// The methods of a DraService, which tell of each call before they answer it. `loop` must outlive
-// them; `tell` runs on its thread, and may be empty.
+// The methods of a DraService, which report each call to `tell` before they answer it. `loop` must
+// outlive them; `tell` runs on its thread, and may be empty.
 UnaryServer::Methods WithCounts(UnaryServer::Methods methods, const EventLoop& loop,
                                 std::function<void(const AnsweredCall&)> tell);
 

@@ -28,8 +28,7 @@ struct Driver {
   std::string DeviceName(int node) const;
   // The node of a device; nullopt for a name that no device of this driver has.
   std::optional<int> NodeOfDevice(std::string_view device) const;
-  // The device that stands for the L3 cache of a CPU, the lowest one of it: "cpu-l3-8",
-  // "cpudevl3008".
+  // The device that stands for the L3 cache whose lowest CPU is `cpu`: "cpu-l3-8", "cpudevl3008".
   std::string CacheDeviceName(int cpu) const;
   // The CPU in the name of such a device; nullopt for other names.
   std::optional<int> CpuOfCacheDevice(std::string_view device) const;
@@ -51,10 +50,10 @@ struct NodeDevice {
   // It is the L3 cache of this number (NumberOfCache); nullopt: the NUMA node.
   std::optional<int> l3_of{};
   int package = 0;  // index in Machine::packages
-  // The CPUs that claims of this device hold and that the policy would grant now. Schedulers
-  // subtract the former themselves, from the device that the claim was allocated to. They know
-  // neither of CPUs that other containers have for themselves, nor of those that claims of other
-  // devices have here, of a former configuration, so these are not part of this number.
+  // The CPUs that claims of this device hold, and those that the policy would grant now. Schedulers
+  // subtract the held ones themselves, from the device that the claim was allocated to. They do not
+  // know which CPUs other containers have for themselves, or claims of devices of a former
+  // configuration hold here, so these are not part of this number.
   int cpus = 0;  // a multiple of `step`, more than 0
   int step = 1;  // claims get multiples of it
   bool smt = false;

@@ -30,9 +30,9 @@ class SchedulerWatch final : public Observer {
     const Machine& machine;
     // Gets each new view; nullptr: there is none, under the null policy or by configuration.
     std::function<void(const SchedulerView* view)> tell;
-    // Whether a view that equals the former one is reported, too.
+    // A view with the same content as the one before is passed on, too.
     bool repeats = false;
-    // Whether views are empty, without asking the policy: they only show that something changed.
+    // The policy is not asked, and views are empty: each is only a signal to look.
     bool empty = false;
     NodeMetrics* metrics = nullptr;  // counts views unless nullptr
     std::chrono::milliseconds gather{200};

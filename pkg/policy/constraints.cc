@@ -36,8 +36,8 @@ StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& op
   const std::vector<std::string> directories = CgroupDirectories(name, options.cgroup_mount);
   bool found = false;
   for (const std::string& directory : directories) {
-    // The effective ones first: a child of a version 2 hierarchy inherits with an empty
-    // cpuset.cpus.
+    // The effective CPUs come first: in cgroup v2 a child with an empty cpuset.cpus has its
+    // parent's.
     for (const char* file : {"cpuset.cpus.effective", "cpuset.cpus"}) {
       StatusOr<CpuSet> cpus = ReadSet(fmt::format("{}/{}", directory, file));
       if (cpus.status().code() == StatusCode::kNotFound) continue;

@@ -20,15 +20,15 @@ inline std::string_view PoolTypeOf(std::string_view name) {
   return name.substr(0, name.find('['));
 }
 
-// The reason of a found placement until the first decision after a restart, where a change of it
-// was admitted and is not in force or not known: exclusive CPUs that are saved and on which the
-// container is not yet, or an update that is not saved. So the shared CPUs of such a container do
-// not show that there was no room for CPUs of its own.
+// The reason of a found placement until the first decision after a restart, if a change of it was
+// admitted before and may not be in force: the container is not on its saved exclusive CPUs, or its
+// update was not saved. So the shared CPUs of such a container do not show that there was no room
+// for CPUs of its own.
 inline constexpr std::string_view kWasToChange = "was to change when the daemon ended";
 
 // Whether `predecessor`, with which Policy::Allocate places `container`, is an earlier attempt of
-// it. If not, it never ran: it stands for the CPUs that the container asks for, as PartPlacer makes
-// one for parts of claims. Pure.
+// it. If not, the predecessor never ran: PartPlacer makes one that stands for the CPUs that a part
+// of a claim asks for. Pure.
 inline bool IsFormerAttempt(const Container& container, const Container& predecessor) {
   return container.name == predecessor.name;
 }

@@ -21,8 +21,8 @@ namespace resmgr {
 //   :A:B  KVA...                                 joint keys: the values of A, B, ..., joined; K
 //                                                separates the keys and V the values, each a single
 //                                                punctuation mark; `:` alone stands for both
-// `tags/KEY` is known and never there: nothing here sets tags.
-// The view is into pod, container or `scratch`, which joint keys are put together in.
+// `tags/KEY` is accepted and never has a value: nothing here sets tags. The view refers to
+// pod, container or `scratch`, in which joint keys are put together.
 std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
                                            const Container& container, std::string& scratch);
 

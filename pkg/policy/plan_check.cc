@@ -120,8 +120,9 @@ Status CheckChanges(const Machine& machine, const Snapshot& snapshot, const Plan
   return OkStatus();
 }
 
-// The containers of shared changes exist, and where the plan takes more CPUs for exclusive use, no
-// container that it does not name is left there. One pass over all containers; both lists ascend.
+// Checks that the containers of shared changes exist and, if the plan takes more CPUs for exclusive
+// use, that no container outside the plan is left there. One pass over all containers; both lists
+// ascend.
 Status CheckOthers(const Snapshot& snapshot, const Keys& named, bool takes_more,
                    const ExclusiveCheck& check) {
   Status status;

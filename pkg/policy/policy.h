@@ -76,11 +76,11 @@ class Policy {
   virtual void Prepare(const Pod& pod);
 
   // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
-  // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
-  // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one
-  // and is released by a success. ResourceExhausted names the need, what is free and which
-  // containers have the rest; InvalidArgument says that such a need can never be met. The caller
-  // adds the container's name.
+  // incarnation of the same container, or nullptr; it is not in the snapshot any more, and its
+  // placement is the last one that it had. Its CPUs are preferred; those that it still holds count
+  // as free for the new container and are released by a success. ResourceExhausted names the need,
+  // what is free and which containers have the rest; InvalidArgument says that such a need can
+  // never be met. The caller adds the container's name.
   virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container, const Container* predecessor) = 0;
 
@@ -105,8 +105,8 @@ class Policy {
   // The pools whose containers share CPUs, with all these containers. Empty if there is only one
   // such pool, or if containers cannot be moved between them.
   virtual policy::SharedPools Shared(const Snapshot& snapshot) const;
-  // The names of those pools that a container of one may move to now, best first. Empty if it must
-  // stay, as its annotations may demand.
+  // The names of the shared pools to which this container may move now, best first. Empty if it
+  // must stay, as its annotations may demand.
   virtual std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const;
   // Moves containers to other pools, each to one of its targets. FailedPrecondition when one cannot
   // move there, which changes nothing.
@@ -121,8 +121,8 @@ class Policy {
   // The same as a table: the considered places, best first.
   virtual std::vector<ConsideredPlace> Considered(ContainerKey key) const;
 
-  // Single changes of options or annotations by which a container fits now that Allocate or Update
-  // has just refused ("Alignment: prefer"). Empty where only room or a smaller request helps.
+  // Single changes of options or annotations ("Alignment: prefer") that would let a container in
+  // that Allocate or Update has just refused. Empty where only room or a smaller request helps.
   virtual std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                           const Container& container) const;
 

@@ -107,7 +107,7 @@ struct State {
     return {static_cast<double>(shared.pools[pool].cpus.size()), wanted[pool], lacking[pool]};
   }
 
-  // The CPUs that all pools lack less where this container is in another pool.
+  // By how much less all pools together lack if this container is in another pool.
   double GainOf(size_t container, size_t pool) const {
     std::vector<double> after = wanted;
     after[shared.containers[container].pool] -= by_container[container];
@@ -130,7 +130,7 @@ struct State {
   size_t measured = 0;
 };
 
-// The CPUs that each pool lacks less in `after`.
+// By how much less each pool lacks in `after`.
 std::map<std::string, double> ReliefOf(const State& before, const State& after) {
   std::map<std::string, double> relief;
   for (size_t pool = 0; pool < before.shared.pools.size(); ++pool)

@@ -139,9 +139,8 @@ class Adopter {
     crowded_for_certain_ = certain.several;
   }
 
-  // A container of an earlier daemon whose update was under way. Its CPUs may be those from before
-  // the update: the runtime may have been told of another container's exclusive CPUs before this
-  // one has left them.
+  // Whether a container of an earlier daemon may still be on its CPUs from before an update that
+  // was under way. Other containers may have these CPUs exclusively by now.
   bool MayBeElsewhere(const ContainerId& id) const {
     if (!IsUpdateOpen(id) || store_.FindById(id) != nullptr) return false;
     const std::optional<SavedContainer> saved = state_writer_.Find(id);
@@ -173,7 +172,7 @@ class Adopter {
       store_.Rename(record, reported.name);
       result_.renamed.push_back(container.key);
     }
-    // The start that is under way decides.
+    // The outcome of the start under way decides.
     if (exited && record.life.ComesBack()) return;
     if (!exited) {
       record.Advance(running ? LifeEvent::kReportedRunning : LifeEvent::kReportedCreated);
@@ -190,7 +189,8 @@ class Adopter {
     if (!exited && !was_being_started && was_created == (now == ContainerState::kCreated)) {
       TakeFirstReportOf(record, reported);
     }
-    // One that had not exited after all has no placement: its CPUs may be another's by now.
+    // A container that counted as exited is included: it has no placement, and others may have its
+    // CPUs by now.
     if (exited || IsUnclear(reported) || (!was_placeable && !record.Placeable())) return;
     result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
   }
@@ -270,7 +270,7 @@ class Adopter {
     result_.renamed.push_back(record.container.key);
   }
 
-  // A stage may have changed them.
+  // Restores labels and annotations, which a stage may have changed.
   static void RestoreTexts(ContainerRecord& record, const SavedContainer& saved) {
     if (saved.texts.empty()) return;
     saved.texts.Restore(record.container.labels, record.container.annotations);
@@ -299,7 +299,7 @@ class Adopter {
     const NumbersNews news = JudgeNumbers(report);
     if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
       const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
-      // One whose update was under way is sent everything again.
+      // A container whose update was under way is sent all values again.
       if (!called && (first || news == NumbersNews::kPlugins)) {
         TakeFirstReportOfSaved(reported.resources, saved.placement, container);
       }
@@ -327,7 +327,7 @@ class Adopter {
     return state_writer_.IsCallOpen(StateWriter::Call::kUpdate, id);
   }
 
-  // Takes the numbers that the runtime's own plugins made of the last values that it was told.
+  // Takes the numbers that the runtime's own plugins made of the values last sent to the runtime.
   void TakeFirstReportOf(ContainerRecord& record, const RuntimeContainer& reported) {
     Container& container = record.container;
     const bool news = !container.set_later.reported && record.told_at <= since_;
@@ -393,10 +393,10 @@ class Adopter {
     if (!all_known) record.life.SetCpusUnknown();
   }
 
-  // The runtime determines where it runs. Its exclusive CPUs are remembered. A memory that does not
-  // fit the place belongs to a move that never happened. A memory of fewer CPUs than it asks for is
-  // older than a place of just the right size, unless it says that this size is chance or others
-  // are there.
+  // The runtime determines where the container runs; its exclusive CPUs come from the saved data.
+  // Saved data that do not fit the place belong to a move that never happened. If the saved
+  // exclusive CPUs are fewer than the container asks for, they are older than a place of just the
+  // right size, unless the saved data say that this size is chance, or other containers run there.
   Placement PlacementOf(const AppliedResources& applied, const SavedContainer* saved) const {
     Placement placement;
     placement.cpus = applied.cpus;

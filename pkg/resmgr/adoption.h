@@ -34,8 +34,8 @@ struct Adoption {
   std::vector<ContainerKey> adopted;
   // Containers whose starts have a known outcome now.
   std::vector<ContainerKey> start_known;
-  // They run although no start of theirs was under way here, or one that began at an unknown time:
-  // updates that were sent before may have come too late for it.
+  // Containers that run although no start of them was under way here, or only one that began at an
+  // unknown time: updates that were sent before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
   // Containers known by notes alone so far (ContainerRecord::kept), which the runtime now reports
   // for the first time.

@@ -59,7 +59,7 @@ struct BrainOptions {
   std::chrono::milliseconds report_pause{5'000};
   Metrics* metrics = nullptr;             // counts decisions, updates and held starts; may be null
   NodeMetrics* decision_times = nullptr;  // gets the time of each decision; may be null
-  // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
+  // Gets every act, beside the log and the metrics; outlives the manager. May be null.
   Observer* observer = nullptr;
   Clock* clock = nullptr;   // for Policy::LookAgain; nullptr: the machine's
   Clock* timers = nullptr;  // for all other waits and pauses; likewise

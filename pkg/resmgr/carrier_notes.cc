@@ -90,7 +90,7 @@ std::vector<const HeldClaim*> ClaimsByCpus(ContainerKey key,
   return left.empty() ? found : std::vector<const HeldClaim*>();
 }
 
-// Whether all of these may carry it at once.
+// Whether all these containers may carry the claim at once.
 bool MayCarry(const HeldClaim& held, std::span<const ContainerRecord* const> records) {
   if (records.size() < 2) return true;
   return held.claim.options.share_within_pod &&

@@ -27,8 +27,8 @@ class CarrierNotes {
   void Retain(const HeldClaims& held);
   std::vector<SavedCarrier> Of(const std::string& uid) const;
 
-  // New containers that a list showed, ascending; those of which nothing was kept; and what carries
-  // claims already.
+  // New containers that a list showed, ascending; those without notes; and the containers that
+  // carry claims already.
   struct Listed {
     std::span<const ContainerKey> adopted;
     std::span<const ContainerKey> without_notes;

@@ -230,15 +230,15 @@ void Claims::OnDisconnected() {
   }
 }
 
-// The wait is forgotten first: to give the CPUs back looks through all that wait.
+// The wait is removed first, since GiveBack looks through all waits.
 void Claims::TakeBack(uint64_t number, const Status& why) {
   const auto found = waits_.find(number);
   const Wait wait = std::move(found->second);
   waits_.erase(found);
-  // One that was granted before may be in use.
+  // Only a claim without a reply is given back: one that was granted before may be in use.
   if (untold_.contains(wait.uid)) {
     brain_.log.Warn("claim {} is taken back: {}", Printable(wait.uid), Describe(why));
-    // An error is logged, and another try may still find it held.
+    // GiveBack logs an error; the claim may then be held at the next try.
     (void)GiveBack(wait.uid);
   }
   for (const Reserved& done : wait.done)
@@ -267,7 +267,7 @@ Status Claims::GiveBack(const std::string& uid) {
 void Claims::Release(const std::string& uid, std::function<void(Status)> done) {
   if (const Status given = GiveBack(uid); !given.ok()) return done(given);
   if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
-  // An unknown one may have been given back a moment ago.
+  // A claim that is not known may have been given back a moment ago, so the disk is waited for.
   Add("",
       [done = std::move(done)](const StatusOr<ClaimGrant>& written) { done(written.status()); });
 }
@@ -311,7 +311,7 @@ std::string Claims::InTheWay(const HeldClaim& held) const {
   return "";
 }
 
-// Brings the kept claims to what holds now.
+// Saves the claims that are held now, and informs observers.
 void Claims::Save() {
   saved_ = brain_.decider.claims();
   brain_.observers.OnClaims(*saved_);

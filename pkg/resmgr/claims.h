@@ -57,7 +57,7 @@ class Claims final : public ClaimHolder {
   };
 
   void TakeOverKept();
-  // Tells, and keeps, that claims have other CPUs than they had in `before`.
+  // Reports and saves claims that have other CPUs than they had in `before`.
   void NoteOtherCpus(const HeldClaims& before);
   void ReserveNow(const Claim& claim, Reserved done);
   void ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved done);
@@ -67,14 +67,14 @@ class Claims final : public ClaimHolder {
   void OnWritten(uint64_t number);
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const StatusOr<ClaimGrant>& result);
-  // Ends a wait in vain. A reservation that nobody was told of is given back.
+  // Ends a wait in vain. A reservation that was never answered is given back.
   void TakeBack(uint64_t number, const Status& why);
-  // Takes the CPUs back, and tells the containers that get them.
+  // Takes the CPUs back, and sends updates to the containers that get them.
   Status GiveBack(const std::string& uid);
   // Names a container that may still run on the claim's CPUs without carrying it; empty when none
   // does.
   std::string InTheWay(const HeldClaim& held) const;
-  // Tells observers, too.
+  // Informs observers, too.
   void Save();
   void Keep();
 

@@ -97,7 +97,7 @@ struct ContainerRecord {
   // ExitedContainers: updates that were to free it after its exit, and that the runtime refused.
   uint8_t free_refusals = 0;
   bool unsaved = false;  // StateWriter: changed since it was saved
-  // Brain::NoteTold: the store's clock when the runtime was last told something about it.
+  // Brain::NoteTold: the store's clock when the runtime was last sent values of the container.
   uint64_t told_at = 0;
 
   // Identity: ContainerStore and the creator of the record. State: `life`. Placement: Decider, and
@@ -120,7 +120,7 @@ struct ContainerRecord {
   // Updates: unanswered updates, and the state without them.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
-  // Updates: one has failed. Its numbers may be in force where the request names none.
+  // Updates: an update has failed, whose numbers may be in force where the request names none.
   bool update_failed = false;
 
   // ContainerStore: the container's name at its creation; null if it has not changed.

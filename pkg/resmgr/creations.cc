@@ -20,10 +20,10 @@ void FillIn(Container& container, CreateRequest&& request) {
   container.hints = std::move(request.hints);
 }
 
-// The other way round.
+// Moves the container's fields back into the request.
 void TakeBack(Container& container, CreateRequest& request) {
   request.pod_id = std::move(container.pod_id);
-  request.name = container.name;  // by which it is still kept
+  request.name = container.name;  // the record is still found by it
   request.labels = std::move(container.labels);
   request.annotations = std::move(container.annotations);
   request.resources = std::move(container.requested);

@@ -210,7 +210,7 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
     ContainerRecord& record = *store_.Find(change.key);
     if (journal_ != nullptr) journal_->Note(record);
     Container& container = record.container;
-    // A new one had no place, nor had one that had exited.
+    // New containers had no place, and neither had those that had exited.
     const bool fresh =
         container.state == ContainerState::kCreating || (record.life.ComesBack() && !record.push);
     if (!fresh || container.placement.cpus) {

@@ -78,11 +78,12 @@ class Decider {
   // CPUs for claims, as ClaimedPolicy gives them.
   StatusOr<ContainerKeys> Reserve(const Claim& claim);
   StatusOr<ContainerKeys> GiveBack(const std::string& uid);
-  // Claims that an earlier daemon held, and Reconcile follows; or those that are held, for other
-  // pods.
+  // Sets the claims of an earlier daemon, after which Reconcile follows, or the held ones with
+  // other pods.
   void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
   std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
-  // The container, in the store, carries these claims until it is erased. Before it is allocated.
+  // Notes that a container of the store carries these claims until it is erased. Called before its
+  // Allocate.
   void SetClaims(ContainerKey key, std::vector<std::string> uids);
   const ClaimCarriers& carriers() const { return carriers_; }
 

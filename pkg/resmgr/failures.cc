@@ -90,7 +90,7 @@ void Failures::Report(ContainerKey key) {
   }
   for (size_t i = 0; i < failed.count; ++i)
     brain_.observers.OnFailed(brain_.ActAt(*record), failed.last);
-  // The next try was quicker than the list.
+  // The next try has succeeded before the list arrived.
   if (brain_.pusher.LastError(key).ok()) brain_.observers.OnRecovered(brain_.ActAt(*record));
 }
 

@@ -92,7 +92,7 @@ class History final : public Observer {
   void OnWritten(const Act& act, const Status& why) override;
 
  private:
-  // The newest entry now, without an error.
+  // Makes a new entry, without an error, and returns it.
   Entry& Add(Event event, const Pod& pod, std::string_view container, const Place& place,
              std::string_view reason);
   // Adds an act with the place that the policy decided.
@@ -108,8 +108,8 @@ class History final : public Observer {
   const WallClock now_;
   std::vector<Entry> ring_;  // grows to the capacity; then the oldest entry is written anew
   size_t next_ = 0;
-  // The last entry's, and those of the last one of each event, so that the next ones can share
-  // them.
+  // The place of the last entry, and the reason of the last entry of each event, so that the next
+  // ones can share them.
   std::shared_ptr<const Place> place_ = std::make_shared<const Place>();
   std::array<std::shared_ptr<const std::string>, kEvents> reasons_;
 };

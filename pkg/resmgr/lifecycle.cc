@@ -21,9 +21,9 @@ constexpr LifeState kRun = LifeState::kRunning;
 constexpr LifeState kExit = LifeState::kExited;
 constexpr LifeState kGone = LifeState::kGone;
 
-// A refused start leaves an unresolved one open: the runtime may have refused it because it is busy
-// with that. A container that was taken for exited may still be reported alive. Nothing follows
-// kGone.
+// A refused start leaves an unresolved one open: the runtime may refuse a start because it is busy
+// with an earlier one. A container that was taken for exited may still be reported alive. Nothing
+// follows kGone.
 constexpr std::array<Row, kLifeStates> kTransitions = {{
     // create       start                             reported                      start
     // ok     fail   sent   ok     fail   none   exprd  crtd   run    ended  removed again
@@ -87,7 +87,7 @@ LifeState NextState(LifeState state, LifeEvent event) {
 
 void Lifecycle::Apply(LifeEvent event, Container& container) {
   const LifeState before = state_;
-  // One that ran already may still be about to be restarted.
+  // A container that ran before the event may still be about to be restarted.
   const bool restarts = comes_back_ && before == LifeState::kRunning;
   open_starts_ = StartsAfter(open_starts_, restarts, event);
   state_ = NextState(state_, event);

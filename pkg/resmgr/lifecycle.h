@@ -63,7 +63,7 @@ class Lifecycle {
   // The start that was just sent restarts it where it runs.
   void ExpectReturn() { comes_back_ = comes_back_ || state_ == LifeState::kRunning; }
 
-  // `container` is the one that this is the life of.
+  // `container` is the container whose life this is.
   void Apply(LifeEvent event, Container& container);
   // For an unresolved start of an earlier daemon that left no notes. Ends with that state.
   void SetCpusUnknown() { cpus_unknown_ = state_ == LifeState::kUnresolved; }

@@ -76,7 +76,7 @@ class Observer {
   // A list shows that containers have ended or are gone, which no call or event had told before.
   virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
   // A start waits until other containers have left its CPUs; it was refused for that reason after a
-  // timeout; or it was let through all the same, as the failure policy says.
+  // timeout; or the failure policy let it through.
   virtual void OnStartWaiting(const Act& /*act*/) {}
   virtual void OnStartRefused(const Act& /*act*/, const Status& /*why*/) {}
   virtual void OnStartForced(const Act& /*act*/, std::string_view /*reason*/) {}
@@ -103,7 +103,7 @@ class Observer {
   // A list of what the runtime holds was complete: `all` has each of its containers, also those
   // that have exited, and those whose creation is under way.
   virtual void OnListed(const Snapshot& /*all*/) {}
-  // Claims took CPUs or gave some back. The containers that moved for it are told as moves.
+  // Claims took CPUs or gave some back. The containers that moved for it are reported as moves.
   virtual void OnClaims(const HeldClaims& /*held*/) {}
 };
 

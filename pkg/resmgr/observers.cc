@@ -12,7 +12,7 @@ namespace {
 
 // Limit of moves named in one line, since a change of many pools is one line, too.
 constexpr size_t kToldShifts = 4;
-// Found by one list, that are a line each.
+// Limit of containers found by one list that get a line each.
 constexpr size_t kFoundOneByOne = 20;
 // Limit of a refusal's text: the need, the free CPUs and some holders of the rest.
 constexpr size_t kLongestText = 1024;

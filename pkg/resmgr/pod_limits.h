@@ -21,8 +21,8 @@ class PodLimits {
   explicit PodLimits(Brain& brain) : brain_(brain) {}
 
   // Sets the needs of a container that is not placed yet, and returns the siblings whose needs
-  // change because of it. `falls`: the new container shows that these have no resources of their
-  // own.
+  // change because of it. `falls`: the pod's class falls with the new container, so the siblings'
+  // needs are estimated anew.
   Members TakePart(ContainerRecord& record, bool falls) const;
   // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note what
   // they had.
@@ -35,8 +35,8 @@ class PodLimits {
   // The pod's resources changed, or one of its containers came back. Returns the containers that
   // changed places.
   ContainerKeys Apply(PodRecord& pod);
-  // After a list: divides the pod's resources among containers whose own share no note tells. Notes
-  // are from before the first list of a connection; knowledge since then may change.
+  // After a list: divides the pod's resources among containers without a noted share. Notes are
+  // from before the first list of a connection; knowledge since then may change.
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:

@@ -49,9 +49,8 @@ class PolicyChanges {
   // The runtime refused to move a container. Returns whether a list is to confirm that it still
   // exists, after which EndFailedMove follows.
   bool OnFailed(ContainerKey key, const Status& status);
-  // Rolls the change back, which costs the administrator the whole configuration; so it goes on
-  // where the list shows that the container has ended. Where the list failed, too, the failure
-  // counts.
+  // Rolls the change back, which costs the administrator the whole configuration; does nothing if
+  // the list shows that the container has ended. If the list failed, the change is rolled back.
   void EndFailedMove(ContainerKey key);
 
  private:

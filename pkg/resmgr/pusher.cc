@@ -89,7 +89,8 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   if (record == nullptr) return;
   PushState& state = Follow(*record);
   const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
-  // Others must not enter yet the CPUs that it had for itself before a reconnect and still runs on.
+  // Other containers must not enter CPUs yet that this one had for itself before a reconnect and
+  // still runs on.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
   Record(state, Shared(AsWritten(*record, WithoutKept(*record, applied))));
@@ -146,7 +147,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted() || HasStray(key)) {
     state.overlapped = true;
   }
-  // The request carries what is wanted, a new try of the same would only disturb it.
+  // The request carries the wanted values; a further try of them would only disturb it.
   state.retry.reset();
   ++state.forwarded;
   state.possible |= target.cpus.value_or(everywhere_);
@@ -278,7 +279,7 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
   gathered_.push_back({.container = &record.container, .values = std::move(missing)});
 }
 
-// The runtime has all values. The exclusive CPUs are not told to the runtime.
+// The runtime has all values; it is never sent which CPUs are exclusive.
 void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
   const bool told = state.certain && state.applied->exclusive == target.exclusive;
@@ -458,7 +459,7 @@ void Pusher::TrackLeftover(const ContainerRecord& record) {
   }
 }
 
-// An update is open until one is answered with success that no other one has met.
+// A container's update counts as open until one succeeds that no other update has overlapped.
 void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
   const PushState& state = *record.push;

@@ -31,9 +31,9 @@ namespace resmgr {
 // the one that loses them has left them. Circular waits are broken: one of the circle moves aside,
 // or is sent what it waits for anyway.
 //
-// A container that is being started is sent nothing: the runtime may have read already what it
-// starts it with, and would change its own notes only, as containerd does. For the same reason an
-// update of the kubelet's that meets a start is followed by one of ours.
+// A container that is being started is sent nothing: the runtime may have read the values for the
+// start already, and would then change only its own notes, as containerd does. For the same reason
+// an update of the kubelet's that meets a start is followed by one of ours.
 //
 // A value that another program changed in a container's cgroup can make the runtime refuse an
 // update, although the value does not matter here. So a refused one is sent once more with CPUs and
@@ -57,7 +57,7 @@ class Pusher {
     RefusedUpdates refused_updates = RefusedUpdates::kWait;
   };
 
-  // Told on the loop's thread, from within an answer of the runtime.
+  // Called on the loop's thread, from within an answer of the runtime.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -68,8 +68,8 @@ class Pusher {
     // The update that failed last has succeeded, or is not needed any more. The pusher must not be
     // called from here.
     virtual void OnRecovered(const ContainerRecord& record) = 0;
-    // An update was refused, and the cpuset is in force all the same: it was written past the
-    // runtime. OnApplied follows.
+    // An update was refused; the cpuset was written past the runtime and is in force. OnApplied
+    // follows.
     virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
@@ -99,29 +99,29 @@ class Pusher {
   void EndCreation(ContainerRecord& record);
   // Numbers of the container that were set later are in force.
   void TakeSetLater(ContainerRecord& record);
-  // The runtime's word: this is in force. Where an update of the container is open, by the
-  // state_writer, anything may be, and it is sent again.
+  // The runtime reported these values as in force. If the state writer has an open update of the
+  // container, any values may be in force, and the decided ones are sent again.
   void Confirm(ContainerKey key, const AppliedResources& applied);
   // The values in force are not known after all, and are sent again.
   void MarkUncertain(ContainerKey key);
   // As Push, but also puts back values that other programs have set.
   void Restore(ContainerKey key);
-  // It is about to be started although updates of it may be under way: whether the start comes
-  // before or after them is not known, and what should be in force is sent again after it.
+  // The container is about to be started although updates of it may be under way. Whether the start
+  // comes before or after them is not known, so the decided values are sent again after it.
   void MarkOverlap(ContainerKey key);
   void Forget(ContainerKey key);
-  // The desired effects of these, or a reason to hold them back, may have changed.
+  // The desired values of these containers, or a reason to hold them back, may have changed.
   void Wake(std::span<const ContainerKey> keys);
 
-  // An update that the kubelet sends is about to be forwarded: returns what it should carry.
-  // EndForwarded follows with the same effect; `applied` tells whether the runtime took it.
+  // An update of the kubelet is about to be forwarded: returns the values that it should carry.
+  // EndForwarded follows with the same values; `applied` tells whether the runtime took them.
   AppliedResources BeginForwarded(ContainerKey key);
   void EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied);
 
   // Sets the treatment of refusals from now on.
   void SetRefusedUpdates(RefusedUpdates choice) { refused_updates_ = choice; }
 
-  // All that should be in force is in force, nothing is under way, and the runtime knows the
+  // Whether all decided values are in force, nothing is under way, and the runtime knows the
   // values.
   bool Settled(ContainerKey key) const;
   // The part of these CPUs that the container may be running on and has to leave. Empty for a
@@ -130,7 +130,7 @@ class Pusher {
   CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
   // CPUs that the container may still have exclusively, although they belong to others now.
   CpuSet Leftover(ContainerKey key) const;
-  // The containers that have some.
+  // The containers with such CPUs.
   const std::set<ContainerKey>& leftovers() const { return leftovers_; }
   // The error of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
@@ -229,7 +229,7 @@ class Pusher {
     bool whole = true;  // the target has all decided values
   };
   Target SafeTarget(const ContainerRecord& record);
-  // The CPUs of containers that are followed.
+  // The CPUs on which a followed container may run, and the exclusive ones that it has to give up.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
   CpuSet ExclusiveOfOthers(ContainerKey key) const;

@@ -24,8 +24,8 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-// The same failure stays the same if a search finds no cause this time, as may happen on a busy
-// machine.
+// Returns the failure with its likely cause. If a search finds no cause this time, as may happen on
+// a busy machine, the same failure keeps the cause found before.
 Status WithCause(const Status& why, const std::string& cause, Status& explained) {
   const std::string begin = fmt::format("{}; likely cause: ", Message(why));
   if (!cause.empty()) return explained = MakeStatus(why.code(), begin + cause);
@@ -85,7 +85,7 @@ ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
 
 }  // namespace
 
-// False if the failure is final for now, since nothing else can be sent.
+// False if the failure is final for now: no smaller update is left to be sent.
 bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
                           const ResourceValues& carried) {
   PushState& state = *record.push;
@@ -105,7 +105,8 @@ bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
   return false;
 }
 
-// For a container whose numbers wait for their next try. False where only numbers are missing.
+// Lets a container whose numbers wait for their next try be sent CPUs and memory nodes alone. False
+// where only numbers are missing.
 bool Pusher::PrepareSetsAlone(PushState& state, const AppliedResources& target) {
   if (!Difference(target, *state.applied).has_sets()) return false;
   state.retry.reset();

@@ -129,8 +129,8 @@ std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting,
   return blockers;
 }
 
-// Containers that wait idly, each for the next one: nothing but to break the circle lets them go
-// on. Empty where there is none.
+// Containers that wait idly in a circle, each for the next one: only breaking the circle lets them
+// go on. Empty where there is none.
 std::set<ContainerKey> Pusher::FindCircle() const {
   const std::vector<InTheWay> in_the_way = AllInTheWay();
   std::set<ContainerKey> finished;
@@ -240,8 +240,9 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-// Whether an answer belongs to such an update. The container's next update is sent after it, and
-// others may wait for that. An answer to a client is never that of an update of our own.
+// Whether the answer belongs to an update that outlived its container's record. After the last of
+// these the container's next update is sent, for which others may wait. Updates of clients and our
+// own ones are counted apart (`kind`).
 bool Pusher::TakeStray(ContainerKey key, int Stray::*kind) {
   if (!HasStray(key)) return false;
   const auto stray = strays_.find(key);

@@ -32,7 +32,7 @@ class RefusalLog {
     }
     const auto suppressed = limit_.Pass(now);
     if (!suppressed) return std::nullopt;
-    // Repeating one of them does less harm than remembering all.
+    // Logging a cause again does less harm than remembering all.
     if (known == told_.end() && told_.size() >= kMostContainers) told_.clear();
     told_.insert_or_assign(std::string(container),
                            Told{.cause = std::string(cause), .until = now + kRepeated});

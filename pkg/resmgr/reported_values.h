@@ -36,10 +36,9 @@ void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_for
 // Whether `reported` may stand for these shares: runtimes may convert shares to weights of cgroup
 // v2 and back.
 bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported);
-// Whether the shares in force, where they are reported, are those that the container had when it
-// was saved, with what later stages had made of them. Runtimes may report them by way of cgroup
-// v2's coarser weights, and from 256 CPUs on all are the same; then the quota has to be the same,
-// too.
+// Whether the shares in force, if they are reported, are the saved ones, with the values that later
+// stages set in their place. Runtimes may report shares by way of cgroup v2's coarser weights, and
+// from 256 CPUs on all are the same; then the quota has to be the same, too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
 // The needs of a container that has needed `needs` when its request changes from `before` to
@@ -63,10 +62,10 @@ LinuxResources WithoutUnnamed(LinuxResources in_force, const Container& containe
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,
                      Container& container);
 
-// Likewise for a container of an earlier daemon, whose notes may be older than the last numbers
-// that it sent. The numbers that the client asked for, and a quota that is lifted, may be in force
-// by a later decision, so they do not count as changes by plugins. A limit that the client must
-// have asked for, and that is not noted, becomes a part of its request.
+// Does the same for a container of an earlier daemon, whose notes may be older than the last
+// numbers that it sent. The numbers that the client asked for, and a quota that is lifted, may be
+// in force by a later decision, so they do not count as changes by plugins. A limit that the client
+// must have asked for, and that is not noted, becomes a part of its request.
 void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,
                             Container& container);
 

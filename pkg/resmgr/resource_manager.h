@@ -38,8 +38,8 @@
 
 namespace resmgr {
 
-// The brain: holds pods and containers, asks the policy, keeps what the runtime was told apart from
-// what it should be, and closes the gap. All on the loop's thread.
+// The brain: holds pods and containers, asks the policy, keeps the values sent to the runtime apart
+// from the decided ones, and closes the gap. All on the loop's thread.
 //
 // Life of a container: AdmitCreate (placed, others planned to shrink) -> CreateSucceeded (id known)
 // -> AdmitStart (waits until no running container is on its exclusive CPUs) -> StartSucceeded ->
@@ -64,15 +64,15 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // what has no legal placement, pushes only real differences. Tried again with back-off until it
   // succeeds or the connection is lost.
   void RuntimeConnected();
-  // Behind the connection that stands another runtime came, or came back: lists everything again.
-  // It delays nothing that is under way.
+  // Another runtime behind the same connection came, or came back: lists everything again, without
+  // delaying anything under way.
   void RuntimeJoined();
   void RuntimeDisconnected();
-  // The outcome of a call is unknown, or what it does: lists what the runtime holds, soon, without
+  // The outcome or the effect of a call is unknown: soon lists what the runtime holds, without
   // holding calls up.
   void Resync() { brain_.synchronizer.ResyncSoon(); }
-  // The runtime told what happened. Where no call that passed here explains it, everything is
-  // listed again, with a pause between two such lists.
+  // Takes an event of the runtime. If no call that passed here explains it, everything is listed
+  // again, with a pause between two such lists.
   void OnContainerEvent(const ContainerEvent& event) { events_.Add(event); }
   // Lists what the runtime holds, at least Options::refresh_pause after the last list: all calls
   // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
@@ -106,13 +106,13 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
 
   // Places the container of a known sandbox, or of the one that the request describes; the policy's
   // refusal names container, need and shortage, and changes nothing. With an empty adjustment:
-  //   - a request without Linux resources, to which any would change more than a cpuset (containerd
-  //     and CRI-O set oom_score_adj where there are some): it gets its CPUs by an update after its
-  //     creation, for which its start waits;
-  //   - an unknown sandbox that the request does not describe either: not kept; when the runtime
-  //     creates it all the same, everything is listed again and it is adopted then.
+  //   - a request without Linux resources, since adding some would change more than the cpuset
+  //     (containerd and CRI-O then set oom_score_adj): the container gets its CPUs by an update
+  //     after its creation, for which its start waits;
+  //   - an unknown sandbox that the request does not describe either: the container is not kept; if
+  //     the runtime creates it, everything is listed again and the container is adopted.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
-  // to it if this creation fails. A tentative refusal leaves the request as it was, but for its
+  // to it if this creation fails. A tentative refusal leaves the request as it was, except for its
   // pod. `claims`: uids of claims that it carries, on whose CPUs it is placed; NotFound where one
   // is not held, AlreadyExists where another container has one.
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal,
@@ -126,23 +126,23 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     starts_.ExamineWaits();
   }
   // The creation leaves now, changed by later stages: what the client asked for is kept on the
-  // disk, for a daemon that finds the container and was not told how the creation ended.
+  // disk, for a daemon that finds the container and does not know how the creation ended.
   void CreationSent(ContainerKey key, const Adjustment& sent) {
     set_later_.CreationSent(key, sent);
   }
-  // `refusal`: of another part of the daemon, which has refused what was admitted.
+  // `refusal`: the reason of another part of the daemon, which has refused the admitted creation.
   void CreateFailed(ContainerKey key, const Status& refusal = OkStatus()) {
     creations_.Failed(key, refusal);
   }
-  // Told before CreateFailed, StartFailed and UpdateFailed: the runtime's answer. If it is about
-  // cgroups, the cause is looked for, and logged.
+  // Called with the runtime's answer before CreateFailed, StartFailed and UpdateFailed. If the
+  // answer is about cgroups, the cause is looked for, and logged.
   void RefusedByRuntime(ContainerKey key, std::string_view answer) {
     failures_.RefusedByRuntime(brain_.store.Find(key), answer);
   }
   void RefusedByRuntime(const ContainerId& id, std::string_view answer) {
     failures_.RefusedByRuntime(brain_.store.Resolve(id), answer);
   }
-  // The container may exist all the same, which a list will show.
+  // The container may exist; a list will show that.
   void CreateUnclear(ContainerKey key) { creations_.Unclear(key); }
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other
@@ -159,7 +159,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // Replaces Options::refused_updates. A cpuset that was written stays.
   void SetRefusedUpdates(RefusedUpdates choice) { brain_.pusher.SetRefusedUpdates(choice); }
   void StartSucceeded(const ContainerId& id) { starts_.End(id, LifeEvent::kStartSucceeded); }
-  // The runtime says so.
+  // The runtime refused the start.
   void StartFailed(const ContainerId& id) { starts_.End(id, LifeEvent::kStartFailed); }
   // No answer came: it may have taken effect, or do so later. The runtime is asked until it is
   // known.
@@ -168,8 +168,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // Merges the update into what the container requests and lets the policy decide again. The
   // adjustment carries its cpuset, whatever the request says: where that asks for other CPUs, it is
   // counted and reported once. CPUs that another container has to leave first follow in an update
-  // of our own. A refusal changes nothing. An empty adjustment for a container that is not known
-  // here.
+  // of our own. A refusal changes nothing. Returns an empty adjustment for a container that is not
+  // known here.
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
                                   Refusal refusal = Refusal::kFinal) {
     return updates_.Admit(id, requested, refusal);
@@ -190,7 +190,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     set_later_.ShowAsked(id, reported);
   }
 
-  // A later stage is about to have the runtime set these values, or, `accepted`, the runtime has.
+  // A later stage is about to have these values set by the runtime; `accepted`: the runtime has set
+  // them.
   void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) {
     set_later_.SetByStage(id, values, accepted);
   }
@@ -217,12 +218,12 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     policy_changes_.Set(std::move(policy), std::move(done));
   }
 
-  // Makes `policy` the active one, which is the same for the CPUs that are online now. It takes
-  // over all containers without the others: those that lost CPUs of their own get others where some
-  // are free, and keep the rest where not. Containers that lack CPUs get them where some came back.
-  // The decision stays, whatever the runtime answers: there is no way back.
-  // FailedPrecondition: a change of the policy is under way; other errors are the policy's. All is
-  // as it was then.
+  // Makes `policy` the active one: the present policy for the CPUs that are online now. It takes
+  // over all containers without the offline CPUs: those that lost CPUs of their own get others
+  // where some are free, and else keep the rest. Containers that lack CPUs get them where some came
+  // back. The decision stays, whatever the runtime answers: there is no way back.
+  // FailedPrecondition: a change of the policy is under way; other errors are the policy's. An
+  // error changes nothing.
   Status SetOffline(const Offline& offline, std::unique_ptr<Policy> policy) {
     return policy_changes_.SetOffline(offline, std::move(policy));
   }
@@ -242,8 +243,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.PreviewRebalance();
   }
   StatusOr<std::vector<Move>> Rebalance() { return policy_changes_.Rebalance(); }
-  // Tells the policy what containers were measured to use. One that does not follow it
-  // (Policy::FollowsUse) is not asked, nor one that is just taking over.
+  // Passes the measured use of containers to the policy. A policy that does not follow use
+  // (Policy::FollowsUse), or that is just taking over, is not asked.
   void FollowUse(const policy::MeasuredUse& use) { policy_changes_.FollowUse(use); }
 
   // Plans moves between the active policy's shared pools by what is used; `stays` tells which
@@ -261,7 +262,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.PreviewMoveShared(moves);
   }
   // Makes the moves, all or none: FailedPrecondition when one cannot be made, or while a change of
-  // the policy is under way. `why` is what observers are told.
+  // the policy is under way. `why` is the reason that observers get.
   Status MoveShared(std::span<const policy::PoolMove> moves, std::string_view why) {
     return policy_changes_.MoveShared(moves, why);
   }
@@ -275,14 +276,14 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const { return brain_.store.all(); }
   const Policy& policy() const { return brain_.policy(); }
-  // All that should be in force is in force, and the runtime knows the values.
+  // Whether all decided values are in force, and the runtime knows them.
   bool Settled(ContainerKey key) const { return brain_.pusher.Settled(key); }
   // Its CPUs and memory nodes are in force, and were written past the runtime, which may report
   // others.
   bool WrittenPastRuntime(ContainerKey key) const { return brain_.pusher.WrittenPastRuntime(key); }
-  // The runtime has let go all that earlier decisions bound and the present ones do not, as far as
-  // that can be known: false without a synchronized connection, and while a container is being
-  // created.
+  // Whether the runtime has undone all bindings of earlier decisions that the present ones lack, as
+  // far as that can be known: false without a synchronized connection, and while a container is
+  // being created.
   bool AllReleased() const { return policy_changes_.AllReleased(); }
   // Why the last update of it failed; OK when it did not.
   Status LastUpdateError(ContainerKey key) const { return brain_.pusher.LastError(key); }

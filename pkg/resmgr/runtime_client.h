@@ -98,7 +98,7 @@ class RuntimeClient {
     const ResourceValues& adjustment;
   };
   using UpdatesDone = std::function<void(size_t index, const Status& status)>;
-  // The same of several at once: `done` is run for each, when that one is answered.
+  // Sends several updates at once; `done` runs for each of them when it is answered.
   virtual void UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
     const auto shared = std::make_shared<const UpdatesDone>(std::move(done));
     for (size_t i = 0; i < updates.size(); ++i) {
@@ -118,7 +118,7 @@ class RuntimeClient {
   // Whether an update also writes values that it does not name, from the runtime's notes.
   virtual bool WritesNotedValues() const { return true; }
 
-  // Whether a container that has exited may be started again, on the CPUs that it was last told.
+  // Whether a container that has exited may be started again, on the CPUs of its last update.
   virtual bool StartsExited() const { return false; }
 
   // Whether containers may get other names after their creation.

@@ -35,7 +35,7 @@ Decision Made(const ContainerRecord& record, const Placement& placement,
           .sent = NumbersInForce(record.container.set_later, placement, requested)};
 }
 
-// The last one whose outcome is not open.
+// The last decision whose outcome is known.
 Decision Confirmed(const ContainerRecord& record) {
   const Container& container = record.container;
   const bool open = record.confirmed != nullptr;

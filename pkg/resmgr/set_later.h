@@ -37,7 +37,7 @@ class SetLater {
 
   // Notes the first list since the runtime's last update of the container.
   void NoteFirstReport(ContainerRecord& record);
-  // No list has told the values in force yet, and one could.
+  // Whether a list could report the values in force, and none has done so since the last update.
   bool LacksReport(const ContainerRecord& record) const;
 
  private:

@@ -49,7 +49,7 @@ class StartGate {
   struct Options {
     std::chrono::milliseconds timeout{};
     FailurePolicy on_timeout = FailurePolicy::kFail;
-    // Told of each start that goes on although something is in its way: "as StartFailurePolicy
+    // Called for each start that goes on although something is in its way: "as StartFailurePolicy
     // says: container ...".
     std::function<void(ContainerKey key, const std::string& reason)> let_through{};
     // Reports a container that is not pinned while others have exclusive CPUs; may report it more
@@ -65,15 +65,16 @@ class StartGate {
   StartGate& operator=(const StartGate&) = delete;
 
   // Runs `go` with OK at once, and returns nullptr, when nothing is in the way; else later, with OK
-  // or with FailedPrecondition naming what was in the way until the timeout. At once, too, where
-  // only what is overdue is in the way. The container counts as starting before `go` runs with OK.
+  // or with FailedPrecondition naming what was in the way until the timeout. The gate decides at
+  // once, too, where only overdue containers are in the way. The container counts as starting
+  // before `go` runs with OK.
   std::unique_ptr<Wait> Admit(ContainerKey key, Go go);
 
   // Something changed that waits may depend on.
   void Examine();
   // Only `changed` has changed: examines only the waits that it kept back.
   void Examine(ContainerKey changed);
-  // Holds for the waits of now, too.
+  // Applies to present waits, too.
   void SetOnTimeout(FailurePolicy policy) { options_.on_timeout = policy; }
   // Ends all waits, whatever the failure policy says.
   void RefuseAll(const Status& status);

@@ -130,7 +130,7 @@ Status Starts::CheckPlaced(const ContainerRecord& record) const {
   return FailedPrecondition("it ended while its start waited");
 }
 
-// Once for each container: the policy's rule lets it run there.
+// Warns once for each container; the policy's rule lets it run there.
 void Starts::WarnUnpinned(ContainerKey key) {
   ContainerRecord& record = *brain_.store.Find(key);
   if (std::exchange(record.unpinned_warned, true)) return;
@@ -194,7 +194,7 @@ void Starts::OnListed() {
   unresolved_.Examine();
 }
 
-// The runtime is not busy with it any more.
+// The time in which the runtime may still carry the start out is over.
 void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *brain_.store.Find(key);
   if (record.life.BeingStarted()) return;

@@ -31,10 +31,11 @@ class UnresolvedStarts {
     std::chrono::milliseconds limit{120'000};
   };
 
-  // Asks the runtime for everything; Examine() follows when it is known, and then `looked`, with
-  // the reason where it is not known. Never runs `looked` after the UnresolvedStarts are gone.
+  // Lists everything that the runtime has; Examine() follows when the list is taken over, and then
+  // `looked`, with the error if there is no list. Never runs `looked` after the UnresolvedStarts
+  // are gone.
   using Look = std::function<void(std::function<void(const Status&)> looked)>;
-  // `given_up` is told of containers past the limit.
+  // `given_up` is called for containers past the limit.
   UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
                    std::function<void(ContainerKey)> given_up, Options options);
   UnresolvedStarts(const UnresolvedStarts&) = delete;

@@ -32,14 +32,15 @@ class StateWriter {
 
   // Whether anything is kept.
   bool keeps() const { return state_ != nullptr; }
-  // The container changed. One without an id is not kept, and one that has exited only where it is
-  // still bound, since it may be started again: without its place, which others may have by then.
+  // The container changed. A container without an id is not saved. One that has exited is saved
+  // only while it is still bound, since it may be started again: without its place, which others
+  // may have by then.
   void MarkChanged(ContainerRecord& record);
   // Saves the marked containers at once.
   void SaveMarked();
-  // Called before a client's update is sent, and before its reply. Saves at once what holds now; as
-  // long as the runtime may refuse the update, the new request and its place are saved beside what
-  // holds without it.
+  // Called before a client's update is sent, and before its reply. Saves the present state at once;
+  // as long as the runtime may refuse the update, the new request and its place are saved beside
+  // the former ones.
   void SaveUpdate(ContainerRecord& record);
   // Called before a creation that later stages changed is sent. Saves at once the client's request
   // by pod, name and attempt, since the container has no id yet.
@@ -65,16 +66,17 @@ class StateWriter {
   // of creations whose containers are known.
   void EraseUnlistedPods();
 
-  // A call about the container is about to be sent; its outcome is known. Before a start, what was
-  // gathered is saved: a kill after that must not leave a running container without it.
+  // Notes that a call about the container is about to be sent. Before a start, gathered changes are
+  // saved: a kill after the start must not leave a running container without its record.
   void BeginCall(Call call, const ContainerId& id) {
     calls_.Begin(call, id);
     if (call == Call::kStart && !unsaved_.empty()) SaveAll();
   }
   bool AnyCallOpen() const { return calls_.size() > 0; }
-  // Likewise for an update.
+  // Notes that an update is about to be sent.
   void BeginUpdate(OpenCalls::Key key) { calls_.Begin(key); }
-  // Written at the end of the loop's turn, together with all that end in it.
+  // Notes the end of a call whose outcome is known: written at the end of the loop's turn, together
+  // with all calls that end in it.
   void EndCall(Call call, const ContainerId& id);
   void EndUpdate(OpenCalls::Key key);
   // Between these, calls that begin are noted with one write: none of them is sent before

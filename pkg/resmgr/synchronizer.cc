@@ -232,7 +232,7 @@ void EventFilter::OnTimer() {
   if (news) acts_.look();
 }
 
-// False where the container is not known. The text of an earlier event is of no use from then on.
+// Passes the name on. False if the container is not known; a name from an earlier event is dropped.
 bool EventFilter::TakeName(const std::string& id, const std::string& name) {
   ContainerRecord* const record = store_.FindById(ContainerId(id));
   if (record == nullptr) return false;

@@ -66,8 +66,8 @@ class Synchronizer {
 
   void Connected();
   void Disconnected();
-  // At once with OK or, without a connection, with Unavailable; else when the list that is under
-  // way has been taken over or has failed.
+  // Runs `ready` at once with OK if the first list is taken over or, without a connection, with
+  // Unavailable; else when the list under way has been taken over or has failed.
   void WhenReady(Ready ready);
   bool ready() const { return state_ == State::kReady; }
   // Something does not fit what is known: looks again, soon but not too often, and after the list

@@ -143,7 +143,7 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
   if (returns) {
     brain_.decider.PutBack(container, *former);
   } else if (container.placement.exclusive.empty()) {
-    container.placement = {};  // where it is, is the place of other needs
+    container.placement = {};  // its present place is for other needs
   }
   ContainerKeys changed;
   brain_.Append(changed, brain_.decider.Reconcile());
@@ -157,7 +157,7 @@ CpusetOverrides::CpusetOverrides(Metrics* metrics, bool* warned)
       warned_(warned == nullptr ? own_warned_ : *warned) {}
 
 void CpusetOverrides::Note(std::string_view container, std::string_view asked, const Ours& ours) {
-  // An empty list is how a request leaves CPUs as they are.
+  // A request leaves CPUs as they are with an empty list.
   if (asked.empty() || !ours.carried) return;
   // A list that cannot be read is replaced, too.
   const StatusOr<CpuSet> cpus = CpuSet::Parse(asked);

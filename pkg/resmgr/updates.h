@@ -25,10 +25,10 @@ class CpusetOverrides {
   CpusetOverrides(const CpusetOverrides&) = delete;
   CpusetOverrides& operator=(const CpusetOverrides&) = delete;
 
-  // CPUs that are the policy's for a container; empty where it leaves them alone.
+  // The CPUs that the policy decided for a container; empty where it leaves them alone.
   struct Ours {
     std::optional<CpuSet> before;   // by its last decision
-    std::optional<CpuSet> decided;  // by the one about this update
+    std::optional<CpuSet> decided;  // by the decision about this update
     std::optional<CpuSet> carried;  // CPUs sent in place of the requested ones
   };
   // Notes an admitted update of a container that asks for the CPUs in the list `asked`. Repeated

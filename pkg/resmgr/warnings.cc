@@ -10,7 +10,8 @@
 namespace resmgr {
 namespace {
 
-// The limit of remembered pods, since none is told to be gone: a pod may be named again after that.
+// Limit of remembered pods, since the end of a pod is not reported here. After that, a pod may be
+// named again.
 constexpr size_t kMostPods = 1024;
 
 }  // namespace

@@ -25,7 +25,7 @@ class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
     std::vector<SandboxFacts> sandboxes;
     std::vector<ContainerFacts> containers;
   };
-  // In the order of the list. Without a status: what the list tells.
+  // Objects in the order of the list; those without a status have only the facts of the list.
   struct Result : Objects {
     RuntimeInventory::Unclear unclear;
     RuntimeInventory::Brief brief;
@@ -35,7 +35,7 @@ class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
 
     // The resource manager's form, with the objects that disappeared.
     RuntimeInventory ToInventory() &&;
-    // The stages' form, without them.
+    // The stages' form, without the objects that disappeared.
     RuntimeAccess::Everything ToEverything() &&;
   };
 

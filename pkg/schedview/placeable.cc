@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// Containers beside which the policy is asked whether it splits others.
+// Limit of containers that are placed first when the policy is asked whether it splits others.
 constexpr int kMostOthers = 4;
 
 // No container at all, as on a node that has just joined.
@@ -60,7 +60,7 @@ class PlaceableSearch {
     while (!open_.empty()) {
       const int cpus = Largest(MostIn());
       const std::optional<ImaginedGrant> granted = Grant(cpus);
-      // The same question has the same answer, unless no number fitted.
+      // This repeats the grant of the search; it fails only if no number fitted.
       if (!granted || !granted->zone || !open_.contains(*granted->zone)) break;
       found[*granted->zone] = cpus;
       open_.erase(*granted->zone);
@@ -323,8 +323,8 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
   // A policy that splits at all does so with a little more than fits, or with half as much again.
   for (const int cpus : {largest + step, largest + largest / 2 / step * step})
     if (cpus > largest && search.Try(cpus)) return false;
-  // It may refuse these for want of shared CPUs alone, and split smaller ones, at first or beside
-  // other containers.
+  // The policy may refuse these numbers only for want of shared CPUs, and still split smaller ones,
+  // alone or beside other containers.
   for (int others = 0; others <= kMostOthers; ++others) {
     for (int cpus = 2; cpus <= largest; ++cpus)
       if (search.Splits(cpus)) return false;

@@ -55,11 +55,10 @@ struct ClaimableOptions {
 };
 
 // For each place (`cpus` of the parts is not read), the largest number of CPUs that one more claim
-// gets there, after claims with the results of the places before it got theirs. Where CPUs are
-// isolated, also in descending order, since policies that leave these to the last grant less in one
-// order than in the other; and after smaller claims that took all ordinary CPUs elsewhere. All
-// results together can be granted. Found by asking copies of the policy, which stays as it is.
-// Pure.
+// gets there, after claims with the results of the places before it got theirs. If there are
+// isolated CPUs, which policies may grant last, the numbers also hold if claims come in descending
+// order, or after smaller claims that took all ordinary CPUs elsewhere. All results together can be
+// granted. Found by asking copies of the policy, which stays as it is. Pure.
 std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
                                std::span<const ClaimPart> places, const Machine& machine,
                                const ClaimableOptions& options);

@@ -53,7 +53,7 @@ FileSystem& RealFileSystem();
 // Uses of the directory, and Claim, are for one thread at a time.
 class ClaimedFileSystem final : public FileSystem {
  public:
-  // `files` must outlive this. `on_refusal` is told of the first claim that fails, on the thread
+  // `files` must outlive this. `on_refusal` is called for the first claim that fails, on the thread
   // that made it.
   ClaimedFileSystem(
       FileSystem& files, std::string directory,
@@ -72,7 +72,7 @@ class ClaimedFileSystem final : public FileSystem {
 
  private:
   Status TryToClaim();
-  // OK for files elsewhere.
+  // Claims the directory if the file is in it; OK for files elsewhere.
   Status ClaimFor(const std::string& path);
 
   FileSystem& files_;

@@ -36,9 +36,9 @@ class OpenCalls {
   // this.
   OpenCalls(FileSystem& files, std::string path, Report report);
 
-  // The kind and the container of a call. To make one takes longer than all that is done with it:
-  // keep it where a container has many calls. Two that are equal by chance cost no more than a
-  // needless look at a container.
+  // The kind and the container of a call. Making a key takes longer than all uses of it: keep it
+  // where a container has many calls. Keys that are equal by chance cost no more than a needless
+  // look at a container.
   enum class Key : uint64_t {};
   static Key KeyOf(Kind kind, const ContainerId& id);
 

@@ -101,7 +101,8 @@ struct StateLabel {
   StateLabel(const char* the_machine) : machine(the_machine) {}
 
   std::string machine;  // Machine::Fingerprint; the only one that former versions know
-  // HardwareFingerprint, which is enough where other CPUs are offline than were then. May be empty.
+  // HardwareFingerprint, which identifies the machine even if other CPUs are offline than when the
+  // state was saved. May be empty.
   std::string hardware;
 };
 

@@ -20,7 +20,7 @@ struct SavedOrigin {
   Pod pod;              // id, uid, name, namespace, handler, overhead, annotations for policies
   std::string container_name;
   uint32_t attempt = 0;
-  // As decided.
+  // The decided CPUs and memory nodes.
   std::optional<CpuSet> cpus;
   std::optional<NodeSet> mems;
 };

@@ -113,7 +113,7 @@ bool StateStore::Close(std::chrono::milliseconds timeout) {
   std::unique_lock lock(shared_->mutex);
   shared_->ending = true;
   shared_->wake.notify_all();
-  // One that only waited for its next try ends at once.
+  // A thread that only waits for its next try ends at once.
   const auto until = std::max(deadline, std::chrono::steady_clock::now() + kEndAtOnce);
   const bool ended = shared_->written.wait_until(lock, until, [this] { return shared_->ended; });
   shared_->report = nullptr;
@@ -349,7 +349,7 @@ void StateStore::Shared::Run() {
   written.notify_all();
 }
 
-// With the mutex held: nothing is told any more once the store is closed.
+// Called with the mutex held. Once the store is closed, nothing is reported any more.
 void StateStore::Shared::TellWritten(std::vector<std::function<void()>>& waiting) {
   if (report == nullptr) return;
   for (const std::function<void()>& tell : waiting)

@@ -97,7 +97,7 @@ class StateStore {
   // Writes of the thread since the start, the open calls apart.
   struct Written {
     uint64_t writes = 0;    // number of writes that succeeded
-    uint64_t failures = 0;  // that were tried again, or were the last
+    uint64_t failures = 0;  // number of writes that failed
     uint64_t bytes = 0;     // bytes of successful writes
   };
   Written written() const;
@@ -120,7 +120,7 @@ class StateStore {
 
   static constexpr std::chrono::seconds kLastWords{1};
 
-  // An entry that ends `gathered_`, and begins there, takes the place of the record of its name.
+  // Replaces the record of this name by the entry that is the end of `gathered_`, from `begin` on.
   void Replace(Records& records, std::string_view name, size_t begin);
   void EraseFrom(Records& records, std::string_view name);
   void RetainIn(Records& records, const std::function<bool(std::string_view name)>& wanted);
@@ -129,7 +129,7 @@ class StateStore {
   std::function<void()> before_flush_;
   std::string gathered_;  // entries since the last Commit
   OpenCalls open_calls_;
-  // The thread's, too, which may outlive this.
+  // Shared with the thread, which may outlive this.
   const std::shared_ptr<Shared> shared_;
   // References into the shared state. Only the loop changes these, so it reads them without the
   // mutex.

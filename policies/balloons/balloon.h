@@ -30,7 +30,7 @@ struct BalloonMember {
   PodSandboxId pod{};
   uint64_t pod_bit = 0;  // bits of Balloon::pod_bits
   std::string namespace_name{};
-  std::string group{};  // what groupBy says; "": no group
+  std::string group{};  // the text of groupBy for it; "": no group
   int type = 0;         // the container's type; a guest's type is not the balloon's
   int64_t request = 0;  // milli-CPUs
   int64_t demand = 0;   // milli-CPUs that count for the size, by sizeBy

@@ -105,7 +105,7 @@ void BalloonAdoption::PlaceOthers(BalloonBook& book) const {
   }
 }
 
-// Those with a number keep it.
+// Balloons whose number is known from the placement keep it.
 void BalloonAdoption::AdoptAlone(BalloonBook& book) {
   for (const bool numbered : {true, false}) {
     for (Found& found : found_) {
@@ -181,7 +181,7 @@ CpuSet BalloonAdoption::Seen() const {
   return seen;
 }
 
-// The idle CPUs that containers which share idle ones would see and do not.
+// The idle CPUs that containers which share idle ones would see by the book, but do not see.
 CpuSet BalloonAdoption::MissedIn(const BalloonBook& book) const {
   CpuSet missed;
   for (const Found& found : found_) {
@@ -223,7 +223,8 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   const CpuSet free = book.FreeForNew(type, index);
   const CpuSet first = missed & free;
   const bool fixed = own.own_cpus || own.grow_within != BalloonLevel::kNone;
-  // A balloon for which more CPUs are missed than it needs chooses among them by its rules.
+  // If fewer CPUs are missed than the balloon needs, it gets these and others; else it chooses
+  // among the missed ones by its rules.
   if (!fixed && !first.empty() && first.size() < size) {
     for (const CpuSet& from : {free & unused, free}) {
       const StatusOr<CpuSet> rest =
@@ -422,15 +423,16 @@ CpuSet BalloonAdoption::VisibleOf(const Found& found) const {
   return found.container->may_be_elsewhere ? CpuSet() : cpus;
 }
 
-// Whether one of them sees a thread of each core on which the other runs.
+// Whether `found` hides hyperthreads, and `other` has no more than `visible` and siblings of it.
 bool BalloonAdoption::HidesThreadsOf(const Found& found, const CpuSet& visible,
                                      const CpuSet& other) const {
   return found.member.hide_hyperthreads && visible.IsSubsetOf(other) &&
          other.IsSubsetOf(setup_->machine().WithSiblings(visible));
 }
 
-// Without names: those on the same CPUs; `loosely`: those of one type, too, that share nothing and
-// are on some of the same.
+// Groups containers without balloon names: those on the same CPUs that are of one type, or of which
+// nothing but the CPUs is known; `loosely`: also those of one type that shares no idle CPUs, if
+// they have CPUs in common.
 std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) {
   std::vector<Group> groups;
   for (Found& found : found_) {
@@ -455,7 +457,7 @@ std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) 
   }
   for (Group& group : groups)
     group.plausible = Plausible(group);
-  // Those first that can be of few types only.
+  // Groups that can be of few types only come first.
   std::ranges::stable_sort(groups, {}, [](const Group& group) {
     std::set<int> types;
     for (const Found* const found : group.members)

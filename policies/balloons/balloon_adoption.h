@@ -24,10 +24,10 @@ namespace resmgr {
 //      of other types are its guests, as for want of room. Nothing is resized then;
 //   3. the balloons that always exist are made from the rest;
 //   4. the other containers are placed like new ones, but none can be refused;
-//   5. a balloon found by CPUs only, whose containers would get others by its type, is of another
-//      type by which they keep theirs, if there is one: all of them are guests then;
-//   6. where containers move all the same, now or at the next restart, and nothing but CPUs is
-//      known, balloons are searched by which none does.
+//   5. a balloon found by CPUs only, whose type would give its containers other CPUs, gets another
+//      type with which they keep their CPUs, if there is one: all of them are guests then;
+//   6. if containers would still move, now or at the next restart, and nothing but CPUs is known,
+//      balloons are searched with which no container moves.
 class BalloonAdoption {
  public:
   BalloonAdoption(std::shared_ptr<const BalloonSetup> setup, BalloonRules rules);
@@ -55,8 +55,8 @@ class BalloonAdoption {
     std::vector<Found*> members;
     bool plausible = true;
   };
-  // The balloon that a group may be has as many CPUs as it needs; fewer, which others left it; or
-  // fewer, and a type that none of its containers has.
+  // How a balloon may fit a group: it has as many CPUs as the group needs; fewer, since others have
+  // the rest; or fewer, and it is of a type that none of the containers has.
   enum class Fit { kExact, kFewer, kOther };
 
   BalloonBook ByLikelihood();

@@ -25,7 +25,8 @@ bool BalloonAdoption::AllStay(const BalloonBook& book, const std::vector<Group>&
   });
 }
 
-// Whether they stay also when the sizes of the balloons follow their needs again.
+// Whether all containers keep their CPUs also when the sizes of the balloons follow their needs
+// again.
 bool BalloonAdoption::AllStayLater(BalloonBook book, const std::vector<Group>& groups) const {
   book.ShrinkLarge();
   book.GrowShort();
@@ -189,16 +190,16 @@ CpuSet BalloonAdoption::MissedBy(const std::vector<Group>& groups, const Group& 
   return missed;
 }
 
-// The balloon's own among the CPUs that its containers see: as many as they need, with one in each
-// part in which the type shares idle ones.
+// The balloon's own CPUs among those that its containers see: as many as they need, with one in
+// each part in which the type shares idle CPUs.
 CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
                               const CpuSet& missed, const Balloon* owner) const {
   const std::vector<CpuSet>& parts = setup_->sharing(group.type);
   const int target = TargetOf(group, group.type);
   const bool hides = std::ranges::any_of(
       group.members, [](const Found* found) { return found->member.hide_hyperthreads; });
-  // The balloon has threads, too, that its containers do not see: those above the ones that they
-  // do.
+  // The balloon also has threads that its containers do not see: those with higher numbers than a
+  // seen thread of the core.
   CpuSet hidden;
   if (hides) {
     const Machine& machine = setup_->machine();
@@ -219,11 +220,12 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const
   if (free == setup_->available() && target < free.size()) return {};
   const CpuSet certain = free - others;
   CpuSet own = owner == nullptr ? CpuSet() : owner->cpus();
-  // Idle CPUs would be seen by others, too, and isolated ones are not shared.
+  // The balloon has these for certain: if they were idle, others would see them, too, and isolated
+  // CPUs are not shared.
   const CpuSet sure = certain & group.visible & (missed | setup_->machine().isolated());
   if ((own | sure).size() <= target) own |= sure;
   if (hides) {
-    // Containers would see the first thread of an idle core.
+    // If the core was idle, containers would see its first thread instead.
     const CpuSet unseen = (book.idle() - others) - group.visible;
     for (const int cpu : certain& group.visible) {
       const bool first = setup_->machine().WithSiblings({cpu}).First() == cpu;
@@ -244,7 +246,7 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const
   return own;
 }
 
-// Without what components have more.
+// The CPUs that the group needs, before the sizes of components are rounded up.
 int BalloonAdoption::NeededBy(const Group& group, int type) const {
   int64_t demand = 0;
   for (const Found* const found : group.members)

@@ -150,8 +150,8 @@ Status BalloonBook::ResizePart(const Balloon& balloon, BalloonPart& part, int si
   return OkStatus();
 }
 
-// CPUs that it borrows come first, and those that others borrow last, unless other hints were
-// dropped for that.
+// Prefers CPUs that the balloon borrows, then those that no other balloon borrows, unless more
+// hints would be dropped for that.
 StatusOr<CpuSet> BalloonBook::ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
                                          const CpuSet& own, int count,
                                          std::vector<std::string>& dropped) const {
@@ -326,7 +326,7 @@ void BalloonBook::Leave(ContainerKey key) {
   GrowShort();
 }
 
-// Balloons that lack CPUs take those first that are idle where they have most of theirs.
+// Balloons that lack CPUs first take idle ones of the NUMA node that has most of their CPUs.
 void BalloonBook::GrowAtHome() {
   for (size_t place = 0; place < balloons_.size() && !idle_.empty(); ++place) {
     const Balloon& balloon = balloons_[place];

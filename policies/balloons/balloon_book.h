@@ -35,25 +35,25 @@ class BalloonBook {
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if there is none
   int Count(int type) const;
 
-  // A further balloon of the type, of its least size; near `hints`, too. `parts`: with the
-  // components of this one. ResourceExhausted: there is no room, or the type has its greatest
-  // number of balloons.
+  // Makes a balloon of the type, of its least size, near `hints`, too, with components like those
+  // of `parts` if given. ResourceExhausted: there is no room, or the type has its greatest number
+  // of balloons.
   StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {},
                           const BalloonPart* parts = nullptr);
   // Makes the balloons that always exist and are missing.
   Status CreateAlways(const std::vector<BalloonHint>& hints = {});
-  // The same, where `create` makes one of a type.
+  // Calls `create` for each balloon that always exists and is missing.
   Status CreateAlwaysBy(const std::function<Status(int type)>& create);
   // A balloon for one container of a type whose containers are alone, which keeps its CPUs until
   // the container leaves: idle ones within `place`. Cores that are idle are not split where that is
   // not needed, and CPUs that others borrow come last. ResourceExhausted: too few are idle there.
   StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
-  // The place of a balloon that is to have these CPUs, as far as they are idle, and with that
-  // number; nullopt if none are.
+  // Makes a balloon with this number and those of the CPUs that are idle. Returns its place;
+  // nullopt if none are idle.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
 
-  // The balloon is of another type, which has no components, with these members. False: its size or
-  // the number of balloons does not allow that.
+  // Changes the balloon to another type, which has no components, with these members. False: its
+  // size or the number of balloons does not allow that.
   bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);
 
   // Adopted balloons get their room; one without enough of it grows like others. Only after all
@@ -62,23 +62,23 @@ class BalloonBook {
 
   // The container joins, and the balloon grows to what it then needs.
   Status Join(size_t place, const BalloonMemberPtr& member);
-  // The same, where the balloon grows only as far as it can.
+  // The container joins, and the balloon grows only as far as it can.
   void Squeeze(size_t place, const BalloonMemberPtr& member);
   // Only adds the member.
   void Put(size_t place, const BalloonMemberPtr& member);
-  // Puts a member in the place of one that the balloon has, or of itself with other needs; the size
-  // follows. It fails only where more is needed than before.
+  // Replaces the balloon's member `former` by this one, which may be the same container with other
+  // needs; the size follows. It fails only where more is needed than before.
   Status Replace(size_t place, ContainerKey former, const BalloonMemberPtr& member);
   // The container is gone: the balloon shrinks or goes, and others that are short of CPUs grow.
   void Leave(ContainerKey key);
   // Balloons with fewer CPUs than their containers need grow as far as possible.
   void GrowShort();
-  // Balloons with more give these back.
+  // Balloons with more CPUs than their containers need give the rest back.
   void ShrinkLarge();
-  // The number of CPUs that the balloon has too few for its containers. 0 for one of a claim, which
-  // keeps its size.
+  // How many more CPUs the balloon's containers need. 0 for a balloon of a claim, which keeps its
+  // size.
   int Lacks(const Balloon& balloon) const;
-  // Makes so many of the balloon's CPUs in `part` idle, though its containers need them. The
+  // Makes `count` of the balloon's CPUs in `part` idle, though its containers need them. The
   // balloon has no components.
   void GiveUp(size_t place, const CpuSet& part, int count);
   // Grows a balloon that lacks CPUs. False: it cannot.
@@ -86,14 +86,14 @@ class BalloonBook {
 
   // Lets the balloon borrow `count` CPUs, or as many as it may and are idle.
   void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
-  // How many it may by the limits of its type.
+  // How many CPUs it may borrow by the limits of its type.
   int MostBorrowed(const Balloon& balloon) const;
   // The CPUs that it may borrow in addition.
   CpuSet FreeToBorrow(const Balloon& balloon) const { return FreeFor(balloon) - lent_; }
   // Adopts CPUs that it had borrowed before a restart; those that are not idle are left out.
   void AdoptBorrowed(size_t place, const CpuSet& cpus);
-  // CPUs that are not idle any more are not borrowed any more, nor more than a balloon may have.
-  // Ends each decision.
+  // Takes borrowed CPUs back that are not idle any more, or that are more than the balloon may
+  // have. Ends each decision.
   void SettleBorrowed();
 
   // Whole CPUs that the balloon would need with `more` milli-CPUs, and the number that it can have

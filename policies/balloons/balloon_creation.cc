@@ -32,7 +32,7 @@ CpuSet CoresWithin(const Machine& machine, const CpuSet& cpus) {
   return whole;
 }
 
-// The same parts before they have CPUs.
+// A copy of the part and its components, without CPUs.
 BalloonPart WithoutCpus(const BalloonPart& part) {
   BalloonPart made{.type = part.type, .cpus = {}};
   for (const BalloonPart& below : part.parts)
@@ -141,7 +141,7 @@ Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
   return CreateAlwaysBy([&](int type) { return Create(type, hints).status(); });
 }
 
-// Where one type has no room, the balloons of others are made all the same.
+// If one type has no room, the balloons of the other types are made nevertheless.
 Status BalloonBook::CreateAlwaysBy(const std::function<Status(int type)>& create) {
   Status first_error;
   // Those with CPUs of their own first, then by priority, then in the order of the list.

@@ -57,14 +57,14 @@ class ExplanationSearch {
   // The knowledge of a balloon of containers that were seen.
   struct Decided {
     CpuSet sees;
-    int known_type = -1;      // it is one of the book's
+    int known_type = -1;      // its type, if it is one of the book's
     std::vector<int> domain;  // types, the likeliest first
     int type = -1;            // -1: not decided yet
     CpuSet reach;             // where it shares idle CPUs
     std::vector<size_t> cores;
     int64_t failures = 0;
   };
-  // The choices that were left of cores, by number.
+  // Former choices of cores, by the number of the core.
   using Former = std::vector<std::pair<size_t, std::vector<uint16_t>>>;
 
   bool FindKnown();
@@ -191,7 +191,7 @@ bool ExplanationSearch::MakeCores() {
   return true;
 }
 
-// Whether the containers of a balloon see of the core what they do.
+// Whether with these owners the containers of a balloon see those threads of the core that they do.
 bool ExplanationSearch::Shows(size_t place, const OwnedCore& core, const CoreOwners& owners) const {
   const Decided& decided = decided_[place];
   const SeenBalloon& seen = seen_[place];

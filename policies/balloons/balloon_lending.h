@@ -14,13 +14,14 @@ namespace resmgr {
 // name the CPUs that they want. They keep two thirds of what their containers need.
 class BalloonDonors {
  public:
-  // Those that have CPUs of `part`. The book must outlive it, and no balloon is removed meanwhile.
+  // Finds donors among the balloons that have CPUs of `part`. The book must outlive it, and no
+  // balloon is removed meanwhile.
   BalloonDonors(BalloonBook& book, const CpuSet& part);
 
   // The number of CPUs of the part that they have, without the last one of each balloon.
   int most() const;
-  // So many of them become idle: first those of balloons that have most of
-  // theirs elsewhere, then of those that lack the least.
+  // Makes so many of these CPUs idle: first those of balloons that have most of their CPUs
+  // elsewhere, then those of balloons that lack the least.
   void Give(int count);
   // The donors grow again as far as CPUs are idle. False: one of them lacks more then than it may.
   bool GrowAgain(bool may_lack);

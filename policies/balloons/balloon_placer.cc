@@ -69,7 +69,7 @@ CpuSet PlaceOfAlone(const BalloonSetup& setup, const BalloonMember& member) {
 
 }  // namespace
 
-// Candidates in their order; the first that can grow as needed.
+// Tries the candidates in their order, and takes the first one that can grow as needed.
 BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
                                        const BalloonMemberPtr& shared, std::string_view step,
                                        bool (*belongs)(const Balloon&, const BalloonMember&),
@@ -266,8 +266,8 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
   return NoSuch("moving others");
 }
 
-// In one part of the machine at one of the levels, if a part has enough of them; the one with the
-// most idle CPUs first.
+// Takes the CPUs in one part of the machine at one of the levels, if a part has enough of them; the
+// part with the most idle CPUs comes first.
 BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
                                                   const BalloonMemberPtr& shared,
                                                   std::span<const BalloonLevel> levels,
@@ -347,7 +347,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
         book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
-    // Guests go last to containers that are to be apart.
+    // Guests join containers that are to be apart only as the last choice.
     const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
     int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !apart ? 1 : 2));
     if (!book_.PodFits(balloon, member.pod)) group = 5;

@@ -36,9 +36,9 @@ class BalloonPlacer {
 
  private:
   using Try = StatusOr<size_t>;
-  // The CPUs that must suffice for a container, and by which the emptiest balloon is found: the
-  // present ones; the possible ones; the possible ones, with the emptiest found by the present
-  // ones.
+  // The number of CPUs that must suffice for a container, and the number by which the emptiest
+  // balloon is found: present CPUs for both; possible CPUs for both; possible CPUs, with the
+  // emptiest balloon found by present CPUs.
   enum class Room { kPresent, kMost, kMostByPresent };
   struct Merge {
     uint64_t from = 0;
@@ -55,7 +55,8 @@ class BalloonPlacer {
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
   Try ByRules(BalloonMember& member, const BalloonMemberPtr& shared);
-  // With CPUs that others give up, which may lack some then or else have to find as many.
+  // Places the container on CPUs that other balloons give up. `may_lack`: these may be short of
+  // CPUs then; else they have to find as many elsewhere.
   Try TakeFromSharing(BalloonMember& member, const BalloonMemberPtr& shared,
                       std::span<const BalloonLevel> levels, bool may_lack);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);

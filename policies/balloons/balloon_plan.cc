@@ -55,8 +55,8 @@ NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) 
   return matching.empty() ? chosen : matching;
 }
 
-// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for: guests
-// say so themselves.
+// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for. Guests
+// do not count: their texts say that they have less.
 bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
   if (setup.type(balloon.type).alone) return false;
   int64_t demand = 0;
@@ -65,8 +65,8 @@ bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
   return balloon.size < setup.CpusFor(balloon.type, demand);
 }
 
-// Whether the containers of a balloon run on the same CPUs as before, and lack some as before or
-// none as before. `idle` has the CPUs for which "idle and not borrowed" has changed.
+// Whether the containers of a balloon run on the same CPUs as before, and are short of CPUs exactly
+// if they were before. `idle` has the CPUs for which "idle and not borrowed" has changed.
 bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& now,
                 const CpuSet& idle) {
   const bool same =

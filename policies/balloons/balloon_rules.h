@@ -36,7 +36,7 @@ class BalloonRules {
  private:
   // The type of this name that the configuration has; -1: none.
   int FindType(std::string_view name) const;
-  // The first ones, for a message.
+  // The names of the first types, for a message.
   std::string KnownTypes() const;
   StatusOr<int> TypeOf(const Pod& pod, const Container& container, std::string& why) const;
   BalloonMember MemberOfType(const Pod& pod, const Container& container, int type,

@@ -29,8 +29,8 @@ class BalloonSetup {
 
   int types() const { return static_cast<int>(options_.types.size()); }
   const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
-  // The type of the containers that stand for claims. It is none of the configuration, and has a
-  // name that none of them has.
+  // The type of the containers that stand for claims. It is not in the configuration, and its name
+  // differs from all names there.
   int claim_type() const { return types() - 1; }
   // The rules of a type without the load of others.
   const CpuChoiceRules& rules(int type) const { return rules_[static_cast<size_t>(type)]; }

@@ -112,7 +112,7 @@ Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
   return problems.ToStatus();
 }
 
-// A key that no container has would group nothing, and nobody would be told.
+// A key that no container has would silently group nothing.
 Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   for (const BalloonType& type : options.types) {
     const Status status = CheckGroup(type.group_by);
@@ -186,7 +186,7 @@ constexpr size_t kMostNamed = 16;
 constexpr size_t kMostText = 64;
 constexpr std::string_view kPodResources = "podresourceapi:";
 
-// A sentence about the first names, or none.
+// Adds a sentence about the first names; nothing if there are none.
 void Tell(std::string_view sentence, const std::vector<std::string>& names,
           std::vector<std::string>& notes) {
   if (names.empty()) return;

@@ -8,8 +8,8 @@
 namespace resmgr {
 namespace {
 
-// Costs of a wrong choice. A dearer fault is mended at the price of a cheaper one, which another
-// step mends then.
+// Costs of faults of a choice. A step may mend a dearer fault at the price of a cheaper one, which
+// a later step mends.
 constexpr int64_t kTooLarge = 1'000'000;         // for each CPU of a balloon
 constexpr int64_t kUnexplained = 2 * kTooLarge;  // for each CPU of balloons without containers
 constexpr int64_t kTooSmall = 3 * kTooLarge;

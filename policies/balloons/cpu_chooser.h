@@ -34,7 +34,7 @@ class CpuTree {
   // highest number among equals. A CPU given back is idle for the next choice. All if there are
   // fewer.
   CpuSet GiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle, int count) const;
-  // The first of these; -1 if there are no candidates.
+  // The CPU that would be given back first; -1 if there are no candidates.
   int FirstToGiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle) const {
     return GiveBack(own, candidates, idle, 1).First();
   }
@@ -50,7 +50,7 @@ class CpuTree {
   void Divide(const std::function<int(int cpu)>& group_of);
   void IndexParts();
   size_t levels() const { return level_begins_.size() - 1; }
-  // The part at a level that has the part.
+  // The ancestor of the part at this level.
   size_t AncestorOf(int part, size_t level) const {
     return static_cast<size_t>(ancestors_[static_cast<size_t>(part) * levels() + level]);
   }
@@ -92,7 +92,7 @@ struct CpuChoiceRules {
   bool spread = false;   // one thread of each core first
   std::vector<BalloonHint> hints{};
   CpuSet loaded{};  // to be avoided: near loads of other balloons
-  // The balloon avoids its own load, too: the level of it.
+  // The level of the balloon's own load, which it avoids, too.
   BalloonLevel own_load = BalloonLevel::kNone;
 };
 

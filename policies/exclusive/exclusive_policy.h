@@ -150,7 +150,7 @@ class ExclusivePolicy final : public Policy {
   // need a CPU to run on: a choice that would take their last one is made again without it, since
   // isolated CPUs may do in its place.
   StatusOr<ExclusivePicker::Pick> Pick(const Choice& choose, const CpuSet& granted) const;
-  // For CPUs that must be in one place (CpuClaim::alignment): finds each place's CPUs like a pool.
+  // Picks CPUs that must be in one place (CpuClaim::alignment).
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
                                               const ExclusivePicker::Need& need,
                                               const CpuSet& ordinary, const CpuSet& isolated) const;

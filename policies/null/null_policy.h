@@ -7,8 +7,8 @@
 namespace resmgr {
 
 // Places nothing: every container keeps its request's values. The relay does not even read calls
-// while this is the active policy; the object serves the change to it. A container that another
-// policy placed gets an empty placement, which the resource manager makes a letting go
+// while this is the active policy; the object serves the change to this policy. A container that
+// another policy placed gets an empty placement, upon which the resource manager lets it go
 // (pkg/policy/pinning.h). A container that was never placed stays where it was found.
 class NullPolicy : public Policy {
  public:

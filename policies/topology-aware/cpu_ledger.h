@@ -77,7 +77,7 @@ class CpuLedger {
   int Grantable(int pool, int64_t fraction) const;
   // The same if no container moves, and `fraction` is shared in the same pool.
   int Sliceable(int pool, int64_t fraction) const;
-  // Those CPUs for `count` at most Sliceable(pool, fraction): any `count` of them leave every pool
+  // CPUs of which any `count`, up to Sliceable(pool, fraction), can be granted and leave every pool
   // its need. `preferred` as for TakeIdleGroups: they are kept for this grant.
   CpuSet Spare(int pool, int64_t fraction, std::span<const CpuSet> preferred) const;
   // Whether these CPUs can be granted when sharing containers move for it.

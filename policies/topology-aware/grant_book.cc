@@ -370,7 +370,7 @@ std::vector<ContainerKey> GrantBook::MoveBack() {
   }
   for (size_t i = moves_.size(); i-- > 0;) {
     const Move move = moves_[i];
-    // Asked first, since hardly any finds its room again.
+    // Checked first, since hardly any container finds its former room again.
     if (!cpus_.HasRoomBelow(move.to, move.from, move.fraction)) continue;
     const auto found = grants_.find(move.key);
     const bool gone = found == grants_.end();

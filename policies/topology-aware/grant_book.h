@@ -126,8 +126,8 @@ class GrantBook {
   int64_t reserved_used() const { return reserved_used_; }
 
  private:
-  // A sharing container made room. The memory of it only helps to move it back: after a restart it
-  // stays where it is until a rebalance.
+  // A sharing container that made room. This is remembered only to move it back: after a restart
+  // the container stays where it is until a rebalance.
   struct Move {
     ContainerKey key{};
     int from = 0;

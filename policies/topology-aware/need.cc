@@ -166,7 +166,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
     DecideGuaranteed(container, preferences, options, need);
     if (need.cpu_class == CpuClass::kExclusive &&
         WantsSharedCpus(pod.annotations, container.name)) {
-      // The least share: it then counts as one that uses them.
+      // The least fraction makes the container count as a user of the shared CPUs.
       need.fraction = std::max<int64_t>(need.fraction, 1);
       need.lift_quota = false;
       need.why += kAndSharedNote;

@@ -75,8 +75,8 @@ struct Demand {
   std::vector<LocalityHint> hints{};  // the hints that count
   bool strict_hints = false;
   bool pick_by_hints = false;
-  // Exclusive CPUs may be isolated ones, all or some, although it does not ask for such: rather
-  // than that the container is refused.
+  // Exclusive CPUs may be isolated ones, all or some, although the container does not ask for
+  // these, so that it need not be refused.
   bool any_kind = false;
   bool may_move = false;  // exclusive CPUs, when everything is rebalanced
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part

@@ -25,10 +25,11 @@ int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool);
 
 // Computes PoolRule::kPacking for a container that takes this number of exclusive CPUs, in pools
 // with room for it; 0 if it is not packed. The book must outlive it and not change meanwhile.
-// Exclusive: the fewest CPUs that are left in the pool and those around it, where each sharing
-// container that would leave its memory counts as some more. Shared: the most CPUs around the
-// memory that are not exclusive, away from exclusive ones, for which it would have to move; what is
-// asked of them counts half, so that no place is full of sharing containers long before others.
+// Exclusive: prefers the pool where the fewest CPUs are left, in it and in those around it; each
+// sharing container that would leave its memory counts as some more. Shared: prefers the pool with
+// the most CPUs around its memory that are not exclusive, since the container would have to move
+// for further exclusive grants; the requests there count half, so that no place is full of sharing
+// containers long before others.
 class Packer {
  public:
   Packer(const GrantBook& book, const Need& need, int count)

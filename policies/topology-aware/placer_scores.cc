@@ -50,7 +50,7 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   return best;
 }
 
-// The decision that follows takes some of it.
+// Noted now: the decision that follows takes some of the free CPUs and memory.
 void Placer::NoteFree(PoolScore& candidate) const {
   candidate.free = static_cast<int32_t>(book_.cpus().Room(candidate.pool));
   const auto zone = book_.memory().ZoneAt(candidate.pool, kAllMemoryTypes);

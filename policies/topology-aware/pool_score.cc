@@ -44,7 +44,7 @@ std::string_view ToString(PoolRule rule) {
 }
 
 std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int64_t>& weights) {
-  // With 4^depth as the unit, no step of three quarters ever has a rest.
+  // With 4^depth as the unit, every product with 3/4 is a whole number.
   int64_t unit = 1;
   for (int level = 0; level < tree.max_depth(); ++level)
     unit *= 4;

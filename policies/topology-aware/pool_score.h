@@ -57,8 +57,8 @@ struct PoolComparison {
   std::strong_ordering order;  // greater: the first pool is better
   PoolRule rule;               // that decided
 };
-// By the rules from `first` to `last`. Here, where pools are compared most of the time spent on a
-// decision, the compiler knows which rules these are.
+// Compares by the rules from `first` to `last`. Inline, so that the compiler knows these rules:
+// most of the time of a decision is spent on comparing pools.
 inline PoolComparison Compare(const PoolScore& a, const PoolScore& b,
                               PoolRule first = PoolRule::kFits, PoolRule last = PoolRule::kFirst) {
   for (auto i = static_cast<size_t>(first); i <= static_cast<size_t>(last); ++i) {

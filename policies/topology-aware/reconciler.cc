@@ -40,9 +40,9 @@ Plan Reconciler::Run(
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
-  // Containers that are the only user of their CPUs come first: on the exclusive CPUs of another
-  // one there may be users that have not left yet, and then it does not run yet. Sharers come last:
-  // they may ask for more than there is, and would then leave nothing to grant.
+  // Containers that are the only user of their CPUs come first: exclusive CPUs of another container
+  // may still have users that have not left, and then that container does not run yet. Sharers come
+  // last: they may ask for more than there is, and would then leave nothing to grant.
   const auto used_by_others = [&](const Entry& entry, bool sole_user) {
     // A container that may be elsewhere does not count as a user of any CPU.
     const bool elsewhere = entry.container->may_be_elsewhere;
@@ -102,8 +102,8 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   const Placement& present = entry.container->placement;
   if (entry.placed || present.exclusive.empty() == exclusive) return;
   const CpuClass cpu_class = entry.demand.need.cpu_class;
-  // Not entitled to reserved CPUs, it runs on them while the root lends them, as a sharing
-  // container.
+  // The container is not entitled to reserved CPUs: it runs on them as a sharing container, while
+  // the root lends them.
   const int root = book_.tree().root();
   const bool lent = book_.cpus().Lends(root) && present.pool == book_.tree().at(root).name;
   const bool reserved =

@@ -43,7 +43,7 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
             context.unreserved),
       placer_(book_) {}
 
-// The ledgers follow from the grants, and the index from the snapshot when it is asked.
+// The copy computes its ledgers from the grants; its index is filled from the snapshot when needed.
 std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PoolTree& tree = book_.tree();
   const PolicyContext context = {.machine = book_.machine(),
