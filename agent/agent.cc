@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kFirstViewPatience{5};
 constexpr size_t kMostHeldPatches = 256;
 constexpr size_t kMostHeldBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kBadEventsPeriod{60};
-// The reporter's parts have seeds of their own.
+// Added to the agent's seed, so that the random waits of these parts differ.
 constexpr uint64_t kPodEventsSeed = 100;
 constexpr uint64_t kTopologySeed = 200;
 constexpr uint64_t kSlicesSeed = 300;

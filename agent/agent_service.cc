@@ -60,7 +60,7 @@ StatusOr<ViewZone> ZoneOf(const cri_resmgr::v1::TopologyZone& message) {
   return zone;
 }
 
-// nullopt: there is to be no object.
+// nullopt: the object is to be removed.
 StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopologyRequest& request) {
   if (request.absent()) return std::optional<SchedulerView>();
   SchedulerView view{.refuses = request.refuses()};
@@ -93,7 +93,7 @@ SliceAttribute AttributeOf(const cri_resmgr::v1::SliceAttribute& message) {
   return attribute;
 }
 
-// nullopt: there is to be no object.
+// nullopt: the object is to be removed.
 std::optional<DeviceReport> DevicesOf(const cri_resmgr::v1::ShowDevicesRequest& request) {
   if (request.absent()) return std::nullopt;
   DeviceReport report{.driver = request.driver()};

@@ -39,22 +39,22 @@ class AgentHandler {
   // Returns the number of dropped events; the others are written later. kFailedPrecondition: none
   // will ever be written.
   virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
-  // nullopt: there is to be no object. Results as of ShowCpus.
+  // nullopt: the object is to be removed. Results as from ShowCpus.
   virtual Status ShowTopology(std::optional<SchedulerView> view) = 0;
   // The ResourceClaim as JSON.
   virtual void GetClaim(const std::string& namespace_name, const std::string& name,
                         TextDone done) = 0;
-  // nullopt: there is to be no ResourceSlice. Results as of ShowCpus.
+  // nullopt: the ResourceSlice is to be removed. Results as from ShowCpus.
   virtual Status ShowDevices(std::optional<DeviceReport> report) = 0;
-  // The pool of these devices.
+  // The name of the pool that the reported devices belong to.
   virtual std::string Pool() const = 0;
 };
 
 // The methods of these services. The handler must outlive their server.
 UnaryServer::Methods AgentService(AgentHandler& handler);
 
-// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in its
-// words. kUnavailable: no agent answers there.
+// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in the
+// agent's words. kUnavailable: no agent answers there.
 Status ProbeAgent(const std::string& socket, std::string_view query,
                   std::chrono::milliseconds timeout);
 

@@ -49,7 +49,7 @@ class Reader {
     if (!parsed) Fail(*value, key, "must be true or false");
     return parsed.value_or(false);
   }
-  // KEY-data in base64, or else a file named by KEY.
+  // Reads KEY-data, which is PEM in base64, or else KEY, which names a file.
   Pem ReadPem(const std::string& key, std::string_view directory) {
     const std::string data_key = key + "-data";
     if (const ConfigNode* data = Get(data_key, Kind::kScalar);
@@ -91,7 +91,7 @@ bool IsServerUrl(std::string_view url) {
   // they would be logged.
   if (behind.find_first_of("?#@") != std::string_view::npos) return false;
   const std::string_view authority = behind.substr(0, behind.find('/'));
-  // The colons of an address of IPv6 stand in brackets.
+  // The colons of an IPv6 address are within brackets.
   const size_t host_end = authority.find(':', authority.rfind(']') + 1);
   if (authority.substr(0, host_end).empty()) return false;
   if (host_end == std::string_view::npos) return true;
@@ -245,7 +245,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
   for (const char c : text)
     if (!absl::ascii_isspace(static_cast<unsigned char>(c))) dense += c;
   std::string bytes;
-  // The library also takes '.' for '=', and texts without padding.
+  // The library also accepts '.' in place of '=', and texts without padding.
   const bool whole = absl::Base64Unescape(dense, &bytes) && absl::Base64Escape(bytes) == dense;
   return whole ? std::optional(std::move(bytes)) : std::nullopt;
 }

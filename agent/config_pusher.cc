@@ -66,7 +66,7 @@ void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
 }
 
 void ConfigPusher::Push() {
-  if (pushing_ || settled_ || !wanted_) return;  // the end of the push under way looks again
+  if (pushing_ || settled_ || !wanted_) return;  // Pushed() calls this again
   pushing_ = wanted_;
   client_.SetConfig(pushing_->data,
                     [this](const StatusOr<std::string>& verdict) { Pushed(verdict); });

@@ -57,11 +57,11 @@ class ConfigPusher {
   const std::optional<ConfigMap>& pushing() const { return pushing_; }
 
  private:
-  // The time from when an answer is due until it comes.
+  // The state while an answer of the daemon is awaited.
   struct Wait {
     std::string why{};  // empty: no reason is known yet
     bool failed = false;
-    bool told = false;  // that the configuration is pending
+    bool told = false;  // kPending was reported
     EventLoop::HandlePtr patience{};
   };
 
@@ -89,7 +89,7 @@ class ConfigPusher {
   std::optional<Wait> wait_;
   EventLoop::HandlePtr retry_;
   Verdict verdict_;
-  Verdict answer_;  // the last one that was not kPending
+  Verdict answer_;  // the last verdict that was not kPending
 };
 
 }  // namespace resmgr::agent

@@ -14,7 +14,7 @@
 
 namespace resmgr::agent {
 
-// Follows the node and the ConfigMaps that may apply to it, and tells which one does.
+// Follows the node and the ConfigMaps that may apply to it, and reports which ConfigMap applies.
 // Thread-compatible.
 class ConfigSource {
  public:
@@ -31,8 +31,8 @@ class ConfigSource {
   // call counts.
   using Changed = std::function<void(const std::optional<ConfigMap>& map)>;
 
-  // Called with the node's object each time that it is seen, before the calls that follow from it.
-  // Only its metadata is certain to be present.
+  // Called with the node's object each time that it is seen, before the calls of Changed that this
+  // causes. Only its metadata is certain to be present.
   using NodeSeen = std::function<void(const Json& node)>;
 
   ConfigSource(HttpTransport& transport, Clock& timers, Options options, Changed changed,

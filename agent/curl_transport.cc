@@ -63,7 +63,7 @@ class CurlCall {
   Status Prepare(const ClusterAccess& access, const Credential& credential);
   CURL* easy() const { return easy_; }
 
-  // The reply did not begin in time, when this fires.
+  // Fires when the reply has not begun in time.
   EventLoop::HandlePtr first_byte_timer{};
   std::chrono::milliseconds first_byte_timeout() const { return request_.first_byte_timeout; }
 
@@ -226,7 +226,7 @@ size_t CurlCall::OnBody(char* bytes, size_t size, size_t count, void* self) {
   }
   if (call.body_.size() + length > HttpTransport::kMaxBody) {
     call.too_long_ = true;
-    return 0;  // which makes libcurl give up
+    return 0;  // makes libcurl give up
   }
   call.body_.append(bytes, length);
   return length;

@@ -12,8 +12,8 @@
 
 namespace resmgr::agent {
 
-// An Event at the API server (core/v1, as kubelets of every version write them) in the form of its
-// requests. A value.
+// An Event (core/v1, which kubelets of every version write) and the requests that write it. A
+// value.
 struct EventObject {
   using Time = std::chrono::system_clock::time_point;
 
@@ -29,9 +29,9 @@ struct EventObject {
   Time first{};
   Time last{};
 
-  // The request that creates it.
+  // The request that creates the Event.
   HttpRequest Creation() const;
-  // The request that changes count, message and time of an existing one.
+  // The request that changes count, message and time of the existing Event.
   HttpRequest Update() const;
 };
 

@@ -15,9 +15,9 @@
 
 namespace resmgr::agent {
 
-// v1.Config of the daemon, over its unix socket. After a verdict it keeps the connection, whose end
-// is the end of that daemon, and asks for the daemon's health at intervals: any answer, also
-// UNIMPLEMENTED, shows that it lives. Loop's thread only.
+// A client of the daemon's v1.Config over its unix socket. After a verdict the client keeps the
+// connection, whose end is the end of that daemon, and asks for the daemon's health at intervals:
+// any answer, also UNIMPLEMENTED, shows that the daemon lives. Loop's thread only.
 class GrpcConfigClient : public ConfigClient {
  public:
   struct Options {

@@ -22,8 +22,8 @@ using json_path::Find;
 using json_path::IntAt;
 using json_path::TextAt;
 
-// To the API server: the manager of the fields that the agent writes, the source of its events, and
-// its user agent.
+// The agent's name to the API server: the manager of the fields that it writes, the source of its
+// events, and its user agent.
 inline constexpr std::string_view kAgentName = "cri-resmgr-agent";
 inline constexpr int kUnauthorized = 401;
 inline constexpr std::string_view kJsonType = "application/json";
@@ -101,8 +101,8 @@ class Delivery {
   // The reaction to a refusal of the request's content (see RefusesContent).
   enum class Refusal { kTryAgain, kEnd };
 
-  // `what` names it in the log. `max_tries` 0: as many as it takes; else
-  // what is missing (404) or in conflict (409) ends it at once.
+  // `what` names the request in the log. `max_tries` 0: tries without limit; otherwise the answers
+  // 404 and 409 also end the tries at once.
   Delivery(HttpTransport& transport, Clock& timers, std::string what, Backoff::Options backoff,
            uint64_t seed, int max_tries);
 

@@ -35,7 +35,7 @@ StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
 // Less than the daemon's own time limit.
 constexpr std::chrono::seconds kClaimTimeout{8};
 
-// A server without the API answers 404, too, and tells nothing about the claim by it.
+// A server without this API also answers 404, which says nothing about the claim.
 Status StatusOfClaim(const HttpReply& reply, const std::string& name) {
   Status status = StatusOfReply(reply);
   if (status.code() != StatusCode::kNotFound) return status;

@@ -67,13 +67,13 @@ class NodeAccess {
   std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
 };
 
-// Reads ResourceClaims on behalf of the daemon, each try once: the kubelet asks the daemon again.
-// Thread-compatible; no callback comes after the end of this object.
+// Reads ResourceClaims on behalf of the daemon, with one try each, since the kubelet asks the
+// daemon again. Thread-compatible; no callback comes after the end of this object.
 class ClaimReader {
  public:
-  // Gets the object as JSON. kInvalidArgument for what is no name; kResourceExhausted if too many
+  // Gets the object as JSON. kInvalidArgument: the name is invalid; kResourceExhausted if too many
   // are being read; kNotFound: the server has no such claim; kFailedPrecondition: it has no such
-  // API; else as of StatusOfReply.
+  // API; else as from StatusOfReply.
   using Done = std::function<void(StatusOr<std::string> claim)>;
 
   static constexpr size_t kMostAtOnce = 64;

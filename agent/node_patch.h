@@ -21,7 +21,7 @@ struct KeyRules {
   // Keys that only the agent itself, or the cluster's administrators, may change.
   std::set<std::string, std::less<>> reserved{};
 
-  // kPermissionDenied names `what`, the key, and the allowed ones.
+  // kPermissionDenied names `what` and the key.
   Status Check(std::string_view what, std::string_view key) const;
 };
 
@@ -32,7 +32,7 @@ struct PatchOperation {
   std::string value{};
 };
 
-// About how many bytes the operations take in memory.
+// The approximate size of the operations in memory, in bytes.
 size_t SizeOf(const std::vector<PatchOperation>& operations);
 
 // The merge patch (RFC 7386) that changes `node` as the operations would, valid only for this

@@ -53,10 +53,10 @@ struct RetryOptions {
   Backoff::Options backoff{};
   // Waits while the server does not answer.
   RetryGate::Options outage{};
-  // The first request of each watch is sent at a random time within this one.
+  // The first request of each watch is sent at a random time within this period.
   std::chrono::milliseconds start_spread{0};
-  // How long the server should let one watch live; each asks for a random time from once to twice
-  // of it.
+  // How long the server should let a watch live: each asks for a random time from this to twice
+  // this.
   std::chrono::seconds watch_timeout{300};
   uint64_t seed = 0;
 };
@@ -101,7 +101,7 @@ class ObjectWatch {
   // Handles an error answer, in the body of a watch or instead of it, which decides the next
   // request. Returns how long to wait.
   std::chrono::milliseconds Refused(int code);
-  // `at_least` is the server's own wait; the random `wait` is added to it.
+  // `at_least` is the wait that the server asked for; the random `wait` is added to it.
   void Retry(const Status& why, std::chrono::milliseconds wait,
              std::chrono::milliseconds at_least = {});
   void Ask();

@@ -77,7 +77,7 @@ class TokenBucket {
 
   explicit TokenBucket(Options options) : options_(options) {}
 
-  // Time until it may be done; zero: now.
+  // The time until a token is free; zero: now.
   std::chrono::milliseconds Wait(Clock::time_point now) const {
     return std::max(std::chrono::milliseconds(0),
                     std::chrono::ceil<std::chrono::milliseconds>(Earliest() - now));
@@ -93,10 +93,10 @@ class TokenBucket {
   Clock::time_point full_at_{};
 };
 
-// Decides when the watches of one agent ask a server again that does not answer. One of them tries,
-// after a random wait of up to two thirds of the outage's length; the others follow it, each at its
-// own time, and wait on if it failed. So an outage costs the server one request per agent at a
-// time, and an agent is back within one and a half times the outage's length. Pure;
+// Decides when the watches of one agent repeat requests that a server has not answered. One watch
+// tries, after a random wait of up to two thirds of the outage's length; the others follow it, each
+// at its own time, and wait on if it failed. So an outage costs the server one request per agent at
+// a time, and an agent is back within one and a half times the outage's length. Pure;
 // thread-compatible.
 class RetryGate {
  public:

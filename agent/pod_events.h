@@ -17,8 +17,8 @@
 
 namespace resmgr::agent {
 
-// Something that happened to a pod of this node, or to the node itself, which has neither
-// namespace, name nor UID here, `count` times.
+// Something that happened `count` times to a pod of this node, or to the node itself: then
+// namespace, name and UID are empty.
 struct PodEvent {
   std::string pod_namespace{};
   std::string pod{};  // its name
@@ -32,18 +32,19 @@ struct PodEvent {
   bool IsOfNode() const { return pod_namespace.empty() && pod.empty() && uid.empty(); }
 };
 
-// Whether the API server would take it; kInvalidArgument names the bad field. Names and namespaces
-// of pods are DNS names, a UID has letters, digits and dashes, a reason is a word in CamelCase, a
-// message has 1 to 1024 bytes of text without control characters.
+// Whether the API server would take the event; kInvalidArgument names the bad field. Names and
+// namespaces of pods are DNS names, a UID has letters, digits and dashes, a reason is a word in
+// CamelCase, a message has 1 to 1024 bytes of text without control characters.
 Status CheckPodEvent(const PodEvent& event);
 
-// Writes Events of pods, and of the node as of a pod, with client-go's rules: a repeated event
-// changes count and time of the existing Event; if one pod and reason has more than ten different
-// messages within ten minutes, further ones become one Event ("combined from similar events"); and
-// one pod gets 25 at once, then one in five minutes. Beyond that, requests are spread: each is made
-// one to three spreads after the one before, or after the event. So a cluster of n nodes makes at
-// most n / (2 * spread) requests a second, and not while all of them report the effects of a map
-// that moved containers. All memory is bounded. Thread-compatible.
+// Writes Events of pods, and of the node, which counts as a pod, by client-go's rules: a repeated
+// event changes count and time of the existing Event; if one pod and reason has more than ten
+// different messages within ten minutes, further ones become one Event ("combined from similar
+// events"); and one pod gets 25 at once, then one in five minutes. Beyond that, requests are
+// spread: each is made one to three spreads after the one before, or after the event. So a cluster
+// of n nodes makes at most n / (2 * spread) requests a second, and none about containers that a map
+// has moved within the first spread, in which all nodes report about the map. All memory is
+// bounded. Thread-compatible.
 class PodEvents {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;

@@ -13,7 +13,8 @@ struct ConfigMap {
   std::string name{};
   std::string version{};  // resourceVersion, opaque
   std::map<std::string, std::string> data{};
-  // The reason why it cannot be delivered, whatever the daemon would say; empty if it can.
+  // The reason why the map cannot be delivered, whatever the daemon would answer; empty if it can
+  // be.
   std::string problem{};
 
   friend bool operator==(const ConfigMap&, const ConfigMap&) = default;
@@ -65,7 +66,7 @@ struct Verdict {
   State state = State::kUnknown;
   std::string map{};      // its name; empty with kUnknown and kNone
   std::string version{};  // its resourceVersion
-  // The version with which its content came; later ones differ in metadata only.
+  // The version that brought the map's content; later versions differ in metadata only.
   std::string content_version{};
   std::string reason{};  // for kPending and kRejected
 

@@ -18,7 +18,7 @@ namespace resmgr::agent {
 namespace {
 
 constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
-// As long as the server does not answer; what is missing or in conflict ends the tries.
+// Tries go on while the server does not answer; a missing or conflicting object ends them.
 constexpr int kAllSliceTries = std::numeric_limits<int>::max();
 
 // The name of the object, the same at each start of an agent: "NODE-DRIVER".
@@ -31,7 +31,7 @@ int64_t GenerationOf(const Json& object) {
   return generation != nullptr && generation->is_number_integer() ? generation->get<int64_t>() : 0;
 }
 
-// The content, which is the same in every generation.
+// Returns the content without the generation, so that contents can be compared.
 Json WithoutGeneration(const Json& object) {
   const Json* const spec = Find(object, {"spec"});
   Json rest = spec == nullptr ? Json() : *spec;
@@ -45,7 +45,7 @@ std::string OwnerOf(const Json& object) {
   return TextAt(owners->front(), {"uid"});
 }
 
-// Limits of the API, but for devices, of which it takes 128.
+// Limits of the API, except for the number of devices: the API takes 128.
 constexpr size_t kMostSliceDevices = 64;
 constexpr size_t kMostSliceAttributes = 31;  // with the capacity 32
 constexpr size_t kLongestSliceName = 253;
@@ -182,7 +182,7 @@ void SliceWriter::Plan() {
   if (!known_ || uid_.empty() || paused_) return;
   const auto now = timers_.Steady();
   const bool right = UpToDate();
-  // An earlier agent wrote it: changes of this one are as quick.
+  // An earlier agent wrote the right object: changes follow within `soon`, as after an own write.
   if (right && wanted_ && !accepted_ && !delivery_.under_way())
     accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
   if (right || (wanted_ && now >= fresh_until_)) {
@@ -191,7 +191,7 @@ void SliceWriter::Plan() {
   }
   auto due = now + jitter_.UpTo(accepted_ ? options_.soon : options_.spread);
   if (last_write_) due = std::max(due, *last_write_ + options_.gap);
-  // The write has the report of its own time, so a later one does not delay it.
+  // A write sends the report that is current by then, so a later report does not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   timer_ =
@@ -233,7 +233,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
   if (status.ok()) {
     const Json object = ParseJson(reply->body).value_or(Json());
     accepted_ = Accepted{.report = *sent_, .uid = uid_, .spec = WithoutGeneration(object)};
-    // Something else was seen meanwhile, which may be newer.
+    // The watch has shown another object meanwhile, which may be newer.
     const bool look = seen_ && object_ != object;
     object_ = object;
     if (std::exchange(told_, std::nullopt))
@@ -242,7 +242,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
     return Plan();
   }
   const bool is_there = object_.has_value();
-  // Another agent of this node, or a view that lags behind.
+  // Another agent of this node has written, or the watch lags behind.
   if (status.code() == StatusCode::kAborted) return Look();
   if (status.code() == StatusCode::kNotFound && is_there) {
     object_.reset();

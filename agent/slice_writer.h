@@ -18,7 +18,7 @@
 namespace resmgr::agent {
 
 // The devices that a node's driver for Dynamic Resource Allocation offers, as its daemon reports
-// them, and the one ResourceSlice that says so.
+// them, and the one ResourceSlice that lists them.
 
 struct SliceAttribute {
   std::string name{};  // qualified
@@ -45,7 +45,7 @@ struct DeviceReport {
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };
 
-// kInvalidArgument for what the API server would refuse, or no node can have.
+// kInvalidArgument: the API server would refuse the report, or no node can have such devices.
 Status CheckDevices(std::string_view node, const DeviceReport& report);
 // The `spec` of the object. Readers use the highest generation of a pool.
 Json SliceSpec(std::string_view node, const DeviceReport& report, int64_t generation);
@@ -54,11 +54,11 @@ Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport
                  int64_t generation);
 
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
-// object, and writes it again when it vanishes or says something else, each time with a higher
-// generation. The kubelet deletes it when it starts, and when the driver is gone for half a minute;
-// so it is written only while the daemon goes on reporting: a driver that is gone keeps no devices.
-// A write is at most one in `gap`, sent within `soon`; the first of this agent at a random time
-// within `spread`. A write that the server refuses is told once, and tried again `pause` later.
+// object, and writes it again when it vanishes or differs, each time with a higher generation. The
+// kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
+// written only while the daemon goes on reporting: a driver that is gone keeps no devices. Writes
+// are at least `gap` apart and sent within `soon`; the agent's first one is sent at a random time
+// within `spread`. A write that the server refuses is logged once, and tried again `pause` later.
 // Nothing is asked of the server before the first report. Thread-compatible.
 class SliceWriter {
  public:
@@ -67,7 +67,7 @@ class SliceWriter {
     std::chrono::milliseconds soon{600};
     std::chrono::milliseconds gap{1000};
     std::chrono::milliseconds pause{std::chrono::minutes(10)};
-    // For how long a report counts.
+    // How long a report counts.
     std::chrono::milliseconds fresh{25'000};
     Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
     RetryOptions watch{};
@@ -76,14 +76,15 @@ class SliceWriter {
   SliceWriter(HttpTransport& transport, Clock& timers, std::string node, const Options& options,
               uint64_t seed);
 
-  // nullopt: there is to be no object. kInvalidArgument as from CheckDevices: the last one counts.
+  // nullopt: the object is removed. kInvalidArgument as from CheckDevices: the former report stays
+  // in force.
   Status Show(std::optional<DeviceReport> report);
   // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
 
  private:
   // The last report that was written, or that was found written, and its form at the server, which
-  // leaves fields out whose feature gates are off.
+  // leaves out fields whose feature gates are off.
   struct Accepted {
     DeviceReport report{};
     std::string uid{};  // the node's
@@ -120,7 +121,7 @@ class SliceWriter {
   int64_t generation_ = 0;      // the highest one that was seen or sent
   std::optional<Accepted> accepted_;
   std::optional<DeviceReport> sent_;  // of the request under way; nullopt: a removal
-  bool seen_ = false;                 // the watch told of the object since the last write was sent
+  bool seen_ = false;                 // the watch showed the object since the last write
   bool paused_ = false;
   std::optional<StatusCode> told_;  // the refusal that was logged last
   std::optional<Clock::SteadyTime> last_write_;

@@ -146,7 +146,7 @@ void StatusReporter::Plan() {
   if (timer_ && spread && spread_) return;
   const auto delay = spread ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
   const auto due = now + std::max({delay, options_.debounce, limit_.Wait(now)});
-  // A planned report tells the state at its time, so later news do not delay it.
+  // A report sends the state that is current by then, so later news do not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   spread_ = spread;

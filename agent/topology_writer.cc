@@ -49,10 +49,10 @@ bool IsOfAnotherWriter(const Status& status) {
 
 constexpr std::string_view kTopologyGroup = "topology.node.k8s.io/v1alpha2";
 constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
-// More pods than a node has by far.
+// Far more pods than a node has.
 constexpr size_t kMostTopologyPods = 4096;
 constexpr size_t kMostTopologyAmounts = 16;
-constexpr size_t kLongestPoolName = 1024;   // bytes; each of 253 may be shown as four
+constexpr size_t kLongestPoolName = 1024;   // bytes; a name of 253 bytes, each shown as four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
 // The least that the plugin takes.
 constexpr size_t kLeastMaxNodes = 2;
@@ -69,7 +69,7 @@ Json OwnAttribute(std::string_view name, std::string_view value) {
   return TopologyAttribute(fmt::format("{}{}", kOwnAttributes, name), value);
 }
 
-// Without those that would be empty: the API server of Kubernetes 1.20 takes "" for null in an
+// Adds the lists that are not empty: the API server of Kubernetes 1.20 takes "" for null in an
 // apply patch, and refuses the object.
 void AddCpus(const CpuSet& all, const CpuSet& exclusive, Json& attributes) {
   if (!all.empty()) attributes.push_back(OwnAttribute("cpus", all.ToString()));
@@ -127,7 +127,7 @@ Json ZoneObject(const SchedulerView& view, size_t index) {
           {"resources", std::move(resources)}};
 }
 
-// Zones need different names, and NUMA nodes have theirs.
+// The prefix keeps the name apart from those of NUMA nodes, since names of zones are unique.
 std::string PoolZoneName(const ViewPool& pool) {
   return fmt::format("pool:{}", pool.name);
 }
@@ -145,7 +145,7 @@ Status CheckPools(const SchedulerView& view) {
   return OkStatus();
 }
 
-// Without resources, which are those of the NUMA nodes.
+// A pool has no resources here, since the zones of the NUMA nodes have them.
 Json PoolObject(const SchedulerView& view, const ViewPool& pool) {
   Json attributes = Json::array();
   AddCpus(pool.cpus, pool.exclusive, attributes);
@@ -240,7 +240,7 @@ void TopologyWriter::Plan() {
   const auto now = timers_.Steady();
   auto due = now + jitter_.UpTo(IsUrgent() ? options_.soon : options_.spread);
   if (last_write_) due = std::max(due, *last_write_ + options_.gap);
-  // The write has the view of its own time, so a later change does not delay it.
+  // A write sends the view that is current by then, so a later change does not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   timer_ =

@@ -39,7 +39,8 @@ class TopologyWriter {
   TopologyWriter(HttpTransport& transport, Clock& timers, std::string node, const Options& options,
                  uint64_t seed, EventSeries::WallClock now = std::chrono::system_clock::now);
 
-  // nullopt: there is to be no object. kInvalidArgument as from CheckTopology: the last one counts.
+  // nullopt: the object is removed. kInvalidArgument as from CheckTopology: the former view stays
+  // in force.
   Status Show(std::optional<SchedulerView> view);
   // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
@@ -89,8 +90,8 @@ Status CheckTopology(const SchedulerView& view);
 
 // The object, for server-side apply. It is owned by the node of this UID, with which it vanishes.
 // Zones are "node-0", "node-1", ... without gaps, since the plugin of the scheduler indexes lists
-// with these numbers; an attribute has the number of the NUMA node. The fingerprint is of the pods
-// with exclusive resources, so of all in the view.
+// with these numbers; an attribute has the number of the NUMA node. The fingerprint covers the pods
+// with exclusive resources, which are all pods of the view.
 Json TopologyObject(std::string_view node, std::string_view uid, const SchedulerView& view);
 
 }  // namespace resmgr::agent

@@ -95,7 +95,7 @@ std::string NotFoundText(const Reply& report) {
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);
 }
 
-// Values that are sent again set neither a cgroup above nor what processes inherited.
+// Sending values again changes neither a parent cgroup nor what running processes inherited.
 bool IsMendedByRepair(const Reply& drift) {
   const std::string where = drift.value("where", "");
   return (where == "cgroup" || where == "runtime") && drift.value("why", "").empty();

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// Whether all is as decided or, after a repair, will be; kDrift: no.
+// OK if all values are as decided or, after a repair, will be; else kDrift.
 Status AuditOutcome(const Reply& report, bool repair);
 
 // The outputs of `audit` and `uninstall` for people.

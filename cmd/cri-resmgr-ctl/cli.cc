@@ -61,7 +61,7 @@ class Invocation {
     DeclareSocket(line_, socket_);
   }
 
-  // Not OK if the arguments before the command are not flags of it.
+  // Fails if an argument before the command is not one of its flags.
   Status ReadBefore() { return line_.Parse(at_, argv_); }
 
   Status Run(const ProgramView& program, std::ostream& out, std::ostream& err) {

@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// Something differs from what was decided. No daemon answers with it, so it is not taken for a bug.
+// Values differ from the decided ones. No error of a daemon has this code.
 inline constexpr StatusCode kDrift = StatusCode::kDataLoss;
 
 class Command;
@@ -36,8 +36,8 @@ class Command {
   std::string_view description() const { return description_; }
 
   virtual void Declare(CommandLine& line) = 0;
-  // Sets the running daemon's socket; `told`: by -socket. Called before Run; commands that need no
-  // daemon ignore it.
+  // Sets the running daemon's socket; `told`: -socket was given. Called before Run; commands that
+  // need no daemon ignore it.
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
   // Sets the stream for notes beside the result; called before Run.
   virtual void UseNotes(std::ostream& /*notes*/) {}
@@ -58,7 +58,7 @@ using CommandList = std::vector<std::unique_ptr<Command>>;
 // All commands, in the order of the help.
 CommandList AllCommands();
 
-// Each is made beside its class.
+// Each function is defined beside its command's class.
 std::unique_ptr<Command> MakeStatusCommand();
 std::unique_ptr<Command> MakePoliciesCommand();
 std::unique_ptr<Command> MakeTopologyCommand();

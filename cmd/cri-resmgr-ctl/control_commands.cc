@@ -53,7 +53,7 @@ ConfigMaps for the agent, as they are.
 
   std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
 
-  // Named once, as an argument or by -f; "" otherwise.
+  // The file, if it is named once, as an argument or by -f; else "".
   std::string File() const {
     if (arguments_.size() == 2 && file_.empty()) return arguments_.back();
     return arguments_.size() == 1 ? file_ : "";

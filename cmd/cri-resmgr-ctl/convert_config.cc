@@ -52,8 +52,8 @@ Status CheckScalars(const ConfigNode& map, std::string_view path, const Keys& ke
   return OkStatus();
 }
 
-// The maps in the list of that key, whose fields with these names are no maps or lists; none if
-// there is no such key.
+// Returns the maps in the list at `key`, whose fields `scalars` have to be scalars; none if the key
+// is missing.
 StatusOr<std::vector<ConfigNode>> MapsIn(const ConfigNode& map, std::string_view path,
                                          std::string_view key, const Keys& scalars) {
   const ConfigNode* const list = FindKey(map, key);
@@ -100,7 +100,7 @@ void Copy(const ConfigNode& from, std::string_view key, std::string_view as, Ent
   if (value != nullptr) to.push_back(MakeEntry(as, *value));
 }
 
-// Policy sections with the CPUs one level up, as both projects have them.
+// Puts the policy's section below `policy`, beside the available and reserved CPUs.
 ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries section,
                      Entries classes = {}) {
   Entries entries = {MakeEntry("Active", ScalarNode(policy))};
@@ -112,7 +112,7 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
   return {PrintNode(MapNode(std::move(modules))), {}};
 }
 
-// The one key of `agent` that exists here, too.
+// Keeps the one key of `agent` that exists here, too.
 void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
   constexpr std::string_view kPodResources = "podResourceAPI";
   const ConfigNode* const asks = FindKey(agent, kPodResources);
@@ -124,7 +124,7 @@ void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
   NoteOthers(agent, "agent", {kPodResources}, notes);
 }
 
-// `control` of nri-plugins.
+// Adds the classes that the key `control` of nri-plugins defines.
 Status AddControls(const ConfigNode& control, std::string_view path, Entries& classes,
                    Notes& notes) {
   RESMGR_RETURN_IF_ERROR(CheckKind(control, path, Kind::kMap));
@@ -183,7 +183,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   return converted;
 }
 
-// cri-resource-manager's numbers.
+// Turns a number of cri-resource-manager into the word that stands for it here.
 ConfigNode Priority(const ConfigNode& value) {
   constexpr std::array<std::string_view, 4> kWords = {"high", "normal", "low", "none"};
   const std::optional<int64_t> number = ParseInt(value.text);
@@ -229,7 +229,7 @@ StatusOr<ConvertedConfig> FromBalloons(const ConfigNode& policy, const ConfigNod
   return converted;
 }
 
-// The keys that these policies have in common; the others, but the list of pools, are noted.
+// Copies the keys that all policies with pools have; notes the others, except the list of pools.
 Entries CommonKeys(const ConfigNode& section, std::string_view path, std::string_view pools,
                    Notes& notes) {
   Entries entries;
@@ -383,7 +383,7 @@ StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view s
   return module;
 }
 
-// There a class that does not exist was ignored; here it is an error.
+// Notes classes that do not exist: the other project ignored them, here they are errors.
 void NoteUnknownClasses(const ConfigNode& document, const PolicyFactory& factory,
                         const ConfigNode& section, ConvertedConfig& converted) {
   ClassesConfig classes;
@@ -399,7 +399,7 @@ void NoteUnknownClasses(const ConfigNode& document, const PolicyFactory& factory
   }
 }
 
-// Values that are wrong here, or were there.
+// Notes values that the daemon refuses.
 void NoteRefused(const PolicyRegistry& policies, ConvertedConfig& converted) {
   ConfigChecks checks;
   checks.policies = policies.Names();

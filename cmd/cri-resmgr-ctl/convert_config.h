@@ -21,7 +21,7 @@ const std::vector<std::string_view>& ConvertibleKinds();
 
 // `kind`: nri-plugins (a BalloonsPolicy or TopologyAwarePolicy object), or a policy of
 // cri-resource-manager (balloons, podpools, static-pools, dynamic-pools), in a file or a ConfigMap.
-// InvalidArgument where the text is none of that.
+// InvalidArgument: the text has another form.
 StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view text,
                                         std::string_view source);
 

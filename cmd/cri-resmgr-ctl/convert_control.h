@@ -14,9 +14,9 @@ namespace resmgr {
 // "cpu", "rdt", "blockio".
 bool IsControlKey(std::string_view key);
 
-// Adds what it defines to the entries of the module `classes`, and one sentence for each key that
-// is left out or means something else. `path` is its place, for these and for errors.
-// InvalidArgument: a value is of the wrong kind.
+// Adds what `value` defines to `classes`, the entries of that module, and to `notes` a sentence for
+// each key that is left out or means something else. `path` is the place of `value`, for notes and
+// errors. InvalidArgument: a value is of the wrong kind.
 Status ConvertControl(std::string_view key, const ConfigNode& value, std::string_view path,
                       std::vector<ConfigNode::Entry>& classes, std::vector<std::string>& notes);
 

@@ -34,7 +34,7 @@ std::string QuotaText(const Reply& place) {
 
 std::string PlaceText(const Reply& place) {
   std::string text = fmt::format("cpus {} mems {}", Cell(place, "cpus"), Cell(place, "mems"));
-  // Only what the change sets is there.
+  // A place has these members only if the change sets them.
   if (place.contains("shares")) text += " shares " + NumberText(place.at("shares"));
   if (place.contains("quota")) text += " quota " + QuotaText(place);
   return text;

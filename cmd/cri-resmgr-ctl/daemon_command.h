@@ -44,19 +44,19 @@ class DaemonCommand : public Command {
   virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
-  // Whether an answer that may have containers has none; it is then told why the daemon knows none,
-  // if there is a reason.
+  // Whether a reply that may list containers lists none: the output then has the reason why the
+  // daemon knows none, if there is one.
   virtual bool HasNoContainers(const Reply& /*reply*/) const { return false; }
   // Whether the request succeeded; the error, printed after the reply, is that of the command.
   virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
-  // Asks the daemon; the arranged reply.
+  // Asks the daemon and returns the arranged reply.
   StatusOr<Reply> Ask(std::string_view request) const;
   // Table of the reply, fit for a terminal.
   std::string TextOf(const Reply& reply) const { return Table(Readable(reply, "")); }
   // For notes beside the result.
   std::ostream& notes() const { return *notes_; }
-  // How Table formats a list; as `out` and the flags say once SetStyle was called.
+  // How Table formats a list; SetStyle derives it from `out` and the flags.
   const TableStyle& style() const { return style_; }
   void SetStyle(const std::ostream& out);
   // Whether -o wide was given: all columns, and no cell is cut.
@@ -71,7 +71,7 @@ class DaemonCommand : public Command {
     Status outcome;
   };
   StatusOr<Shown> Look(std::string_view request) const;
-  // Form, with the reason for which there are no containers.
+  // Returns Form's text, with the reason why there are no containers.
   std::string FormWithReason(const Reply& reply) const;
   std::string Form(const Reply& reply) const;
   Reply Readable(const Reply& value, std::string_view member) const;
@@ -109,9 +109,9 @@ class ContainerFilter {
 // The answer to a new configuration comes after the runtime has moved every container.
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
-// Asks the daemon on its admin socket and waits for the answer, so long at most. `method` is one
-// of pkg/admin/admin_service.h. Errors are the daemon's, or kUnavailable, which names the socket,
-// when no daemon listens there.
+// Asks the daemon on its admin socket and waits for the answer, at most for `patience`. `method` is
+// one of pkg/admin/admin_service.h. Errors are the daemon's, or kUnavailable, which names the
+// socket, when no daemon listens there.
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request,
                                 std::chrono::milliseconds patience = kPatience);

@@ -27,7 +27,7 @@ using Answer = nlohmann::json;
 constexpr std::chrono::milliseconds kPollPause{500};
 constexpr std::chrono::minutes kLongestDump{10};
 
-// The numbers of the calls that these lines are of: "[time] #12 (intercepted) REQUEST ...".
+// Adds the numbers of the calls that these lines are about: "[time] #12 (intercepted) REQUEST ...".
 void NoteCalls(std::string_view text, std::set<int64_t>& calls) {
   for (const std::string_view line : Split(text, '\n')) {
     const size_t at = line.find("] #");

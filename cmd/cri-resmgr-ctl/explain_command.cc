@@ -123,7 +123,7 @@ void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
     rows.push_back({"  left out", line.is_string() ? line.get<std::string>() : ""});
 }
 
-// Its classes: "idle 10us", "10, by CPU; of classes.isolation".
+// Adds a row for each class: "idle 10us" and "10, by CPU; of classes.isolation".
 void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   for (const Reply& one : container.value("classes", Reply::array())) {
     const std::string reason = one.value("reason", "");
@@ -135,7 +135,8 @@ void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   }
 }
 
-// The row "refused" has more than the problem of a refusal, which advises to run this command.
+// Leaves out the problem of a refusal, which only advises to run this command: the row "refused"
+// has more.
 void AddProblemRows(const Reply& container, std::vector<TableRow>& rows) {
   for (const Reply& problem : container.value("problems", Reply::array())) {
     const bool told = container.contains("refused") && problem.is_object() &&
@@ -212,7 +213,7 @@ std::string CandidatesText(const Reply& container) {
     row.push_back(Cell(place, "verdict"));
   }
   std::string text = places.empty() ? "" : FormatTable(rows);
-  // The first lines are these places; daemons of older versions have the lines alone.
+  // The first lines repeat these places; daemons of older versions send only lines.
   const Reply& lines = container.at("candidates");
   for (size_t i = places.size(); i < lines.size(); ++i)
     text += "    " + lines[i].get<std::string>() + '\n';
@@ -249,7 +250,7 @@ std::string ClaimAsks(const Reply& claim) {
   return text;
 }
 
-// A row for each pod that may use the claim. Daemons of older versions do not tell.
+// Adds a row for each pod that may use the claim. Daemons of older versions do not list them.
 void AddReservedRows(const Reply& claim, std::vector<TableRow>& rows) {
   if (!claim.contains("reservedFor")) return;
   const Reply pods = claim.value("reservedFor", Reply::array());

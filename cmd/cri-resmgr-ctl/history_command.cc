@@ -83,7 +83,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   StatusOr<Reply> Request() const override {
     if (count_ < 0) return InvalidArgument("-n: {} is less than 0", count_);
     if (!since_.empty()) RESMGR_RETURN_IF_ERROR(SinceText(since_).status());
-    // The entries that are chosen here are counted here, too.
+    // Entries that this command has to choose are counted after the choice.
     const bool all = count_ == 0 || !pod_.empty() || !since_.empty() || follow_;
     return all ? Reply::object() : Reply{{"count", count_}};
   }
@@ -155,7 +155,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   bool follow_ = false;
   FollowedEntries followed_;
   bool answered_ = false;    // whether -f has shown the earlier entries
-  bool has_header_ = false;  // and the names of the columns
+  bool has_header_ = false;  // whether the names of the columns were shown
 };
 
 }  // namespace

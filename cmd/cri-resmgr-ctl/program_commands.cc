@@ -21,7 +21,7 @@ namespace {
 
 using Told = nlohmann::ordered_json;
 
-// These commands do without the daemon: a shell that completes does not wait for one that hangs.
+// These commands also work without a daemon: shell completion must not wait for one that hangs.
 constexpr std::chrono::milliseconds kShortPatience{1'500};
 
 // The daemon's answer; null without one.
@@ -130,7 +130,7 @@ class CompleteCommand final : public Command {
   }
 
  private:
-  // A shell expands what it completes: other names are left out.
+  // Leaves out names with other characters, which a shell would expand.
   void Add(const std::string& name) {
     const bool plain = std::ranges::all_of(name, [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

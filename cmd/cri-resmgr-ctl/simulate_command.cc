@@ -66,7 +66,7 @@ std::string NameOfInput(const std::string& file) {
   return file == kStandardInput ? "standard input" : file;
 }
 
-// Those of `claims`, which are ResourceClaims alone, come first.
+// Reads the files of `claims`, which have only ResourceClaims, before the other files.
 StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
                                  const std::vector<std::string>& files, const std::string& node,
                                  std::vector<std::string>& notes) {
@@ -261,7 +261,8 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
       if (!rdt_.empty()) {
         auto rdt = ParseRdtMachine(rdt_, *shared);
         if (!rdt.ok()) return Annotate(rdt.status(), "-rdt");
-        // A scenario shows no schemata without saying why.
+        // Reports an error of the schemata here, since a scenario would leave them out without a
+        // reason.
         RESMGR_RETURN_IF_ERROR(PreviewSchemata(config.classes.rdt, *rdt).status());
         setting.rdt = *std::move(rdt);
       }
@@ -271,7 +272,8 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
   return settings;
 }
 
-// If `lines` is not null, the effects go there while it runs, as -o says.
+// If `lines` is not null, the effects are written there while the simulation runs, in the form of
+// -o.
 StatusOr<SimulateCommand::Result> SimulateCommand::Simulate(const Setting& setting,
                                                             const Scenario& scenario,
                                                             std::ostream* lines) const {

@@ -39,7 +39,7 @@ std::string Containers(const Reply& reply) {
   return text;
 }
 
-// The sections of the runbook about these, each once.
+// The sections of the runbook about these problems, each once.
 std::string RunbooksOf(const Reply& problems) {
   std::error_code ignored;
   const std::string pages = PagesOf(std::filesystem::read_symlink("/proc/self/exe", ignored));

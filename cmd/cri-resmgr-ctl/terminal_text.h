@@ -16,7 +16,8 @@ namespace resmgr {
 // to its width unless `wide`, and with states in colours unless NO_COLOR is set (no-color.org).
 TableStyle StyleFor(const std::ostream& out, bool wide);
 
-// The colour (SGR) of a state that the daemon tells: good, bad, or to be noticed; "" for all else.
+// The colour (SGR) of a state that the daemon reports: good, bad, or to be noticed; "" for all
+// else.
 std::string_view ColourOfState(std::string_view state);
 
 // Amounts in readable form; for memory see pkg/base/amount_text.h.

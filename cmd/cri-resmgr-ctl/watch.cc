@@ -54,7 +54,7 @@ Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& o
       first = false;
     } else {
       RESMGR_RETURN_IF_ERROR(wait.After(text.status()));
-      // The note is in the place of the text on a terminal.
+      // On a terminal the note follows the text, which has to be shown again.
       shown.clear();
     }
     std::this_thread::sleep_for(pause);

@@ -38,7 +38,7 @@ Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& o
 // a clock may be set back, and the daemon drops old entries from any place.
 class FollowedEntries {
  public:
-  // The new ones of the list, in its order.
+  // Returns the new entries of the list, in its order.
   Reply NewOf(const Reply& list);
 
  private:

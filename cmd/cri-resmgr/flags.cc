@@ -300,7 +300,7 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
-// Further runtimes behind the relay.
+// Checks the further runtimes behind the relay.
 Status CheckRuntimes(const Flags& flags) {
   const RuntimesConfig& config = flags.config.runtimes;
   if (flags.mode != Mode::kRelay && !config.runtimes.empty()) {

@@ -19,8 +19,8 @@ struct Flags {
   std::string force_config_file;     // likewise; sets `forced`
   std::string fallback_config_file;  // likewise, in force until the agent has sent a configuration
 
-  bool forced = false;  // no agent may change the configuration; if no file is given, that of
-                        // config_file
+  // No agent may change the configuration. Without force_config_file, config_file is used.
+  bool forced = false;
 
   Mode mode = Mode::kRelay;
   std::string nri_socket = "/var/run/nri/nri.sock";
@@ -89,8 +89,8 @@ struct Flags {
 // read. kInvalidArgument: one line with the flag, or with file and line.
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);
 
-// Reads the file again, with the command line over it. Other options of an options file than the
-// configuration take a restart.
+// Reads the file again, with the command line over it. Options of an options file outside the
+// configuration change only at a restart.
 StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks);
 
 }  // namespace resmgr

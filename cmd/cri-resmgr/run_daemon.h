@@ -29,7 +29,7 @@ inline int ExitCodeOf(const Status& status) {
 }
 
 // cri-resmgr as a command with these arguments: returns its exit code (ExitCode) when it ends.
-// `version` is what the daemon tells of itself.
+// `version` is the version that the daemon reports.
 int RunDaemon(int argc, const char* const* argv, std::string_view version);
 
 }  // namespace resmgr

@@ -127,7 +127,8 @@ std::string Policies(const NodeView& node) {
   return OrderedJsonText(list);
 }
 
-// The null policy has none, which is an answer: scripts ask without knowing what is active.
+// The null policy has no pools: the answer is an empty list and no error, since scripts ask without
+// knowing which policy is active.
 std::string Pools(const NodeView& node) {
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
@@ -187,7 +188,7 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
           reply(preview.status());
           return;
         }
-        // The null policy knows no containers, which the next one is to place.
+        // Under the null policy the containers that the new policy would place are not known.
         const bool known =
             node.host.manager() != nullptr || preview->config.policy.active == kNullPolicy;
         reply(OrderedJsonText({{"policy", preview->config.policy.active},
@@ -271,7 +272,7 @@ void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& 
   });
 }
 
-// 0 where the request names none.
+// The number of the dump; 0 where the request has none.
 uint64_t TraceOf(const Json& request) {
   const auto trace = request.find("trace");
   return trace != request.end() && trace->is_number_unsigned() ? trace->get<uint64_t>() : 0;
@@ -302,7 +303,7 @@ auto AdderTo(UnaryServer::Methods& methods) {
   };
 }
 
-// A list of before the first look at the runtime would say that there are none.
+// Gives no list before the first look at the runtime, since it would wrongly be empty.
 void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   HostClasses* const classes = node.classes;
   const auto answer = [classes, reply] {
@@ -314,7 +315,7 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   if (classes == nullptr) return reply(OrderedJsonText(OrderedJson::array()));
   const ResourceManager* const manager = node.host.manager();
   if (classes->known() || (manager != nullptr && !manager->ready())) return answer();
-  // It ends after work that is under way.
+  // The audit ends after work on classes that is under way.
   classes->Audit(false, [answer, reply](const auto& audited) {
     audited.ok() ? answer() : reply(audited.status());
   });

@@ -21,7 +21,7 @@ namespace resmgr {
 //   Status       {}                         -> {"version","policy","config","forced",
 //       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
-//       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
+//       HeldJson's members (node_json.h) except under the null policy, "state" ("saved" or "not
 //       saved"), "dumpLost" (calls that the dump lacks), "problems" (report_json.h); and where
 //       there are some "noneKnown" (why no containers are known, method_parts.h), "ended" (problems
 //       of use that have ended: "kind","since","ended","message","before","after") and "byUse" (the
@@ -50,7 +50,7 @@ namespace resmgr {
 //   DumpPod      {"pod","seconds"}          -> {"trace"}
 //   DumpPodNext  {"trace"}                  -> {"text","lostLines","more","over"}
 //   DumpPodStop  {"trace"}                  -> {}
-//   Log          {"level","source"}         -> {}; NotFound for a source that there is not
+//   Log          {"level","source"}         -> {}; NotFound for an unknown source
 //   LogSources   {}                         -> ["SOURCE"]
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and usage_methods.h}
@@ -63,8 +63,8 @@ namespace resmgr {
 //       containers on each
 //   Classes      {}                         -> [report_json.h]
 //
-// Questions about containers, and configurations that must not take exclusive CPUs away, wait for
-// the first look of a daemon that starts at the runtime (FirstLook).
+// Questions about containers, and configurations that must not take exclusive CPUs away, wait until
+// a daemon that starts has looked at the runtime (FirstLook).
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookPatience{500};
 
-// Without a policy there is only what plugins changed, where the front door knows containers.
+// Explains containers without a policy: what plugins changed, where the front door knows
+// containers.
 StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
   const std::vector<SeenContainer> seen = node.seen();
@@ -112,7 +113,7 @@ void AddMistyped(const ResourceManager& manager, OrderedJson& containers) {
   }
 }
 
-// A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
+// The containers of a reply whose memory may lie elsewhere than decided, and their positions there.
 struct BoundContainers {
   std::vector<size_t> positions{};
   std::vector<MemorySubject> subjects{};

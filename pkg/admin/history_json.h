@@ -19,11 +19,11 @@ namespace resmgr {
 // more"; sets are kernel lists.
 OrderedJson HistoryJson(const History& history, size_t most);
 
-// Completes what ExplainJson says of the containers of the choice that `what` names, which is
-// NotFound where there is none, by those whose last entry is a refusal: one that exists gets
-// "refused", and one that does not is an object of its own with the state "refused", the reason and
-// what it asked for ("qos", "request", "limit", "memoryRequest", "memoryLimit"). The labels of a
-// pod that `snapshot` does not have any more are unknown: it is found by its name only.
+// Adds refusals to ExplainJson's result for `what` and the choice, which may be NotFound. An
+// existing container whose last entry is a refusal gets "refused"; one that does not exist gets an
+// object of its own with the state "refused", the reason and what it asked for ("qos", "request",
+// "limit", "memoryRequest", "memoryLimit"). A pod that `snapshot` no longer has is found by its
+// name only, since its labels are unknown.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
                                    const Snapshot& snapshot, std::string_view what,
                                    const ContainerChoice& choice = {},

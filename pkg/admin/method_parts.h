@@ -21,12 +21,13 @@ StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key);
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key);
 // False for anything but true.
 bool IsTrue(const nlohmann::json& request, const char* key);
-// By "namespace" and "selector", which may both be left out. InvalidArgument: they cannot be read.
+// The choice by "namespace" and "selector", which may both be left out. InvalidArgument: they
+// cannot be read.
 StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
 
 // Whether hook servers or plugins look at calls.
 bool StagesAtWork(const NodeView& node);
-// FailedPrecondition while the null policy is active. It is the node's.
+// The node's resource manager; FailedPrecondition while the null policy is active.
 StatusOr<ResourceManager*> Manager(const NodeView& node);
 // The reason for which the daemon knows no containers: "the runtime is not connected (…)"; "" if it
 // knows some, or has looked and there are none.

@@ -202,7 +202,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
   const CpuNumbers numbers = NumbersInForce(container.set_later, placement, requested);
-  // The runtime still reports the CPUs that it had.
+  // An ended container has no CPUs, although the runtime still reports its former ones.
   const bool ended = container.state == ContainerState::kExited;
   OrderedJson object = {
       {"id", container.id.value()},
@@ -373,7 +373,7 @@ OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
         {"mems", placement.mems ? placement.mems->ToString() : ""},
     };
   };
-  // Numbers only where they change; null: as the container asks for it.
+  // Adds numbers only where they change; null: the value that the container asks for.
   const auto add_numbers = [](const ResourceManager::Move& move, const Placement& placement,
                               OrderedJson& object) {
     const auto number = [](const std::optional<int64_t>& value) {

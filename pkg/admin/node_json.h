@@ -34,7 +34,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
 
 // Chooses the containers to show; by default all.
 struct ContainerChoice {
-  // Those that may run on CPUs of a NUMA node, or have memory there.
+  // Chooses containers that may run on CPUs of a NUMA node, or have memory there.
   struct Node {
     int id = 0;
     CpuSet cpus{};
@@ -54,15 +54,14 @@ enum class NameMatch { kWhole, kBeginning };
 
 // Whether `what` names "namespace/pod/container": "[NAMESPACE/]POD[/CONTAINER]".
 bool NamesFull(std::string_view full, std::string_view what, NameMatch match = NameMatch::kWhole);
-// Whether `what` names the container so, or by the beginning of its id; a claim also by that of its
-// uid.
+// Whether `what` names the container as in NamesFull, or is the beginning of its id or of its
+// claim's uid.
 bool Names(const Pod& pod, const Container& container, std::string_view what,
            NameMatch match = NameMatch::kWhole);
-// NotFound, for a choice by `what`; suggests the nearest of the known names
-// "namespace/pod/container".
+// The error NotFound for `what`; suggests the nearest of the known names "namespace/pod/container".
 Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known = {});
 
-// Those of the choice, in the order of their creation.
+// The chosen containers, in the order of their creation.
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
                            const ContainerChoice& choice = {});
 
@@ -82,13 +81,13 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 // not known), "otherResources", "podOverhead" and "podResources"
 // ({"shares","quota","period","memoryLimit"}, what is known; the overhead of the configuration
 // where the kubelet states none), "owners" (stage_json.h; what the policy decides), "coldStartMs"
-// (how long after its start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime
-// has done it), "candidates" (lines), "considered" (the places of these: {"name","free"
-// (milli-CPU),"freeMemory","nearDevices" (percent),"affinity","verdict"}; what the policy does not
-// look at is left out) and, where its last update failed, "notUpdated" (why, and what
-// to do); ExplainMethod adds "mistyped" (sentences about annotations of the pod). A part of a claim
-// that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state "claim", with "claim"
-// (its uid), "claimState" ("held", or what it lost), "device", "numaNode" (of the device),
+// (the time from its start until "mems" gets further nodes; 0: never), "hints", "settled" (the
+// runtime has done it), "candidates" (lines), "considered" (the places in these lines:
+// {"name","free" (milli-CPU),"freeMemory","nearDevices" (percent),"affinity","verdict"}; what the
+// policy does not look at is left out) and, where its last update failed, "notUpdated" (why, and
+// what to do); ExplainMethod adds "mistyped" (sentences about annotations of the pod). A part of a
+// claim that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state "claim", with
+// "claim" (its uid), "claimState" ("held", or what it lost), "device", "numaNode" (of the device),
 // "wholeCores", "coreType" ("p-core"), "l3", "avoidSiblings", "seen" (the CPUs that its containers
 // see where it avoids siblings), "sharedWithinPod", "reservedFor" (the pods that may use it, as the
 // claim said when it was prepared: "uid", and "pod", NAMESPACE/NAME, of those that have containers

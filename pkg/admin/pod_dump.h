@@ -15,9 +15,9 @@
 
 namespace resmgr {
 
-// The dump of one pod's calls for `cri-resmgr-ctl dump`, one at a time. It ends by itself: after
-// its time, and when its reader has not asked for a while, as after a kill of that program. Loop's
-// thread only.
+// The dump of one pod's calls for `cri-resmgr-ctl dump`, one at a time. A dump ends by itself:
+// after its time, and when its reader has not asked for kSilence, as when that program was killed.
+// Loop's thread only.
 class PodDump {
  public:
   static constexpr std::chrono::seconds kLongest{600};
@@ -31,20 +31,20 @@ class PodDump {
   PodDump(const PodDump&) = delete;
   PodDump& operator=(const PodDump&) = delete;
 
-  // Begins with the calls of "NAMESPACE/POD", which need not exist yet: {"trace"} to ask for it.
-  // FailedPrecondition while there is another one.
+  // Begins to dump the calls of "NAMESPACE/POD", which need not exist yet. Returns {"trace"}, the
+  // number for Next. FailedPrecondition while another dump is under way.
   StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
   // {"text","lostLines","more","over"}: what was dumped since the last call, or the first part of
-  // it, with more to ask for at once. NotFound for one that is over and was read to its end.
+  // it, with more to ask for at once. NotFound: the dump is over and was read to its end.
   StatusOr<OrderedJson> Next(uint64_t trace);
-  // Ends before its time.
+  // Ends the dump before its time.
   void Stop(uint64_t trace);
 
  private:
   void End();
 
   const NodeView& node_;
-  // Another daemon's dumps have other numbers, so that its readers are told that theirs are over.
+  // Begins with the time, so that a number from a former daemon is NotFound.
   uint64_t last_trace_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;

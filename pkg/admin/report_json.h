@@ -15,7 +15,7 @@ namespace resmgr {
 
 // A fixed outside contract of `cri-resmgr-ctl audit -o json`:
 //   {"checked" (containers that were compared), "drifted" (of these, other than was decided),
-//    "changing" (left out, for something was to change of them), "runtimeProblem" ("", or why
+//    "changing" (left out, since a change was pending), "runtimeProblem" ("", or why
 //    what the runtime reports was not compared), "containers": [{"container"
 //    ("namespace/pod/name"), "id", "drifts": [{"where" ("cgroup", "effective", "runtime",
 //    "affinity", "hierarchy"), "value","decided","actual", "why" ("", or the cause outside of the
@@ -32,7 +32,7 @@ void AddFiles(const StatusOr<std::vector<HostClasses::Audited>>& audited, Ordere
 //   {"kind","name","state":"active"|"inactive","reason","containers":["namespace/pod/container"]}
 OrderedJson ClassesJson(const ClassReport& report);
 
-// Those of one container, for `explain`: a list of
+// The classes of one container, for `explain`: a list of
 //   {"kind","name","state","source","way","inForce","reason"}
 OrderedJson ContainerClassesJson(const ClassReport& report, std::string_view id);
 

@@ -19,7 +19,7 @@ namespace resmgr {
 //    "calls","failures","lastError","p50Micros"}
 OrderedJson PluginsJson(const std::vector<PluginView>& plugins);
 
-// As contracted of `cri-resmgr-ctl runtimes -o json`, each:
+// A fixed outside contract of `cri-resmgr-ctl runtimes -o json`, each:
 //   {"name","socket","version","state": "connected"|"away"|"hanging","since" (RFC 3339, or null),
 //    "handlers":[],"pods","containers" (null: not counted),"calls","errors","lastError"}
 OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes);

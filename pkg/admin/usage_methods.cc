@@ -31,7 +31,7 @@ StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
   return chosen;
 }
 
-// Containers that run and of which nothing is known are listed, too, without figures.
+// Running containers that were not sampled are listed, too, without figures.
 OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures, bool wide) {
   std::set<std::string_view> known;
   for (const ContainerFigures& container : figures.containers)

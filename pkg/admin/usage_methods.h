@@ -23,7 +23,7 @@ struct CpusRequest {
   std::string list{};  // "": all of the machine
   bool brief = false;  // without the containers on each
 };
-// Their use is left out where it is not known.
+// Answers with CpusJson; the CPUs' use is left out where it is not known.
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply);
 
 // A fixed outside contract of `cri-resmgr-ctl top -o json`: a list of
@@ -48,8 +48,8 @@ struct CpuMap {
 // A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
-// "containers" are those that are bound to CPUs of which it is one, the first 64 of them, and
-// claims that hold it, as NAMESPACE/CLAIM/claim;
+// "containers" are the containers that are bound to CPUs with this one among them, and the claims
+// that hold it (as NAMESPACE/CLAIM/claim), the first 64 in total;
 // "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 
@@ -58,7 +58,7 @@ nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 //   {"time","state","measuredSeconds","containers","lacking","lackingPredicted","lackingMeasured",
 //    "note","moves":[{"container","from","to","used","pressure","gain","state","reason"}]}
 // "lacking…", "used" and "gain" are CPUs; "lackingMeasured" and "pressure" are null where they are
-// not known. "last" is the last one that moved something. Where nothing was sampled lately, the
+// not known. "last" is the last round that moved something. Where nothing was sampled lately, the
 // answer takes two samples. `most_moves`: nullopt for as many as are configured.
 void RebalanceByUse(const NodeView& node, bool apply, std::optional<int> most_moves,
                     const UnaryServer::Reply& reply);

@@ -81,7 +81,7 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// Escaped for the quotes of a request's argument.
+// Returns the text as a quoted argument of a troff request.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : TroffText(text)) {

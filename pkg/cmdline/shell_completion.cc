@@ -49,7 +49,8 @@ constexpr std::string_view kBashSocket =
     "    [ \"${COMP_WORDS[j + 1]}\" != '=' ] || ((j++))\n"
     "    [ $((j + 1)) -ge \"$COMP_CWORD\" ] || socket=(-socket \"${COMP_WORDS[j + 1]}\")\n"
     "  done\n";
-// The words of a zsh command that pass it on: told before the command, or after it.
+// The words of a zsh command that pass on -socket, whether it was given before or after the
+// command.
 constexpr std::string_view kZshSocket =
     "$socket ${opt_args[-socket]:+-socket} ${opt_args[-socket]}";
 
@@ -59,7 +60,7 @@ bool HasLiveNames(const CommandDocument& document) {
   });
 }
 
-// The kind of names that a value or an argument of this form is; "" where none is known.
+// The kind of names that a value or an argument of this form takes; "" where none is known.
 std::string_view LiveKind(std::string_view usage) {
   if (usage == "NAMESPACE") return "namespaces";
   if (usage == "POD") return "pods";

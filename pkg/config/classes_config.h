@@ -44,10 +44,10 @@ struct ClassesConfig {
   enum class Absent { kWarn, kRefuse };
 
   IsolationConfig isolation{};
-  std::string isolation_source = "classes.isolation";  // the key that says so
+  std::string isolation_source = "classes.isolation";  // the key that sets `isolation`
   // Globs of the interrupts that may be moved.
   std::vector<std::string> controllable = {"*"};
-  bool balance = true;         // irqbalance is told
+  bool balance = true;         // a running irqbalance is told what to leave alone
   std::string balance_file{};  // its environment file, from the root of the host; "": none
   std::vector<MemoryClassConfig> memory{};
   // Files of cgroups that pods may set by annotations.
@@ -56,8 +56,8 @@ struct ClassesConfig {
   BlockioConfig blockio{};
   CpuClassesConfig cpu{};
   SchedulingConfig scheduling{};
-  // Globs of the namespaces whose pods may choose classes by annotations, by the kind ("rdt"), and
-  // for single classes in place of that, by kind and class ("rdt/gold").
+  // Globs of the namespaces whose pods may choose classes by annotations, by kind ("rdt"), or by
+  // kind and class ("rdt/gold"), which replaces the globs of the kind for that class.
   std::map<std::string, std::vector<std::string>, std::less<>> namespaces{};
   bool of_pools = false;  // the active policy gives its pools some
   Unknown unknown = Unknown::kRefuse;
@@ -79,11 +79,11 @@ struct ClassesConfig {
 // The module `classes`.
 void DescribeClasses(ConfigSection& root, ClassesConfig& config);
 
-// The keys of an isolation: of the module, and of a pod's annotation.
+// Describes the keys of an isolation, in the module and in a pod's annotation.
 void DescribeIsolation(ConfigSection& section, IsolationConfig& config);
 
-// The key `Undisturbed` of a policy's section: the same keys. Keys that it has override
-// `classes.isolation` while that policy is active (OverrideIsolation).
+// Describes the key `Undisturbed` of a policy's section, a map with the keys of an isolation. They
+// override those of `classes.isolation` while that policy is active (OverrideIsolation).
 void DescribeUndisturbed(ConfigSection& section, IsolationConfig& config);
 // `section` is the active policy's, at `path`, and has been checked.
 void OverrideIsolation(const ConfigNode& section, std::string_view path, ClassesConfig& config);

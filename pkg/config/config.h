@@ -81,7 +81,7 @@ struct ConfigChecks {
   std::function<Status(std::string_view policy, const ConfigNode& section,
                        std::vector<ConfigKey>* keys)>
       policy_section;
-  // The classes that such a section, which has been checked, names. May be nullptr: none.
+  // Returns the classes that a policy's checked section names. May be nullptr: none.
   std::function<std::vector<NamedClass>(std::string_view policy, const ConfigNode& section)>
       policy_classes{};
 };
@@ -111,12 +111,12 @@ inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Con
 std::vector<ConfigKey> DescribeConfig(const Config& config);
 // All keys with their defaults.
 std::vector<ConfigKey> DescribeConfig();
-// The same, those of the policies of `checks` included.
+// All keys with their defaults, and the keys of the policies of `checks`.
 std::vector<ConfigKey> AllConfigKeys(const ConfigChecks& checks);
 // The keys at the top of a configuration.
 std::vector<std::string> ConfigModuleNames();
 
-// Sets the values of a document in `config`; others stay. Errors as of ParseConfig.
+// Sets the values of a document in `config`; others stay. Errors as from ParseConfig.
 Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config);
 
 // Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and invalid

@@ -8,7 +8,7 @@
 namespace resmgr {
 
 // Parses the YAML form of a file: a configuration, or a ConfigMap of Kubernetes as an agent
-// delivers it, so that the map to be applied can be checked. Errors as of ParseConfig and
+// delivers it, so that the map to be applied can be checked. Errors as from ParseConfig and
 // ParseConfigMap.
 StatusOr<Config> ParseYamlFile(std::string_view text, std::string_view source,
                                const ConfigChecks& checks);

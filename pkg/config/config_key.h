@@ -32,7 +32,7 @@ struct ConfigKey {
   // The flag of the daemon that sets the key, too, without dashes; empty: there is none.
   std::string flag{};
   std::string flag_value{};  // "FILE"
-  // Makes the key's text of the flag's; unset: they are the same.
+  // Turns the flag's text into the key's; unset: both are the same.
   std::function<StatusOr<std::string>(std::string_view text)> text_of_flag{};
 };
 
@@ -48,7 +48,7 @@ struct ConfigLeaf {
   std::string path;
   const ConfigKey* key;
 };
-// All of them, in their order. `keys` must outlive them.
+// All leaves below `keys`, in their order. `keys` must outlive them.
 std::vector<ConfigLeaf> LeavesOf(const std::vector<ConfigKey>& keys);
 
 // The JSON schema (draft 7) of a configuration with these keys.

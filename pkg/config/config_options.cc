@@ -159,7 +159,7 @@ std::optional<std::string> ConfigOptions::policy() const {
 }
 
 void ConfigOptions::ApplyTo(Config& config) const {
-  // Flags are not in the configuration's text.
+  // A flag does not make the module a part of the configuration's text.
   const bool stated = config.hooks.stated;
   // Set has checked the values.
   for (const auto& [path, value] : settings_)
@@ -182,7 +182,7 @@ std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
     ++i;
     if (!differs || leaf.path == "policy.Active") continue;
     std::string_view key = leaf.path;
-    // Their flags name the resources; the CPU is the only one.
+    // The flags of these keys stand for all resources, whose only one is the CPU.
     if (key.ends_with("Resources.CPU")) key.remove_suffix(4);
     keys.emplace_back(key);
   }

@@ -39,7 +39,7 @@ class ConfigOptions {
   // Declares the flags, in groups, with this object as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
   // Sets the value of a flag, given without dashes; each value of a list is added.
-  // kInvalidArgument without the flag's name.
+  // kInvalidArgument; its message lacks the flag's name.
   Status Set(std::string_view flag, std::string_view value, const ConfigChecks& checks = {});
 
   bool Has(std::string_view flag) const;

@@ -311,7 +311,7 @@ void ConfigSection::Refuse(std::string_view key, std::string_view why) {
 
 Status ConfigSection::Finish() {
   if (node_ == nullptr) return OkStatus();
-  // The entries below are those of a map.
+  // If the node is no map, it has no entries.
   for (const ConfigNode::Entry& entry : node_->entries) {
     if (IndexOf(known_, entry.key) < known_.size()) continue;
     ConfigNode place;

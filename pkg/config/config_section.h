@@ -61,7 +61,7 @@ class ConfigSection {
   ConfigSection& Duration(std::string_view key, std::chrono::milliseconds min,
                           std::chrono::milliseconds max, std::chrono::milliseconds& target,
                           std::string_view help, std::string_view none = "");
-  // The same where it may be unset; `min` is more than 0.
+  // A duration that may be unset; `min` is more than 0.
   ConfigSection& Duration(std::string_view key, std::chrono::milliseconds min,
                           std::chrono::milliseconds max,
                           std::optional<std::chrono::milliseconds>& target, std::string_view help);
@@ -143,8 +143,9 @@ class ConfigSection {
                    });
   }
 
-  // About the last key: the flag of the daemon that sets it, too (ConfigKey); "a|b" as the name of
-  // its value lists all words. The default in the documentation where the value does not say it.
+  // Flag adds to the last key the daemon's flag that sets it, too (ConfigKey); "a|b" as the name of
+  // its value lists all words. Default adds the default for the documentation, where the value does
+  // not say it.
   ConfigSection& Flag(std::string_view name, std::string_view value_name,
                       std::function<StatusOr<std::string>(std::string_view)> text_of = nullptr);
   ConfigSection& Default(std::string_view text);
@@ -157,7 +158,7 @@ class ConfigSection {
   const ConfigNode* Node(std::string_view key);
   // Records an error about a key's value.
   void Fail(const ConfigNode& value, std::string_view key, std::string_view message);
-  // The same for a key that may be absent. Only when reading.
+  // Records an error about a key that may be absent. Only when reading.
   void Fail(std::string_view key, std::string_view message);
   // Called after the last key: returns all errors, one per line (Problems), including unknown
   // keys.

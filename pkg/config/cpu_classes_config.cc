@@ -129,7 +129,7 @@ void DescribeProfile(ConfigSection& section, CpuClassConfig& item) {
   });
 }
 
-// Words are in ascending order; rates of different kinds compare on a machine alone.
+// Words are in ascending order; rates of different kinds can only be compared on a machine.
 bool IsAbove(const ClockRate& least, const ClockRate& highest) {
   using RateKind = ClockRate::Kind;
   if (least.kind == highest.kind) return least.value > highest.value;

@@ -91,7 +91,7 @@ void DescribeServers(ConfigSection& hooks, HooksConfig& config) {
 
 void DescribeAudit(ConfigSection& root, AuditConfig& config) {
   root.Map("audit", [&config](ConfigSection& audit) {
-    // Not shorter, since an audit asks the runtime for the status of each container.
+    // The minimum is a second, since an audit asks the runtime for the status of each container.
     audit.Duration("Interval", std::chrono::seconds(1), std::chrono::hours(24), config.interval,
                    "how often the values in force for running containers are compared with the "
                    "decided values; in mode `docker` also after an update by another client; "

@@ -53,7 +53,7 @@ struct CpuFilesConfig {
 // The module `cpuFiles`.
 void DescribeCpuFiles(ConfigSection& root, CpuFilesConfig& config);
 
-// The policy that schedulers are told for a pod that fits no single NUMA node.
+// The policy that is published to schedulers for a pod that fits no single NUMA node.
 enum class NrtAlignment {
   kPrefer,  // such a pod counts as worse: best-effort
   kRefuse,  // this node is not for it: single-numa-node
@@ -63,7 +63,7 @@ enum class NrtAlignment {
 struct NrtConfig {
   bool publish = true;
   NrtAlignment alignment = NrtAlignment::kPrefer;
-  bool pools = false;  // pools of the policy are told, too, for people
+  bool pools = false;  // pools of the policy are published, too, for people
 
   friend bool operator==(const NrtConfig&, const NrtConfig&) = default;
 };

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// Settings of one NRI plugin. Unset ones are those of plugins without an entry.
+// Settings of one NRI plugin. An unset one has the value for plugins without an entry.
 struct NriPluginConfig {
   FailurePolicy failure = FailurePolicy::kIgnore;
   std::optional<std::chrono::milliseconds> request_timeout{};

@@ -54,7 +54,7 @@ std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
   return names;
 }
 
-// The keys of a policy's section under their names in `classes`.
+// Returns the keys of a policy's section about CPU classes, under their names in `classes`.
 ConfigNode CpuKeysOf(const ConfigNode& section) {
   std::vector<ConfigNode::Entry> entries;
   for (const ConfigNode::Entry& entry : section.entries) {

@@ -41,12 +41,12 @@ void DescribePolicyClasses(ConfigSection& section, PolicyClassTexts& raw);
 // Checks the values of these keys; an error names its place.
 Status CheckPolicyClasses(const ConfigNode& section, std::string_view path);
 
-// The keys about classes in a policy's section, in force while that policy is active: `cpuClasses`,
-// `turboDomain`, `schedulingClasses`, `controllableInterrupts`, beside what `classes` has. The
-// section is at `path`, and has been checked.
+// Adds to `config` what a policy's section says about classes (`cpuClasses`, `turboDomain`,
+// `schedulingClasses`, `controllableInterrupts`), in force while that policy is active. The section
+// is at `path`, and has been checked.
 void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesConfig& config);
 
-// InvalidArgument: the first one that does not exist, and those of its kind that do.
+// InvalidArgument names the first class that does not exist, and the existing ones of its kind.
 Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config);
 
 // InvalidArgument: the classes that a policy's section names and that do not exist, one per line

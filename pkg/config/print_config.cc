@@ -13,8 +13,8 @@ bool IsPlain(std::string_view text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
-  // Plain words need no quotes; a leading sign could have another meaning in YAML, and so has
-  // "null".
+  // Plain words need no quotes; a leading sign could have another meaning in YAML, and "null" has
+  // one.
   return !text.empty() && (is_word(text[0]) || text[0] == '/') && text != "null" &&
          text != "Null" && text != "NULL" &&
          std::all_of(text.begin(), text.end(), [&is_word](char c) {

@@ -143,7 +143,7 @@ StatusOr<CacheParts> ReadCacheParts(const ConfigNode& node) {
   return parts;
 }
 
-// Units that this version does not know are for others.
+// Texts in other units are skipped: they are for other programs or versions.
 StatusOr<BandwidthPart> ReadBandwidthPart(const ConfigNode& node) {
   constexpr std::string_view kMbps = "MBps";
   BandwidthPart part;

@@ -37,7 +37,7 @@ struct CacheBits {
 };
 using CachePart = std::variant<CachePercent, CacheRange, CacheBits>;
 
-// With code and data, these count where the kernel tells them apart (CDP); else unified.
+// `code` and `data`, if set, count where the kernel tells them apart (CDP); else `unified` counts.
 struct CacheParts {
   CachePart unified{};
   std::optional<CachePart> code{};

@@ -330,7 +330,8 @@ StatusOr<std::string> EditCreate(Operation operation, std::string_view object,
     if (IsJsonObject(config)) {
       SetMembers(config, resources, splices);
     } else {
-      // Appended after a null, which makes Go forget the former members.
+      // If the last HostConfig is null, Go forgets the former ones and reads only this one behind
+      // it.
       added.emplace_back("HostConfig", "{" + AsMembers(resources) + "}");
     }
   }

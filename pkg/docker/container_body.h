@@ -33,7 +33,7 @@ struct CreateBody {
 
 // kInvalidArgument: not a JSON object, or a field with a type that dockerd refuses.
 StatusOr<CreateBody> ReadCreateBody(std::string_view body);
-// Reads the Config and HostConfig of an inspection, each may be "", in the same way.
+// Reads the Config and HostConfig of an inspection, which may both be "", in the same way.
 StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config);
 
 // The fields that the body of an update sets. Restart policies do not count as resources.

@@ -29,7 +29,7 @@ class EngineRequest {
   struct Events {
     std::function<void(int status)> on_head;
     std::function<void(std::string_view bytes)> on_body;
-    // Called once, as the last one. OK: the reply is complete; kUnavailable: it is not.
+    // Called once, after all other events. OK: the reply is complete; kUnavailable: it is not.
     std::function<void(const Status& status)> on_end;
   };
 

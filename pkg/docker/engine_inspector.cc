@@ -78,7 +78,7 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
                                       std::function<void(Status)> done) {
   auto body = MakeUpdateBody(change);
   if (!body.ok()) {
-    // Answers after a call, so not inside this one.
+    // Answers after a call to dockerd, so that `done` does not run within this function.
     return brief_client_.Get(
         "/_ping", [why = body.status(), done = std::move(done)](const auto&) { done(why); });
   }

@@ -157,7 +157,7 @@ Status AddMounts(std::string_view object, const KeyedEdits<Mount>& edits, NewMem
   std::vector<std::string> objects;
   for (const auto& edit : edits) {
     if (!edit.value) continue;
-    // Also checks what neither form can express.
+    // BindOf also refuses what neither form can express.
     RESMGR_ASSIGN_OR_RETURN(const std::string bind, BindOf(*edit.value));
     if (edit.value->non_recursive) {
       objects.push_back(MountObject(*edit.value));

@@ -214,7 +214,8 @@ void ProxyConnection::Write(Peer& peer, Passage& passage) {
       passage.Left(static_cast<size_t>(size));
       continue;
     }
-    // A client that does not read any more is gone. dockerd may still send a reply after its end.
+    // A client that does not read any more is gone. dockerd may still reply when it no longer
+    // reads.
     if (&peer == &client_) {
       Close();
       return;

@@ -112,8 +112,8 @@ class Dumper {
 
   // The number of the recording that is written, another one with each Reconfigure; 0: none.
   uint64_t recording() const { return recording_.load(std::memory_order_relaxed); }
-  // Adds a line of what containers use to the recording. False where that is behind: the line is
-  // dropped, which the log and the recording tell and Options::on_lost counts.
+  // Adds a line with the use of containers to the recording. False: the writer is behind and the
+  // line is dropped, which the log and the recording report. Options::on_lost is called then.
   bool RecordUse(std::vector<RecordedUse> use);
 
   // Continues with other rules and files; files whose names stay are not emptied again. The

@@ -89,7 +89,7 @@ struct Event {
   std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
   uint64_t lost_use = 0;                        // kLost: lines of use that were dropped
   std::unique_ptr<WriterSettings> settings;     // kSettings
-  std::shared_ptr<PodTrace> trace{};            // gets it, too; may be null
+  std::shared_ptr<PodTrace> trace{};            // gets the event, too; may be null
   std::vector<RecordedUse> use;                 // kUse
 
   static constexpr size_t kIdSize = 64;  // id of a container

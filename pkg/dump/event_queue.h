@@ -33,8 +33,8 @@ class EventQueue {
   // room. The reservation must be released before the message's event is pushed.
   bool Reserve(size_t bytes);
   void Release(size_t bytes);
-  // The call of this event loses all later events, since one found no room before it could be
-  // pushed. False if it does so already.
+  // Notes that this event found no room before it could be pushed: its call loses all later events.
+  // False if the call has lost one before, or the queue is closed.
   bool Lose(const Event& event);
   // Adds a change of settings, which always finds room. Only the latest kMaxSettings waiting ones
   // are kept.
@@ -55,7 +55,7 @@ class EventQueue {
   void Close();
   // Takes no more events and drops the queued ones.
   void Abandon();
-  // Finish tells that the consumer is done. WaitFinished returns false if that was not in time.
+  // Finish reports that the consumer is done. WaitFinished waits for this; false after the timeout.
   void Finish();
   bool WaitFinished(std::chrono::milliseconds timeout);
 

@@ -37,7 +37,7 @@ nlohmann::json JsonTree(const Payload& payload, bool show_secrets);
 // Whether the annotation of this key repeats the pod's manifest, environment included.
 bool IsSecretAnnotation(std::string_view key);
 
-// The differences of the second tree (ToTree) of the same message, one line for each value:
+// The differences between two trees (ToTree) of one message, one line for each value:
 // `linux.resources.cpuset_cpus "" -> "1"`. Unset values are shown as protobuf's default. The outer
 // `config` of a creation is left out of the names.
 std::vector<std::string> Differences(const nlohmann::json& before, const nlohmann::json& after);

@@ -36,8 +36,8 @@ class PodTrace {
   void Take(Event& event);
 
   struct Piece {
-    std::string text{};       // since the last one; whole lines
-    uint64_t lost_lines = 0;  // likewise
+    std::string text{};       // since the last piece; whole lines
+    uint64_t lost_lines = 0;  // since the last piece
     bool more = false;        // whether there is more text than `most`
   };
   // At most about `most` bytes; a line that is longer comes alone. Never waits for Take.
@@ -51,19 +51,19 @@ class PodTrace {
   // Fields of protobuf messages that name the pod: of the CRI's metadata and of NRI's sandbox.
   struct Names {
     std::string pod;
-    char uid_tag;  // of the field between them
+    char uid_tag;  // tag of the uid, which is between the two
     std::string name_space;
   };
 
   const std::string name_space_;
   const std::string pod_;
   const std::string docker_name_;  // within the names of the pod's containers at dockerd
-  std::mutex calls_mutex_;         // of what Take uses; held while it formats long messages
+  std::mutex calls_mutex_;         // guards what Take uses, also while it formats long messages
   const std::vector<Names> names_;
   std::vector<std::string> ids_;
   std::set<uint64_t> calls_;  // about the pod, in flight
   TextDump text_;
-  std::mutex piece_mutex_;  // of the next ones; taken last, and held for moments
+  std::mutex piece_mutex_;  // guards piece_; taken last, and held for moments
   Piece piece_;
 };
 

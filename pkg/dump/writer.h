@@ -33,8 +33,8 @@ class Writer {
 
   // Thread-safe.
   EventQueue& queue() { return queue_; }
-  // An event found no room; from then on `losing` until the queue is empty again. Thread-safe, as
-  // the next two.
+  // Notes that an event found no room: `losing` is true until the queue is empty again.
+  // Thread-safe, as the next two.
   void NoteLoss() { losing_ = true; }
   bool losing() const { return losing_; }
   // Whether a file is missing, or could not be written at the last try.

@@ -22,7 +22,7 @@ struct ScopedAnnotation {
 // wins:
 //   KEY.DOMAIN/container.NAME, then KEY.DOMAIN/pod, then KEY.DOMAIN
 //   DOMAIN: cri-resource-manager.intel.com, then resource-policy.nri.io
-// The last one is the old form of cri-resource-manager, cri-resource-manager.intel.com/KEY.
+// The old form of cri-resource-manager, cri-resource-manager.intel.com/KEY, comes last.
 // ReadAnnotation (pkg/config/pod_annotation.h) interprets the value. Views refer to `annotations`.
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name);
@@ -42,7 +42,7 @@ std::optional<StringMap::value_type> FindCrioAnnotation(const StringMap& annotat
 // Whether a container with CPUs of its own is to use the shared CPUs as well
 // ("cpu-shared.crio.io/CONTAINER: enable").
 bool WantsSharedCpus(const StringMap& annotations, std::string_view container);
-// Behind the reason of its place.
+// Follows the reason of such a container's placement.
 inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotation";
 
 // Annotations in the domains of policies (annotations.h) that nothing reads, since their key or the
@@ -51,7 +51,7 @@ inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotat
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations);
 
 // The same for annotations of single containers, by the names of all containers that the pod has
-// now; more may be created later, so only names like one of these are told.
+// now; more may be created later, so only names similar to one of these are reported.
 std::vector<std::string> MistypedContainers(const StringMap& annotations,
                                             const std::vector<std::string_view>& containers);
 

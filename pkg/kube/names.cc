@@ -58,7 +58,7 @@ bool InClass(std::string_view members, char c) {
   return found != negated;
 }
 
-// Behind the part of the pattern at `at` that matches this one character; kNone if it does not.
+// The position behind the part of the pattern at `at`, if that matches the character; else kNone.
 size_t AfterMatch(std::string_view pattern, size_t at, char c) {
   if (at >= pattern.size()) return kNone;
   const size_t end = pattern[at] == '[' ? ClassEnd(pattern, at) : kNone;

@@ -50,7 +50,7 @@ class HttpServer {
     size_t quick_threads = 2;  // for quick answers
     size_t slow_threads = 0;   // for other answers, which must not delay quick ones
     std::function<bool(const HttpRequest&)> is_slow{};
-    // Called on these threads. Outlives the server if it takes too long.
+    // Called on these threads. A call that takes too long outlives the server.
     std::function<HttpAnswer(const HttpRequest&)> answer{};
   };
 

@@ -15,7 +15,8 @@ namespace {
 
 // Usually there is one scrape at a time.
 constexpr size_t kThreads = 2;
-// More than may wait for the page's data (LoopQuestions::Limits::waiting); scrapes have their own.
+// More than may wait for the page's data (LoopQuestions::Limits::waiting); scrapes have threads of
+// their own.
 constexpr size_t kThreadsOfPage = 10;
 constexpr uint64_t kHighestPort = 65535;
 

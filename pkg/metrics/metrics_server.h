@@ -51,8 +51,9 @@ struct ServedMetrics {
 };
 
 // Serves over HTTP while it exists: /metrics; /healthz, which is 200 if the event loop is at work
-// and otherwise 503 with the reason; /readyz, likewise for a daemon that can serve. It has its own
-// threads; a daemon without -metrics-address has none of them.
+// and otherwise 503 with the reason; /readyz, which is 200 if the daemon can serve and otherwise
+// 503 with the reason. The server has its own threads; a daemon without -metrics-address has none
+// of them.
 class MetricsServer {
  public:
   // `address` is HOST:PORT or :PORT (every address of this machine); port 0 takes a free one.

@@ -29,7 +29,7 @@ class NodeMetrics {
   enum class Operation { kReconcile, kAllocate, kUpdate, kRelease, kRebalance };
   // policy_decision_seconds{operation}: the time of the policy. Only on the event loop's thread.
   void Decided(Operation operation, std::chrono::nanoseconds took);
-  // policy_refusals_total{reason}: by the name of the code, of which there are few.
+  // policy_refusals_total{reason}: by the name of the status code.
   void Refused(std::string_view reason);
   // container_moves_total: moves of running containers.
   void Moved(size_t containers);
@@ -83,7 +83,7 @@ class NodeMetrics {
   struct State {
     uint64_t writes = 0;    // successful ones
     uint64_t failures = 0;  // failed ones, which are tried again
-    uint64_t bytes = 0;     // time of successful writes
+    uint64_t bytes = 0;     // of successful writes
   };
 
   // Each online CPU is in one class.

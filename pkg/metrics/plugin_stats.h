@@ -31,7 +31,7 @@ class PluginStats {
   // Counts in `counter`, too, which must stay valid; may be null.
   void CountBy(PluginCounter* counter) { counter_ = counter; }
 
-  // The plugin has answered, or the question was lost with it.
+  // The plugin has answered, or was lost before it answered.
   void NoteAnswer(std::chrono::nanoseconds took, const Status& status);
   // The plugin did not answer in time, or was not asked at all because it is late.
   void NoteFailure(const Status& why);

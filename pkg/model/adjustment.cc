@@ -196,7 +196,7 @@ void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
   details.hooks.insert(details.hooks.end(), wide.hooks.begin(), wide.hooks.end());
   if (wide.cgroup_parent) details.cgroup_parent = *wide.cgroup_parent;
   if (wide.seccomp_profile) {
-    // A policy in the request itself is in no file.
+    // A profile that is given as JSON has no file.
     const bool is_file = wide.seccomp_profile->starts_with('/');
     details.security.seccomp = {.kind = SeccompProfile::Kind::kLocalhost,
                                 .path = is_file ? *wide.seccomp_profile : ""};

@@ -21,13 +21,13 @@ namespace resmgr {
 struct Placement : ResourceValues {
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
-  // Where `mems` is not set: the memory nodes that its memory counts on, wherever it lies.
+  // Where `mems` is not set: the memory nodes that its memory is counted on, wherever it lies.
   NodeSet counted_mems;
   // The policy wants to be asked again (Policy::LookAgain) when the container has run for so long,
   // counted from its start. 0: it does not.
   std::chrono::milliseconds look_again_after{0};
-  // Where `cpus` is not set: the policy before this one bound the container to some CPUs, and these
-  // lift that. They are set by the resource manager; policies neither set them nor look at them.
+  // Where `cpus` is not set: the CPUs that lift the restriction by a former policy. The resource
+  // manager sets them; policies neither set nor read them.
   std::optional<CpuSet> lifted_to;
 
   std::string
@@ -82,8 +82,8 @@ struct Container {
   std::vector<LocalityHint> hints;  // only when the policy wants them
   // Every decision reads the members from here on, of all containers.
   ContainerState state = ContainerState::kCreating;
-  // Some policy bound it to CPUs (memory nodes). It stays so when the container is let go, which
-  // the runtime may not know yet.
+  // A policy has bound the container to CPUs (memory nodes). Stays true when that is lifted, since
+  // the runtime may not know it yet.
   bool cpus_bound = false;
   bool mems_bound = false;
   // Set by a restart that finds an update of the container under way and no CPUs known as its own:

@@ -23,7 +23,7 @@ namespace resmgr {
 // that cannot be read counts as none.
 std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& container);
 
-// CRI messages do not tell them apart, the annotation of the webhook does.
+// The role of a container. CRI messages do not have it; the annotation of the webhook has.
 enum class ContainerRole {
   kUnknown,  // no annotation names it; ephemeral containers have no resources and are never named
   kRegular,

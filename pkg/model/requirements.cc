@@ -162,7 +162,7 @@ class Resolver {
 
 constexpr int64_t kGuaranteedOomScore = -997;
 constexpr int64_t kBestEffortOomScore = 1000;
-// Just above Guaranteed, had that begun at 0.
+// 3, as in the kubelet: as far above 0 as the score of Guaranteed is above -1000.
 constexpr int64_t kLeastBurstableOomScore = 1000 + kGuaranteedOomScore;
 
 bool IsGuaranteed(const Requirements& needs) {

@@ -22,16 +22,16 @@ inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 
 // The annotation's value for one container, init containers included. A limit without a
 // request is the request too, as in Kubernetes. Other resources than cpu and memory are not read.
-// nullopt when it does not name the container; one with nothing in both limits and requests has no
-// requirements of its own, all of them are 0.
+// nullopt when the annotation does not name the container. A container without limits and requests
+// has requirements that are all 0.
 // InvalidArgument, naming container and resource, when the text is not as above: any user who may
 // create pods may write it.
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view json,
                                                                std::string_view container_name);
 
-// The same container's resources other than cpu and memory, by their names: huge pages
-// ("hugepages-2Mi") in bytes, extended resources ("example.com/device") in pieces. Limits count,
-// and requests where there is no limit. Empty when the container is not named.
+// The container's resources other than cpu and memory, by their names: huge pages ("hugepages-2Mi")
+// in bytes, extended resources ("example.com/device") in pieces. Limits count, and requests where
+// there is no limit. Empty when the container is not named.
 StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view json,
                                                              std::string_view container_name);
 

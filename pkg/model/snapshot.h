@@ -21,9 +21,9 @@ struct Overhead {
   friend bool operator==(const Overhead&, const Overhead&) = default;
 };
 
-// As a kubelet states it of a pod sandbox, with CPU shares, quota and period that all say the same.
-// Kubelets round small quotas up, so these count only as far as the shares do not tell less.
-// Amounts that no machine has are cut, so that sums stay numbers.
+// The overhead that a kubelet states for a pod sandbox, by CPU shares, quota and period for the
+// same amount. Kubelets round small quotas up, so a quota does not count where the shares stand for
+// less. Amounts that no machine has are cut, so that sums do not overflow.
 Overhead OverheadFrom(const LinuxResources& stated);
 
 // The sums over all pod sandboxes of a node.

@@ -125,7 +125,7 @@ bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjus
 
 FieldChange MeaningOf(const FieldChange& change) {
   if (change.field != Field::kUnified) return change;
-  // Whatever its value.
+  // The field with the meaning of the file, for any value of it.
   return FieldOfFile(change.key, "").value_or(change);
 }
 

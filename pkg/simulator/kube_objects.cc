@@ -141,7 +141,7 @@ StatusOr<size_t> ReplicasOf(std::string_view kind, const ConfigNode* spec, std::
   return std::min(parallel, all);
 }
 
-// Numbers stay texts: the API has none in a claim but quantities, which are both.
+// Numbers stay texts: the only ones in a claim are quantities, which the API accepts as texts.
 Json JsonOf(const ConfigNode& node) {
   switch (node.kind) {
     case Kind::kNull:

@@ -70,7 +70,7 @@ class KubeObjects {
   Status Read(const ConfigNode& object);
   // The pods of the objects that were read since the last call.
   std::vector<PodOfObject> TakePods();
-  // The same of their claims.
+  // The claims of the objects that were read since the last call.
   std::vector<ClaimOfObject> TakeClaims();
   // A sentence for each kind that was left out.
   std::vector<std::string> Notes() const;
@@ -91,7 +91,7 @@ class KubeObjects {
   size_t count_ = 0;
   size_t claim_count_ = 0;
   size_t elsewhere_ = 0;         // Pods of other nodes, or of none yet
-  size_t claims_elsewhere_ = 0;  // claims, likewise
+  size_t claims_elsewhere_ = 0;  // claims of other nodes, or of none yet
   size_t ended_ = 0;
   size_t idle_ = 0;                        // workloads that are suspended or have ended
   std::map<std::string, size_t> skipped_;  // by kind

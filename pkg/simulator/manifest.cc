@@ -103,8 +103,8 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   return OkStatus();
 }
 
-// The names, within the pod, of the claims that a container carries. It may name several requests
-// of one.
+// The names, within the pod, of the claims that a container carries. A container may name several
+// requests of one claim.
 StatusOr<std::vector<std::string>> ReadClaimNames(const ConfigNode* resources,
                                                   const std::string& path) {
   std::vector<std::string> names;
@@ -185,7 +185,7 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
 namespace {
 
 // The name of the object behind a claim of the pod: from its spec, or from its status where it was
-// made from a template; else a text that no object is called.
+// made from a template; else a text that is no object's name.
 StatusOr<std::string> ObjectOfClaim(const ConfigNode& claim, const ConfigNode* statuses,
                                     std::string_view name, const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(std::string object, FindText(&claim, "resourceClaimName", path));

@@ -65,19 +65,19 @@ std::string ToJson(const StepEffect& effect);
 // the system after the step; and with "exclusive" of each change.
 std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved);
 
-// The same for people: a table with the moves of other containers below each effect; with `explain`
-// also the reason of the container's place.
+// The effects for people: a table with the moves of other containers below each effect; with
+// `explain` also the reason of the container's place.
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);
 
 // The outcome of a scenario.
 struct Totals {
-  size_t placed = 0;                       // containers, as all but the next ones
+  size_t placed = 0;                       // containers, as the counts below
   std::set<std::string> claims{};          // that got CPUs
   std::set<std::string> refused_claims{};  // that never got any, however often they were tried
   CpuSet claimed{};                        // held for claims at the end
   size_t refused = 0;
   size_t moved = 0;          // containers with CPUs of their own that got others
-  size_t moved_sharing = 0;  // containers on shared CPUs, likewise
+  size_t moved_sharing = 0;  // containers on shared CPUs that got others
   CpuSet exclusive{};        // of containers and claims
   CpuSet free{};             // not exclusive
   CpuSet broken{};           // free CPUs on cores that are partly taken

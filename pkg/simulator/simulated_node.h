@@ -66,8 +66,8 @@ class SimulatedNode : private Observer {
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
-  // Returns the refusal of the policy, or for its classes, with nothing changed.
-  // `claims`: the uids of claims that it carries.
+  // Returns the refusal by the policy, or because of classes, with nothing changed. `claims`: the
+  // uids of claims that the container carries.
   Status Create(const CreateRequest& request, const ContainerId& id,
                 std::vector<std::string> claims = {});
   Status Start(const ContainerId& id);
@@ -78,9 +78,9 @@ class SimulatedNode : private Observer {
 
   // Holds CPUs for a claim, as a driver prepares it; the errors of ClaimHolder.
   Status Reserve(const Claim& claim);
-  // Gives them back.
+  // Gives the CPUs of a claim back.
   Status GiveBack(const std::string& uid);
-  // Valid until the next call of anything else here; nullptr: no CPUs are held for it.
+  // Valid until the next call of another member; nullptr: no CPUs are held for the claim.
   const HeldClaim* FindClaim(const std::string& uid) const;
   // CPUs of all claims.
   CpuSet Claimed() const;
@@ -89,13 +89,13 @@ class SimulatedNode : private Observer {
   // otherwise no time passes.
   void Wait(std::chrono::milliseconds time);
   // The container wants so many CPUs from now on. The time that it gets, and how long it waits,
-  // follow from the CPUs of its pool and the wishes of others there. Nothing for one that does not
-  // exist.
+  // follow from the CPUs of its pool and the wishes of others there. Has no effect for a container
+  // that does not exist.
   void SetUse(const ContainerId& id, double wanted);
   void Configure(const UsageConfig& config);
   // The classes of containers from now on; nullptr: there are none.
   void SetClasses(std::shared_ptr<const ClassPreview> classes) { classes_ = std::move(classes); }
-  // Those of one that has not ended.
+  // The classes of a container that has not ended.
   std::vector<PreviewedClass> ClassesOf(const ContainerId& id) const;
 
   // The daemon ends, and starts again with this policy on the same runtime.
@@ -121,7 +121,7 @@ class SimulatedNode : private Observer {
   // Containers that may have changed, or were created, since the last call, in the order of their
   // creation.
   std::vector<ContainerId> TakeTouched() { return runtime_.TakeTouched(); }
-  // The overheads of the pods that have such containers.
+  // The overheads of the pods with containers that have not ended.
   std::vector<Overhead> Overheads() const;
   bool Exists(const ContainerId& id) const;
   // The CPUs that the policy keeps for the system.

@@ -286,7 +286,7 @@ void Simulator::Do(const ResizeStep& step) {
 void Simulator::Do(const RestartStep&) {
   auto policy = options_.make_policy(config_);
   const Status status = policy.status();
-  // It was created from the same configuration before.
+  // Never fails: a policy was created from the same configuration before.
   if (status.ok()) node_->Restart(*std::move(policy), config_.runtimes);
   Add("restart", "", "", {}, status);
 }

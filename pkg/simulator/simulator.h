@@ -38,7 +38,8 @@ class Simulator {
     std::function<StatusOr<std::unique_ptr<Policy>>(const Config&)> make_policy;
     Config config{};
     std::function<StatusOr<Config>(const ConfigNode&)> read_config;
-    // The classes of containers by a configuration; nullptr, as the function: there are none.
+    // Returns the classes of containers by a configuration; nullptr, or no function: there are
+    // none.
     std::function<std::shared_ptr<const ClassPreview>(const Config&)> classes{};
     bool explain = false;  // fill in StepEffect::candidates
   };
@@ -95,9 +96,9 @@ class Simulator {
 
   // Holds the claim's CPUs, if it has devices of ours.
   Status Prepare(KnownClaim& claim);
-  // The same, with an effect.
+  // Prepares the claim and adds an effect.
   Status Tell(KnownClaim& claim);
-  // The claims of a pod that are not held; the error of the first that is refused.
+  // Prepares the claims of a pod that are not held; returns the error of the first refused one.
   Status PrepareFor(const Manifest& manifest);
   void Unprepare(const Manifest& ended);
   // The UIDs of its claims for this node's driver.
@@ -117,7 +118,7 @@ class Simulator {
   // one in any case.
   void Wait(const std::string& op, std::chrono::milliseconds time, bool always);
   void Replay(const RecordedStep& step, const RunningContainer& container);
-  // Those of the configuration in force.
+  // Sets the classes of the configuration in force.
   void SetClasses();
   void DeleteContainer(RunningPod& pod, const std::string& name);
   Pod SandboxOf(const Manifest& manifest);

@@ -34,7 +34,8 @@ void Simulator::Do(const ClaimDocument& claim) {
     return AddClaim("prepare", claim.name,
                     AlreadyExists("claim {} exists already, with another UID", name), "");
   }
-  // The effect has the error. The driver reads the newest form of an object.
+  // The effect has the error. A former form of the claim is replaced, as a driver reads the newest
+  // one.
   (void)Tell(claims_[name] = {.document = claim});
 }
 
