@@ -256,6 +256,27 @@ TEST_F(FloodTest, TheInitialWindowCountsForOpenStreams) {
   RunUntil([&] { return call.sent == 20; });
 }
 
+// Each update of the connection's window is for one of them.
+TEST_F(FloodTest, StreamsTakeTurnsInASmallConnectionWindow) {
+  Send(FrameType::kSettings, 0, 0, "");
+  std::list<Recorder> calls;
+  for (int i = 0; i < 2; ++i) {
+    Recorder& call = calls.emplace_back();
+    call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+    call.stream->SendData(Slice::Copy(std::string(60'000, 'x')));
+  }
+  const auto sent = [&] { return calls.front().sent + calls.back().sent; };
+  RunUntil([&] { return sent() == static_cast<size_t>(kDefaultWindow); });
+  const size_t first = calls.front().sent;
+  const size_t second = calls.back().sent;
+  for (size_t updates = 1; updates <= 20; ++updates) {
+    Send(FrameType::kWindowUpdate, 0, 0, std::string_view("\0\0\0\x0a", 4));
+    RunUntil([&] { return sent() == static_cast<size_t>(kDefaultWindow) + 10 * updates; });
+  }
+  EXPECT_EQ(calls.front().sent - first, 100U);
+  EXPECT_EQ(calls.back().sent - second, 100U);
+}
+
 // A client that takes none of its answers is not read either.
 TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
   ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),

@@ -98,6 +98,14 @@ class SendQueue {
     last_ = &stream;
   }
 
+  // For a stream that Pop has returned: it is the next one again.
+  void PutBack(Stream& stream) {
+    stream.in_send_queue_ = true;
+    stream.next_to_send_ = first_;
+    first_ = &stream;
+    if (last_ == nullptr) last_ = &stream;
+  }
+
   // The queue must not be empty.
   Stream& Pop() {
     Stream& stream = *first_;
