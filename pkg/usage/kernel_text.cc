@@ -206,6 +206,7 @@ InterruptCounts ParseInterrupts(std::string_view text, const CpuSet& cpus) {
     std::string_view id = NextWord(line);
     if (!id.ends_with(':')) continue;
     id.remove_suffix(1);
+    if (id == "ERR" || id == "MIS") continue;  // of all CPUs together
     std::vector<std::pair<int, uint64_t>> found;
     bool complete = true;
     for (const std::optional<int>& cpu : columns) {
@@ -214,7 +215,6 @@ InterruptCounts ParseInterrupts(std::string_view text, const CpuSet& cpus) {
       if (!complete) break;
       if (cpu && *count > 0) found.emplace_back(*cpu, *count);
     }
-    // Leaves out ERR and MIS, which have one number for all CPUs.
     if (!complete || found.empty()) continue;
     const std::string name = InterruptName(id, line);
     for (const auto& [cpu, count] : found)

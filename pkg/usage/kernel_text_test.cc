@@ -118,6 +118,8 @@ TEST(InterruptsTest, WhatIsNoSuchTextHasNone) {
         "CPU0\n 1: -5\n", "CPU0\n 1 5\n", "CPU0\n :\n"})
     EXPECT_THAT(ParseInterrupts(text, {0, 1}), IsEmpty()) << text;
   EXPECT_THAT(ParseInterrupts("CPU0\n7: 5 \x1b[2J", {0}).at(0), SizeIs(1));
+  // The counts of all CPUs together fill the columns of a machine with one.
+  EXPECT_THAT(ParseInterrupts("CPU0\nERR: 5\nMIS: 6\n", {0}), IsEmpty());
 }
 
 }  // namespace
