@@ -333,7 +333,9 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::Pick(const Choice& choose,
   if (!pick.ok()) return pick;
   const Status taken = CheckShared(pick->cpus, granted);
   if (taken.ok()) return pick;
-  const CpuSet last = pick->cpus & ordinary_;
+  CpuSet last = pick->cpus & ordinary_;
+  // Another choice of a container that grows differs in its new CPUs alone.
+  if (const CpuSet added = last - granted_; !added.empty()) last = added;
   if (last.empty() || isolated.empty()) return taken;
   StatusOr<ExclusivePicker::Pick> without =
       choose(ordinary_ - granted - CpuSet{last.First()}, isolated);

@@ -483,6 +483,19 @@ TEST(StaticIsolatedTest, IsolatedCpusAreTakenWhereTheLastSharedOneHasToStay) {
   EXPECT_FALSE(node.Create("one", kGuaranteed, 1000).ok());
 }
 
+// The one that grows keeps its ordinary CPUs, and takes an isolated one in place of the last shared
+// one.
+TEST(StaticIsolatedTest, AContainerOnOrdinaryCpusGrowsOntoIsolatedOnes) {
+  const Machine machine = test::MakeMachine({.packages = 1, .cores = 8, .threads = 1});
+  Node node(test::WithIsolated(machine, "6-7"), "0", "{Options: {strict-cpu-reservation: true}}");
+  const ContainerKey grows = *node.Create("grows", kGuaranteed, 2000);
+  ASSERT_TRUE(node.Create("other", kGuaranteed, 2000).ok());
+  ASSERT_EQ(node.ExclusiveOf(grows), "1-2");
+  const Status grown = node.Resize(grows, 3000);
+  ASSERT_TRUE(grown.ok()) << grown;
+  EXPECT_EQ(node.ExclusiveOf(grows), "1-2,6");
+}
+
 TEST(StaticIsolatedTest, AnnotationsChooseIsolatedCpus) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
