@@ -109,12 +109,19 @@ std::optional<DeviceReport> DevicesOf(const cri_resmgr::v1::ShowDevicesRequest& 
   return report;
 }
 
+// To the daemon, an answer that is late is the agent's: it would connect anew, and its other
+// questions would end.
+Status ForDaemon(const Status& of_server) {
+  if (of_server.code() != StatusCode::kDeadlineExceeded) return of_server;
+  return Unavailable("{}", Message(of_server));
+}
+
 void AddClaims(AgentHandler& handler, UnaryServer::Methods& methods) {
   methods["/cri_resmgr.v1.NodeClaims/GetClaim"] =
       Reads<cri_resmgr::v1::GetClaimRequest>([&handler](const auto& request, const auto& reply) {
         handler.GetClaim(request.claim_namespace(), request.claim(),
                          [reply](const StatusOr<std::string>& claim) {
-                           if (!claim.ok()) return reply(claim.status());
+                           if (!claim.ok()) return reply(ForDaemon(claim.status()));
                            cri_resmgr::v1::GetClaimReply answer;
                            answer.set_claim(*claim);
                            reply(answer.SerializeAsString());

@@ -33,6 +33,7 @@ class NotingHandler final : public AgentHandler {
   }
   void GetClaim(const std::string& namespace_name, const std::string& name,
                 TextDone done) override {
+    if (namespace_name == "slow") return done(DeadlineExceeded("API server: no reply in time"));
     done(namespace_name == "default" ? StatusOr<std::string>("{\"name\": \"" + name + "\"}")
                                      : NotFound("no claim"));
   }
@@ -80,6 +81,10 @@ TEST_F(AgentServiceTest, AClaimIsTheObjectOrTheReason) {
   EXPECT_EQ(answer.claim(), "{\"name\": \"c\"}");
   request.set_claim_namespace("other");
   EXPECT_EQ(Call("GetClaim", request.SerializeAsString()).status().code(), StatusCode::kNotFound);
+  // To the daemon it is not the agent that is late.
+  request.set_claim_namespace("slow");
+  const Status late = Call("GetClaim", request.SerializeAsString()).status();
+  EXPECT_EQ(late, Unavailable("API server: no reply in time"));
   EXPECT_EQ(Call("GetClaim", "\xff").status().code(), StatusCode::kInvalidArgument);
 }
 
