@@ -73,10 +73,11 @@ StatusOr<int> CpusOf(const Json& result, const Driver& driver) {
 
 Status AddResult(const Json& result, const Driver& driver, AllocatedClaim& claim) {
   if (TextAt(result, {"driver"}) != driver.name) return OkStatus();
-  ClaimPart part{.request = MainRequest(TextAt(result, {"request"})),
-                 .device = TextAt(result, {"device"})};
-  ClaimDeviceRef device{.pool = TextAt(result, {"pool"}), .share_id = TextAt(result, {"shareID"})};
-  for (const std::string& name : {part.request, device.pool, device.share_id}) {
+  ClaimDeviceRef device{.request = TextAt(result, {"request"}),
+                        .pool = TextAt(result, {"pool"}),
+                        .share_id = TextAt(result, {"shareID"})};
+  ClaimPart part{.request = MainRequest(device.request), .device = TextAt(result, {"device"})};
+  for (const std::string& name : {device.request, device.pool, device.share_id}) {
     if (name.size() > kLongestName)
       return InvalidArgument("the name \"{}...\" has {} bytes", Shown(name), name.size());
   }
@@ -127,27 +128,43 @@ Status ReadParameters(const Json& parameters, ClaimOptions& options) {
   return OkStatus();
 }
 
-bool ConcernsUs(const Json& config, const AllocatedClaim& claim) {
+// Whether a configuration is for the results of this request. One that names the main request is
+// for all of its subrequests.
+bool IsFor(const Json& config, const std::string& request) {
   const Json* const requests = Find(config, {"requests"});
   if (requests == nullptr || !requests->is_array() || requests->empty()) return true;
-  return std::ranges::any_of(*requests, [&claim](const Json& request) {
-    return request.is_string() &&
-           std::ranges::any_of(claim.claim.parts, [&request](const ClaimPart& part) {
-             return part.request == MainRequest(request.get<std::string>());
-           });
+  return std::ranges::any_of(*requests, [&request](const Json& named) {
+    return named == request || named == MainRequest(request);
   });
 }
 
 // Parameters of the claim override those of the class.
-Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& claim) {
+StatusOr<ClaimOptions> OptionsOf(const std::string& request, const Json& configs,
+                                 const Driver& driver) {
+  ClaimOptions options;
   for (const std::string_view source : {"FromClass", "FromClaim"}) {
     for (const Json& config : configs) {
-      if (TextAt(config, {"source"}) != source || !ConcernsUs(config, claim)) continue;
+      if (TextAt(config, {"source"}) != source || !IsFor(config, request)) continue;
       if (TextAt(config, {"opaque", "driver"}) != driver.name) continue;
       const Json* const parameters = Find(config, {"opaque", "parameters"});
       if (parameters == nullptr) continue;
-      RESMGR_RETURN_IF_ERROR(ReadParameters(*parameters, claim.claim.options));
+      RESMGR_RETURN_IF_ERROR(ReadParameters(*parameters, options));
     }
+  }
+  return options;
+}
+
+// The policy decides about a claim as a whole.
+Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& claim) {
+  const std::string& first = claim.devices.front().request;
+  RESMGR_ASSIGN_OR_RETURN(claim.claim.options, OptionsOf(first, configs, driver));
+  for (const ClaimDeviceRef& device : claim.devices) {
+    RESMGR_ASSIGN_OR_RETURN(const ClaimOptions options, OptionsOf(device.request, configs, driver));
+    if (options == claim.claim.options) continue;
+    return InvalidArgument(
+        "requests {} and {} have different parameters: all requests of a claim need the same, so "
+        "make two claims",
+        Shown(first), Shown(device.request));
   }
   return OkStatus();
 }

@@ -24,6 +24,7 @@ struct ClaimName {
 
 // Facts about one part of a claim that go back to the kubelet.
 struct ClaimDeviceRef {
+  std::string request{};  // the request's name, "main/sub" for one of a prioritized list
   std::string pool{};
   std::string share_id{};  // "": the device is not shared
 

@@ -52,8 +52,9 @@ TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
                    .parts = {{.request = "cpus", .device = "cpudevnuma001", .node = 1, .cpus = 4}},
                    .driver = "dra.cpu",
                    .pools = {"worker-1"}}));
-  EXPECT_EQ(claim->devices,
-            (std::vector<ClaimDeviceRef>{{.pool = "worker-1", .share_id = "5f0c"}}));
+  EXPECT_EQ(
+      claim->devices,
+      (std::vector<ClaimDeviceRef>{{.request = "cpus", .pool = "worker-1", .share_id = "5f0c"}}));
 }
 
 TEST(ClaimObjectTest, ReadsThePodsThatItIsReservedFor) {
@@ -154,6 +155,30 @@ TEST(ClaimObjectTest, ParametersOfTheClaimOverrideThoseOfTheClass) {
                         Config("FromClass", {{"wholeCores", true}, {"shareWithin", "pod"}})}));
   ASSERT_TRUE(claim.ok()) << claim.status();
   EXPECT_EQ(claim->claim.options, (ClaimOptions{.whole_cores = false, .share_within_pod = true}));
+}
+
+// A policy decides about a claim as a whole.
+TEST(ClaimObjectTest, RequestsOfOneClaimHaveTheSameParameters) {
+  Json fast = Result("dra.cpu", "cpudevnuma000", {{"cpu", "4"}});
+  Json slow = Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}});
+  fast["request"] = "fast";
+  slow["request"] = "slow/small";
+  Json object = Object({fast, slow});
+  Json& configs = object["status"]["allocation"]["devices"]["config"];
+  const auto with = [&](const char* request, const char* type) {
+    Json config = Config("FromClaim", {{"coreType", type}});
+    config["requests"] = Json::array({request});
+    return config;
+  };
+  configs = Json::array({with("fast", "p-core"), with("slow", "e-core")});
+  EXPECT_THAT(Refusal(object), HasSubstr("requests fast and slow/small have different parameters"));
+  // It is for another subrequest than the one that was allocated.
+  configs = Json::array({with("slow/large", "e-core")});
+  EXPECT_EQ(Parse(object)->claim.options, ClaimOptions());
+  configs = Json::array({with("fast", "e-core"), with("slow", "e-core")});
+  EXPECT_EQ(Parse(object)->claim.options, ClaimOptions{.core_type = CoreKind::kEfficient});
+  configs = Json::array({with("fast", "e-core"), with("slow/small", "e-core")});
+  EXPECT_EQ(Parse(object)->claim.options, ClaimOptions{.core_type = CoreKind::kEfficient});
 }
 
 TEST(ClaimObjectTest, ReadsTheParametersThatChooseCores) {
