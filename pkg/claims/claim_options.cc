@@ -35,7 +35,9 @@ std::optional<CoreKind> ParseCoreType(std::string_view name) {
 }
 
 StringMap AnnotationsFor(const ClaimOptions& options) {
-  StringMap annotations;
+  // Policies grant exclusive CPUs wherever the claim's namespace would be placed otherwise.
+  StringMap annotations{{ForThePod("prefer-reserved-cpus"), "false"},
+                        {ForThePod("prefer-shared-cpus"), "false"}};
   if (options.core_type)
     annotations.Set(ForThePod("prefer-cpu-priority"), PriorityFor(*options.core_type));
   if (options.l3) annotations.Set(ForThePod("alignment"), "l3");

@@ -16,9 +16,13 @@ TEST(ClaimOptionsTest, EachCoreTypeIsReadByItsName) {
 }
 
 TEST(ClaimOptionsTest, OptionsAreTheAnnotationsOfContainers) {
-  EXPECT_TRUE(AnnotationsFor({.whole_cores = true, .share_within_pod = true}).empty());
+  const StringMap always{{"prefer-reserved-cpus.cri-resource-manager.intel.com/pod", "false"},
+                         {"prefer-shared-cpus.cri-resource-manager.intel.com/pod", "false"}};
+  EXPECT_EQ(AnnotationsFor({.whole_cores = true, .share_within_pod = true}), always);
   EXPECT_EQ(AnnotationsFor({.core_type = CoreKind::kEfficient, .l3 = true, .avoid_siblings = true}),
-            (StringMap{{"prefer-cpu-priority.cri-resource-manager.intel.com/pod", "low"},
+            (StringMap{{"prefer-reserved-cpus.cri-resource-manager.intel.com/pod", "false"},
+                       {"prefer-shared-cpus.cri-resource-manager.intel.com/pod", "false"},
+                       {"prefer-cpu-priority.cri-resource-manager.intel.com/pod", "low"},
                        {"alignment.cri-resource-manager.intel.com/pod", "l3"},
                        {"hide-hyperthreads.cri-resource-manager.intel.com/pod", "true"}}));
 }

@@ -23,7 +23,7 @@ const Container* ClaimView::FindContainer(ContainerKey key) const {
   }
   for (const HeldClaim& held : held_.all()) {
     for (const Container& part : held.parts)
-      if (part.key == key) return &part;
+      if (part.key == key) return lost_too_ || !HeldClaims::IsLost(part) ? &part : nullptr;
   }
   return nullptr;
 }
@@ -39,7 +39,7 @@ void ClaimView::ForEachContainer(
   }
   for (const HeldClaim& held : held_.all()) {
     for (const Container& part : held.parts)
-      visit(held.pod, part);
+      if (lost_too_ || !HeldClaims::IsLost(part)) visit(held.pod, part);
   }
 }
 

@@ -14,8 +14,11 @@ namespace resmgr {
 // the containers that run on CPUs of claims. All references must outlive it.
 class ClaimView : public Snapshot {
  public:
-  ClaimView(const Snapshot& all, const HeldClaims& held, const ClaimCarriers& carriers)
-      : all_(all), held_(held), carriers_(carriers) {}
+  // `lost_too`: with parts that have lost all of their CPUs, so that the policy may give them some.
+  // Otherwise these are left out: policies would take them for containers that share.
+  ClaimView(const Snapshot& all, const HeldClaims& held, const ClaimCarriers& carriers,
+            bool lost_too = false)
+      : all_(all), held_(held), carriers_(carriers), lost_too_(lost_too) {}
 
   const Pod* FindPod(const PodSandboxId& id) const override;
   const Container* FindContainer(ContainerKey key) const override;
@@ -31,12 +34,14 @@ class ClaimView : public Snapshot {
   const Snapshot& all_;
   const HeldClaims& held_;
   const ClaimCarriers& carriers_;
+  const bool lost_too_;
 };
 
 // For people: all containers, and the parts of claims as containers beside them.
 class WithClaims final : public ClaimView {
  public:
-  WithClaims(const Snapshot& all, const HeldClaims& held) : ClaimView(all, held, kNoCarriers) {}
+  WithClaims(const Snapshot& all, const HeldClaims& held)
+      : ClaimView(all, held, kNoCarriers, true) {}
 
  private:
   static inline const ClaimCarriers kNoCarriers;

@@ -68,11 +68,10 @@ Status CheckClaim(const Claim& claim, const Machine& machine) {
   return OkStatus();
 }
 
-// Whether a claim that had CPUs has none.
-bool LosesAll(const HeldClaims& before, const HeldClaims& now) {
-  return std::ranges::any_of(before.all(), [&now](const HeldClaim& held) {
-    return !held.Cpus().empty() && now.Find(held.claim.uid)->Cpus().empty();
-  });
+// Leaves the changes of containers in the plan.
+void RemoveParts(Plan& plan) {
+  std::erase_if(plan.changes,
+                [](const PlacementChange& change) { return HeldClaims::IsPart(change.key); });
 }
 
 // A claim's CPUs that are online, as a place that the policy behind is to keep.
@@ -118,42 +117,56 @@ StatusOr<Plan> ClaimedPolicy::Decided(const Snapshot& snapshot, Decide decide) {
   if (held_->empty()) return decide(snapshot);
   // The view refers to them, and the plan may replace them.
   const std::shared_ptr<const HeldClaims> held = held_;
-  return OfContainers(decide(ClaimView(snapshot, *held, carriers_)));
+  return OfContainers(snapshot, decide(ClaimView(snapshot, *held, carriers_)));
 }
 
-// Takes the parts of claims out of the plan. Their CPUs stay; what else was decided about them is
-// noted.
-StatusOr<Plan> ClaimedPolicy::OfContainers(StatusOr<Plan> plan) {
+// Takes the parts of claims out of the plan. Their CPUs stay, except that the policy may give
+// others to a part that has lost some; the claim's containers move there. Other decisions about
+// parts are noted.
+StatusOr<Plan> ClaimedPolicy::OfContainers(const Snapshot& snapshot, StatusOr<Plan> plan) {
   if (!plan.ok()) return plan;
-  const CpuSet claimed = held_->Cpus();
-  std::shared_ptr<HeldClaims> next;
+  HeldClaims next = *held_;
+  bool noted = false;
+  bool grown = false;
   for (const PlacementChange& change : plan->changes) {
-    if (!HeldClaims::IsPart(change.key)) {
-      if (!change.placement.cpus || !change.placement.cpus->Intersects(claimed)) continue;
-      return Internal("policy {} puts a container on CPUs {} of claims", name(),
-                      (*change.placement.cpus & claimed).ToString());
-    }
-    if (next == nullptr) next = std::make_shared<HeldClaims>(*held_);
-    Container* const part = next->FindPart(change.key);
+    if (!HeldClaims::IsPart(change.key)) continue;
+    Container* const part = next.FindPart(change.key);
     if (part == nullptr) return Internal("policy {} places a claim that is not held", name());
-    Placement placement = AsHeld(*next->FindByPart(change.key), *part, change.placement, machine_);
-    if (placement.exclusive != part->placement.exclusive) {
+    const CpuSet had = part->placement.exclusive;
+    Placement placement = AsHeld(*next.FindByPart(change.key), *part, change.placement, machine_);
+    noted = true;
+    if (placement.exclusive == had) {
+      // The containers of the claim know the CPUs that they see, so these stay.
+      placement.cpus = part->placement.cpus;
+    } else if (had.IsSubsetOf(placement.exclusive) &&
+               placement.exclusive.size() <= part->requirements.cpu_request.Whole()) {
+      grown = true;
+    } else {
       return Internal("policy {} moves a claim", name());
     }
-    // The containers of the claim know the CPUs that they see, so these stay.
-    placement.cpus = part->placement.cpus;
     part->placement = std::move(placement);
   }
-  for (const SharedChange& change : plan->shared) {
+  RESMGR_RETURN_IF_ERROR(CheckOthers(*plan, next.Cpus()));
+  RemoveParts(*plan);
+  if (noted) held_ = std::make_shared<HeldClaims>(std::move(next));
+  if (grown) PlaceCarriers(snapshot, *plan);
+  return plan;
+}
+
+// Whether the plan leaves the CPUs of claims alone.
+Status ClaimedPolicy::CheckOthers(const Plan& plan, const CpuSet& claimed) const {
+  for (const PlacementChange& change : plan.changes) {
+    if (HeldClaims::IsPart(change.key)) continue;
+    if (!change.placement.cpus || !change.placement.cpus->Intersects(claimed)) continue;
+    return Internal("policy {} puts a container on CPUs {} of claims", name(),
+                    (*change.placement.cpus & claimed).ToString());
+  }
+  for (const SharedChange& change : plan.shared) {
     if (!change.cpus.Intersects(claimed)) continue;
     return Internal("policy {} shares CPUs {} of claims", name(),
                     (change.cpus & claimed).ToString());
   }
-  if (next == nullptr) return plan;
-  held_ = std::move(next);
-  std::erase_if(plan->changes,
-                [](const PlacementChange& change) { return HeldClaims::IsPart(change.key); });
-  return plan;
+  return OkStatus();
 }
 
 StatusOr<Plan> ClaimedPolicy::Reserve(const Snapshot& snapshot, const Claim& claim) {
@@ -219,6 +232,7 @@ StatusOr<Plan> ClaimedPolicy::GiveBack(const Snapshot& snapshot, const std::stri
     status = plan.status();
   }
   for (size_t part = 0; status.ok() && part < given.parts.size(); ++part) {
+    if (HeldClaims::IsLost(given.parts[part])) continue;  // the policy does not know it
     const StatusOr<Plan> plan = Decided(
         all, [&](const Snapshot& seen) { return policy_->Release(seen, given.parts[part].key); });
     if (plan.ok()) all.Apply(*plan);
@@ -236,42 +250,47 @@ StatusOr<Plan> ClaimedPolicy::GiveBack(const Snapshot& snapshot, const std::stri
 
 StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
   if (held_->empty()) return policy_->Reconcile(snapshot);
-  HeldClaims shown = *held_;
+  HeldClaims held = *held_;
   const CpuSet usable = usable_.value_or(machine_.online());
-  for (const HeldClaim& held : held_->all()) {
-    for (const Container& part : held.parts)
-      ShowUsable(usable, shown.FindPart(part.key)->placement);
+  for (const HeldClaim& claim : held_->all()) {
+    for (const Container& part : claim.parts)
+      ShowUsable(usable, held.FindPart(part.key)->placement);
   }
   std::unique_ptr<Policy> before = policy_->Clone();
-  StatusOr<Plan> plan = policy_->Reconcile(ClaimView(snapshot, shown, carriers_));
+  StatusOr<Plan> plan = ReconcileParts(snapshot, /*lost_too=*/true, held);
   if (!plan.ok()) return plan;
-  for (const HeldClaim& held : held_->all()) {
-    for (const Container& part : held.parts) {
-      Container& kept = *shown.FindPart(part.key);
-      kept.placement =
-          AsHeld(held, part, plan->NewPlacement(kept).value_or(kept.placement), machine_);
-      kept.placement.exclusive &= usable;
+  if (name() != "null") {
+    Status kept = must_keep_ ? CheckKept(held) : OkStatus();
+    // Without the parts that got nothing, and with the containers that carry such claims alone.
+    if (kept.ok() && held.HasLost()) {
+      plan = ReconcileParts(snapshot, /*lost_too=*/false, held);
+      kept = plan.status();
     }
-  }
-  const bool lets_go = name() == "null";
-  if (must_keep_ && !lets_go) {
-    if (const Status kept = CheckKept(shown); !kept.ok()) {
+    if (!kept.ok()) {
       policy_ = std::move(before);
       return kept;
     }
+    held_ = std::make_shared<HeldClaims>(std::move(held));
   }
-  if (!lets_go) {
-    const bool lost = LosesAll(*held_, shown);
-    held_ = std::make_shared<HeldClaims>(std::move(shown));
-    // The policy behind has to place the containers that carry the lost claims.
-    if (lost) return Reconcile(snapshot);
-  }
-  std::erase_if(plan->changes,
-                [](const PlacementChange& change) { return HeldClaims::IsPart(change.key); });
-  for (SharedChange& change : plan->shared)
-    std::erase_if(change.containers, &HeldClaims::IsPart);
-  std::erase_if(plan->shared, [](const SharedChange& change) { return change.containers.empty(); });
+  RemoveParts(*plan);
   PlaceCarriers(snapshot, *plan);
+  return plan;
+}
+
+// Asks the policy behind, and notes in `held` what it gives to parts.
+StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot, bool lost_too,
+                                             HeldClaims& held) {
+  const CpuSet usable = usable_.value_or(machine_.online());
+  StatusOr<Plan> plan = policy_->Reconcile(ClaimView(snapshot, held, carriers_, lost_too));
+  if (!plan.ok()) return plan;
+  for (const HeldClaim& claim : held_->all()) {
+    for (const Container& part : claim.parts) {
+      Container& kept = *held.FindPart(part.key);
+      kept.placement =
+          AsHeld(claim, part, plan->NewPlacement(kept).value_or(kept.placement), machine_);
+      ShowUsable(usable, kept.placement);
+    }
+  }
   return plan;
 }
 

@@ -107,6 +107,11 @@ Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
   return container;
 }
 
+bool HeldClaims::HasLost() const {
+  return std::ranges::any_of(
+      all_, [](const HeldClaim& held) { return std::ranges::any_of(held.parts, IsLost); });
+}
+
 void HeldClaims::Remove(const std::string& uid) {
   std::erase_if(all_, [&uid](const HeldClaim& held) { return held.claim.uid == uid; });
 }
@@ -118,6 +123,7 @@ bool HeldClaims::Renew(const Claim& claim) {
     held.claim.pods = claim.pods;
     held.claim.pools = claim.pools;
     held.claim.pod_claim = claim.pod_claim;
+    held.claim.driver = claim.driver;
     return held.claim != before;
   }
   return false;

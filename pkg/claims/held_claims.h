@@ -50,8 +50,8 @@ class HeldClaims {
   // The container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
-  // Takes pods, pools and pod_claim of `claim`, which is held and asks for the same: other pods may
-  // use it now. False: nothing has changed.
+  // Takes pods, pools, pod_claim and driver of `claim`, which is held and asks for the same: other
+  // pods may use it now. False: nothing has changed.
   bool Renew(const Claim& claim);
 
   // The claims of `uids` that are held.
@@ -59,6 +59,11 @@ class HeldClaims {
   // CPUs of all claims.
   CpuSet Cpus() const;
 
+  // Whether the part had CPUs and has none any more.
+  static bool IsLost(const Container& part) {
+    return part.state == ContainerState::kRunning && part.placement.exclusive.empty();
+  }
+  bool HasLost() const;
   // Keys of parts: above those of all containers, those that exist and those that are imagined.
   static bool IsPart(ContainerKey key) {
     return static_cast<uint64_t>(key) >= kFirstKey && key != kNoPart;

@@ -36,5 +36,16 @@ TEST(HeldClaimsTest, CpusThatAPodSharesAreExclusiveToNoContainer) {
   EXPECT_TRUE(placement.exclusive.empty());
 }
 
+// Earlier versions did not keep the driver.
+TEST(HeldClaimsTest, AClaimWithoutADriverLearnsItWhenItIsPreparedAgain) {
+  HeldClaims held;
+  Claim claim{.uid = "u1", .namespace_name = "ns", .name = "c", .parts = {{.cpus = 2}}};
+  held.Add(claim);
+  claim.driver = "dra.cpu";
+  EXPECT_TRUE(held.Renew(claim));
+  EXPECT_EQ(held.Find("u1")->claim.driver, "dra.cpu");
+  EXPECT_FALSE(held.Renew(claim));
+}
+
 }  // namespace
 }  // namespace resmgr

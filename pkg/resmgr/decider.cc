@@ -176,6 +176,16 @@ StatusOr<ContainerKeys> Decider::GiveBack(const std::string& uid) {
                              [&] { return claimed().GiveBack(store_.placeable(), uid); }));
 }
 
+CpuSet Decider::ClaimedFor(ContainerKey key) const {
+  const auto carrier = carriers_.find(key);
+  if (carrier == carriers_.end()) return CpuSet();
+  CpuSet cpus;
+  const std::shared_ptr<const HeldClaims> held = claims();
+  for (const HeldClaim* const claim : held->Of(carrier->second))
+    cpus |= claim->Cpus();
+  return cpus;
+}
+
 void Decider::SetClaims(ContainerKey key, std::vector<std::string> uids) {
   std::erase_if(carriers_,
                 [this](const auto& carrier) { return store_.Find(carrier.first) == nullptr; });

@@ -86,6 +86,10 @@ class Decider {
   // Allocate.
   void SetClaims(ContainerKey key, std::vector<std::string> uids);
   const ClaimCarriers& carriers() const { return carriers_; }
+  // The CPUs of the claims that the container carries.
+  CpuSet ClaimedFor(ContainerKey key) const;
+  // The CPUs of all other claims.
+  CpuSet ClaimedByOthers(ContainerKey key) const { return claims()->Cpus() - ClaimedFor(key); }
 
   // Called when a broken plan was dropped that the policy took for carried out: makes the policy
   // take over the store's placements again.

@@ -105,6 +105,14 @@ class SwappedCpusTest : public PolicyChangeTest {
     for (const char* const name : {"a", "b", "c"})
       ids_.push_back(node_.Run(name, kGuaranteed, 2000));
     runtime().AnswerAll();
+    if (with_claim_) {
+      const auto grant = node_.Reserve({.uid = "u1",
+                                        .namespace_name = "ns",
+                                        .name = "claim",
+                                        .parts = {{.device = "cpu", .cpus = 1}}});
+      ASSERT_TRUE(grant.ok()) << grant.status();
+      claimed_ = grant->All();
+    }
     auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
     policy->spoil = [this, more = std::move(more), done = false](Plan& plan) mutable {
       if (std::exchange(done, true)) return;
@@ -139,6 +147,8 @@ class SwappedCpusTest : public PolicyChangeTest {
   }
 
   const std::vector<CpuSet> places_{CpuSet{1, 2}, CpuSet{3, 4}, CpuSet{5, 6}};
+  bool with_claim_ = false;
+  CpuSet claimed_;
   std::vector<ContainerId> ids_;
 };
 
@@ -147,6 +157,21 @@ TEST_F(SwappedCpusTest, NeverOverlap) {
   for (int answers = 0; !runtime().updates.empty(); ++answers) {
     ASSERT_LT(answers, 20);
     ExpectNoneMeet();
+    runtime().Answer(0);
+  }
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_TRUE(Swapped());
+}
+
+// The one that moves aside does not run on CPUs of a claim, whose containers may come at any time.
+TEST_F(SwappedCpusTest, StayOffTheCpusOfClaims) {
+  with_claim_ = true;
+  Swap();
+  ASSERT_FALSE(claimed_.empty());
+  for (int answers = 0; !runtime().updates.empty(); ++answers) {
+    ASSERT_LT(answers, 20);
+    for (const auto& update : runtime().updates)
+      EXPECT_FALSE(update.adjustment.cpus.value_or(CpuSet()).Intersects(claimed_));
     runtime().Answer(0);
   }
   EXPECT_EQ(outcome_, OkStatus());

@@ -55,6 +55,8 @@ class Pusher {
     CpusetWriter* cpuset_writer = nullptr;  // likewise
     RefusalCauses* causes = nullptr;        // likewise
     RefusedUpdates refused_updates = RefusedUpdates::kWait;
+    // The CPUs of claims that the container does not carry; empty: there are no claims.
+    std::function<CpuSet(ContainerKey)> claimed_by_others{};
   };
 
   // Called on the loop's thread, from within an answer of the runtime.

@@ -43,7 +43,7 @@ Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
 }
 
 CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
-  CpuSet exclusive;
+  CpuSet exclusive = options_.claimed_by_others ? options_.claimed_by_others(key) : CpuSet();
   for (const auto& [other, record] : store_.containers()) {
     if (other != key && record->Placeable()) exclusive |= record->container.placement.exclusive;
   }

@@ -24,16 +24,6 @@ class Token : public StartWait {
   std::shared_ptr<Slot> wait_;
 };
 
-CpuSet ClaimedCpus(const Decider& decider, ContainerKey key) {
-  const auto carrier = decider.carriers().find(key);
-  if (carrier == decider.carriers().end()) return CpuSet();
-  CpuSet cpus;
-  const std::shared_ptr<const HeldClaims> claims = decider.claims();
-  for (const HeldClaim* const held : claims->Of(carrier->second))
-    cpus |= held->Cpus();
-  return cpus;
-}
-
 }  // namespace
 
 Starts::Starts(Brain& brain, Creations& creations, const Options& options)
@@ -45,7 +35,7 @@ Starts::Starts(Brain& brain, Creations& creations, const Options& options)
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); },
              [this](ContainerKey key) { DropRevived(key); },
-             [&brain](ContainerKey key) { return ClaimedCpus(brain.decider, key); }}),
+             [&brain](ContainerKey key) { return brain.decider.ClaimedFor(key); }}),
       unresolved_(
           brain.timers, brain.store,
           [this](std::function<void(const Status&)> listed) {

@@ -232,7 +232,9 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
 
 CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {
   if (!entry.demand.need.hide_hyperthreads) return visible;
-  return book_.machine().WithSiblings(visible);
+  // The policy does not have threads that are offline.
+  const CpuSet& available = book_.tree().at(book_.tree().root()).cpus;
+  return visible | (book_.machine().WithSiblings(visible) & available);
 }
 
 bool Reconciler::Grantable(const CpuSet& cpus, bool decided) const {

@@ -14,6 +14,7 @@
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/registry.h"
 #include "pkg/policy/testing/test_snapshot.h"
+#include "pkg/resmgr/decider.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::test {
@@ -139,6 +140,20 @@ class ClaimedNode {
     if (plan.ok()) Apply(*plan);
     return plan;
   }
+  // The same policy takes over without these CPUs, as the brain sees to where CPUs go offline.
+  Status TakeOffline(const CpuSet& cpus) {
+    available_ -= cpus;
+    std::unique_ptr<ClaimedPolicy> next = MakePolicy(factory_, section_);
+    next->Hold(policy_->held());
+    next->SetUsable(available_);
+    const OnlineView view(snapshot_, available_, CpuSet());
+    StatusOr<Plan> plan = next->Reconcile(view);
+    if (!plan.ok()) return plan.status();
+    view.Complete(*plan);
+    policy_ = std::move(next);
+    Apply(*plan);
+    return OkStatus();
+  }
   // Another policy takes over.
   Status Switch(const PolicyFactory& factory, std::string_view section) {
     std::unique_ptr<ClaimedPolicy> next = MakePolicy(factory, section);
@@ -233,7 +248,7 @@ class ClaimedNode {
 
   const PolicyFactory factory_;
   const Machine machine_;
-  const CpuSet available_;
+  CpuSet available_;
   const CpuSet reserved_;
   const std::string section_;
   ClaimCarriers carriers_;

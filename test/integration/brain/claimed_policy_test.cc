@@ -31,6 +31,11 @@ Machine TwoNodes(int threads = 1) {
       {.packages = 2, .cores = 8 / threads, .threads = threads, .siblings_apart = false});
 }
 
+std::vector<PolicyFactory> GrantingPolicies() {
+  return {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
+          BalloonsPolicyFactory()};
+}
+
 class ClaimedPolicyTest : public testing::Test {
  protected:
   ClaimedNode node_{StaticPolicyFactory(), TwoNodes(), "0", ""};
@@ -464,6 +469,100 @@ TEST(ClaimsOfPoliciesTest, AClaimKeepsItsCpusThatAreOnline) {
   node.policy().SetUsable(node.machine().online() - CpuSet{gone});
   ASSERT_TRUE(node.Reconcile().ok());
   EXPECT_TRUE(left.IsSubsetOf(node.policy().held().Find("a")->Cpus()));
+}
+
+// To the policy such a claim is one of the containers that share.
+TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusIsInNobodysWay) {
+  for (const PolicyFactory& factory : GrantingPolicies()) {
+    SCOPED_TRACE(factory.name);
+    ClaimedNode node(factory, TwoNodes(), "0", "");
+    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    const auto carrier = node.CreateCarrier("c", {"a"});
+    ASSERT_TRUE(carrier.ok()) << carrier.status();
+    std::vector<ContainerKey> others;
+    for (int i = 0; i < 7; ++i) {
+      const auto other = node.Create("other", QosClass::kGuaranteed, 1000);
+      ASSERT_TRUE(other.ok()) << other.status();
+      others.push_back(*other);
+    }
+    ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+    EXPECT_EQ(node.policy().held().Find("a")->Cpus(), CpuSet());
+    const auto late = node.Create("late", QosClass::kGuaranteed, 1000);
+    ASSERT_TRUE(late.ok()) << late.status();
+    node.Remove(others.front());
+    node.Remove(*late);
+    EXPECT_FALSE(node.CpusOf(*carrier).empty());
+    node.Remove(*carrier);
+    node.GiveBack("a");
+    EXPECT_TRUE(node.policy().held().empty());
+  }
+}
+
+// A claim keeps what is online of it, whether its containers saw the lost thread or not.
+TEST(ClaimsOfPoliciesTest, AClaimThatAvoidsSiblingsKeepsItsCpusThatAreOnline) {
+  for (const PolicyFactory& factory : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
+    for (const bool seen : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}, a thread that is {}", factory.name, seen ? "seen" : "hidden"));
+      ClaimedNode node(factory, TwoNodes(2), "0", "");
+      const auto grant =
+          node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true}));
+      ASSERT_TRUE(grant.ok()) << grant.status();
+      const auto carrier = node.CreateCarrier("c", {"a"});
+      ASSERT_TRUE(carrier.ok()) << carrier.status();
+      while (node.Create("other", QosClass::kGuaranteed, 2000).ok()) {
+      }
+      const CpuSet candidates = seen ? grant->Seen() : grant->All() - grant->Seen();
+      const CpuSet gone{candidates.First()};
+      ASSERT_TRUE(node.TakeOffline(gone).ok());
+      EXPECT_TRUE((grant->All() - gone).IsSubsetOf(node.policy().held().Find("a")->Cpus()))
+          << node.policy().held().Find("a")->Cpus().ToString();
+    }
+  }
+}
+
+// Others move while a claim lacks CPUs that are free.
+TEST(ClaimsOfPoliciesTest, AClaimThatLostCpusLetsOthersBeRebalanced) {
+  for (const PolicyFactory& factory : GrantingPolicies()) {
+    SCOPED_TRACE(factory.name);
+    ClaimedNode node(factory, TwoNodes(), "0", "");
+    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    const auto carrier = node.CreateCarrier("c", {"a"});
+    ASSERT_TRUE(carrier.ok()) << carrier.status();
+    std::vector<ContainerKey> others;
+    for (auto other = node.Create("other", QosClass::kGuaranteed, 1000); other.ok();
+         other = node.Create("other", QosClass::kGuaranteed, 1000))
+      others.push_back(*other);
+    const CpuSet gone{grant->All().First()};
+    ASSERT_TRUE(node.TakeOffline(gone).ok());
+    const CpuSet left = grant->All() - gone;
+    EXPECT_TRUE(left.IsSubsetOf(node.policy().held().Find("a")->Cpus()));
+    for (size_t i = 0; i < 3; ++i)
+      node.Remove(others[i]);
+    node.Rebalance();
+    const HeldClaim& held = *node.policy().held().Find("a");
+    EXPECT_TRUE(left.IsSubsetOf(held.Cpus()));
+    EXPECT_LE(held.Cpus().size(), 4);
+    EXPECT_EQ(node.CpusOf(*carrier), held.Cpus().ToString());
+  }
+}
+
+// The node offers the same CPUs to claims of all namespaces.
+TEST(ClaimsOfPoliciesTest, ClaimsOfAnyNamespaceAreGranted) {
+  for (const PolicyFactory& factory : GrantingPolicies()) {
+    for (const std::string_view section :
+         {std::string_view(), std::string_view("{ExclusiveCPUs: annotated}")}) {
+      if (!section.empty() && factory.name != "static-plus") continue;
+      SCOPED_TRACE(factory.name);
+      ClaimedNode node(factory, TwoNodes(), "0", section);
+      Claim claim = ClaimOf("a", {{.node = 1, .cpus = 4}});
+      claim.namespace_name = "kube-system";
+      const auto grant = node.Reserve(claim);
+      ASSERT_TRUE(grant.ok()) << grant.status();
+      EXPECT_EQ(grant->All().size(), 4);
+    }
+  }
 }
 
 }  // namespace
