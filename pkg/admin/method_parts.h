@@ -46,7 +46,7 @@ class FirstLook {
   FirstLook(const FirstLook&) = delete;
   FirstLook& operator=(const FirstLook&) = delete;
 
-  // Runs the task at once where the first look is over, else as soon as it is.
+  // Runs the task at once if the first look is over, else as soon as it is.
   void Then(EventLoop::Task task);
 
  private:

@@ -154,7 +154,8 @@ std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& 
   return *cpus;
 }
 
-// CPUs left by several containers may be less spread than the options require.
+// Whether `cpus` are spread over cores and NUMA nodes as far as the options require and `anew` is.
+// CPUs that several containers of the pod left may be spread less.
 bool ExclusivePicker::SpreadAs(const CpuSet& cpus, const CpuSet& anew) const {
   if (options_.distribute_cpus_across_cores &&
       CountTouched(machine_.cores(), cpus) < CountTouched(machine_.cores(), anew)) {

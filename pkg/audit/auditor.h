@@ -120,7 +120,7 @@ class Auditor {
     std::string container{};
     Drift last{};
     size_t writes = 0;                     // number of writes that are certainly distinct
-    bool written = false;                  // by the last audit of this container
+    bool written = false;                  // the last audit of this container found such values
     bool sent_again = false;               // since it was found
     EventLoop::Clock::time_point found{};  // last
   };

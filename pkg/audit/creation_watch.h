@@ -29,7 +29,7 @@ class CreationWatch final : public Observer {
  public:
   struct Options {
     EventLoop& loop;
-    // The resource manager that is active, nullptr where none is.
+    // The active resource manager; nullptr if there is none.
     std::function<ResourceManager*()> manager;
     // Called on the loop, once for each look, if a new container has other values than decided.
     std::function<void()> drifted;

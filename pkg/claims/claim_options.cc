@@ -35,7 +35,8 @@ std::optional<CoreKind> ParseCoreType(std::string_view name) {
 }
 
 StringMap AnnotationsFor(const ClaimOptions& options) {
-  // Policies grant exclusive CPUs wherever the claim's namespace would be placed otherwise.
+  // A claim gets exclusive CPUs, also where a policy places the pods of its namespace on the
+  // reserved CPUs, or gives exclusive ones only to pods with an annotation for them.
   StringMap annotations{{ForThePod("prefer-reserved-cpus"), "false"},
                         {ForThePod("prefer-shared-cpus"), "false"}};
   if (options.core_type)

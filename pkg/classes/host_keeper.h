@@ -60,8 +60,9 @@ class HostKeeper {
   // Our values whose paths begin with this text, for a plan that cannot be made at the moment and
   // keeps the present values.
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
-  // For a limit in a container's cgroup that the runtime may have set at creation: the file gets
-  // back the value of a fresh cgroup in the end, and not the value that was found first.
+  // The wanted value of a limit in a container's cgroup. If the file has it already before our
+  // first write, the runtime may have set it at the creation: the file then gets back the value of
+  // a fresh cgroup in the end, and not the one that was found.
   HostValue LimitOf(std::string path, std::string text);
   HostFiles& files() { return files_; }
 

@@ -39,8 +39,8 @@ bool IsDirectory(std::string_view value_name) {
   return value_name == "DIR";
 }
 
-// The command that prints names of a kind for the completion, where the program has it. It is asked
-// with the -socket of the command line that is completed.
+// The command that prints names of a kind for the completion; not every program has it. The
+// completion calls it with the -socket of the command line that is being completed.
 constexpr std::string_view kLiveCommand = "complete";
 constexpr std::string_view kBashSocket =
     "  local j socket=()\n"

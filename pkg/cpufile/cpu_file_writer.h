@@ -85,7 +85,7 @@ class CpuFileWriter {
   bool list_now_ = false;                      // by the next batch
   std::map<std::string, std::string> behind_;  // the text to write, by name
   bool failure_told_ = false;
-  std::optional<EventLoop::Clock::time_point> begun_;  // of the work that is under way
+  std::optional<EventLoop::Clock::time_point> begun_;  // start of the work that is under way
   bool scheduled_ = false;
   EventLoop::HandlePtr retry_;
   // Shared with work, which may outlive this.

@@ -110,7 +110,7 @@ class CdiFiles {
 // claim, since runtimes do not read a device again that they have seen. Pure functions; `uid` is
 // one that IsClaimUid accepts.
 
-// The version of CDI that files say, and the end of their names.
+// The version of CDI that the files state, and the extension of their names.
 inline constexpr std::string_view kCdiVersion = "0.5.0";
 inline constexpr std::string_view kCdiExtension = ".json";
 

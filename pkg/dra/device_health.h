@@ -53,10 +53,11 @@ class DeviceHealth {
   std::vector<UnaryServer::Send> watchers_;
 };
 
-// The health of the driver's devices at these places, including those without room for claims, and
-// after them of devices that only claims of this driver have: devices of a former configuration, or
-// of CPUs that were offline when the daemon started. A kubelet takes the health of a device that is
-// not reported for unknown. A device is unhealthy while all of its CPUs are `offline`. Pure.
+// The health of the driver's devices: first of those at `places`, also without room for claims,
+// then of those that only claims of this driver have. These are devices of a former configuration,
+// or of CPUs that were offline when the daemon started; if they were not reported, a kubelet would
+// show their health as unknown. A device is unhealthy while all of its CPUs are `offline`, and if
+// the machine lacks its place and its claim has no CPUs there. Pure.
 std::vector<DeviceState> DeviceStates(const Driver& driver, std::span<const ClaimPart> places,
                                       const HeldClaims& held, const Machine& machine,
                                       const CpuSet& offline);

@@ -83,10 +83,10 @@ class Configurator {
   // called periodically; a failed attempt is repeated.
   void SetOffline(const CpuSet& offline);
 
-  // Makes null the policy and leaves hook servers out, so that each container gets the values of
-  // its own request, and refuses every later configuration, since the daemon is about to be
-  // removed. The next start of the daemon uses the former configuration again. Works also if a
-  // configuration is forced.
+  // Changes to the null policy without hook servers, so that each container gets the values of its
+  // own request, and refuses every later configuration, since the daemon is about to be removed.
+  // The next start of the daemon uses the former configuration again. Works also if a configuration
+  // is forced.
   void LetGo(Done done);
 
   struct Preview {

@@ -103,8 +103,9 @@ class TakeOver {
     std::chrono::milliseconds drain{30'000};
   };
 
-  // Asks for the sockets and puts them into InheritedSockets. Null: no daemon is running.
-  // kFailedPrecondition with its reason: it refuses. kDeadlineExceeded.
+  // Asks the other daemon for its sockets and puts them into InheritedSockets. nullptr: no daemon
+  // is running. kFailedPrecondition: the other daemon refuses, and the message has its reason, or
+  // it runs as another user. kDeadlineExceeded: it does not answer in time.
   static StatusOr<std::unique_ptr<TakeOver>> Begin(Options options);
 
   // Waits until the other daemon has ended, or has died: from then on clients wait for this one.

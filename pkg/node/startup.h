@@ -30,7 +30,8 @@ struct Setup {
   std::string config_source;  // a file, "agent", "the command line"
   // A configuration of an earlier run that was refused: its source, and why; or empty.
   std::pair<std::string, std::string> refused;
-  std::vector<std::string> warnings;  // ConfigWarnings; also machine_problems if a policy places
+  // ConfigWarnings, and machine_problems unless the null policy is active.
+  std::vector<std::string> warnings;
   // CgroupDifferences, for a live machine.
   std::vector<std::string> machine_problems;
   bool live = false;               // the machine is this one

@@ -63,8 +63,8 @@ struct BrainOptions {
   Observer* observer = nullptr;
   Clock* clock = nullptr;   // for Policy::LookAgain; nullptr: the machine's
   Clock* timers = nullptr;  // for all other waits and pauses; likewise
-  // Whether this daemon has warned of updates that ask for other CPUs (updates.h);
-  // outlives the manager. nullptr: it warns once in its own life.
+  // Whether this daemon, also with a former manager, has warned of updates that ask for other CPUs
+  // (updates.h); outlives the manager. nullptr: each manager warns once.
   bool* overrides_warned = nullptr;
   // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent only
   // the decided values.

@@ -75,7 +75,8 @@ class Pusher {
     virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
-    // An update was answered whose container has ended meanwhile, or that another one follows.
+    // An update was answered that does not matter any more: its container has ended meanwhile, or
+    // another update follows.
     virtual void OnMoot() = 0;
     // `place` is in force, also if no update of the pusher caused it. May be called more than once.
     // The pusher must not be called from here.

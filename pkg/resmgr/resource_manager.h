@@ -142,7 +142,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void RefusedByRuntime(const ContainerId& id, std::string_view answer) {
     failures_.RefusedByRuntime(brain_.store.Resolve(id), answer);
   }
-  // The container may exist; a list will show that.
+  // No answer to the creation came: the container may exist. The runtime is soon asked for a list,
+  // which shows whether it does.
   void CreateUnclear(ContainerKey key) { creations_.Unclear(key); }
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other
@@ -166,10 +167,10 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void StartUnclear(const ContainerId& id) { starts_.End(id, LifeEvent::kStartUnanswered); }
 
   // Merges the update into what the container requests and lets the policy decide again. The
-  // adjustment carries its cpuset, whatever the request says: where that asks for other CPUs, it is
-  // counted and reported once. CPUs that another container has to leave first follow in an update
-  // of our own. A refusal changes nothing. Returns an empty adjustment for a container that is not
-  // known here.
+  // adjustment carries the cpuset of the policy, whatever the request says. Each request for other
+  // CPUs is counted, and the first one is also a warning (CpusetOverrides). CPUs that another
+  // container has to leave first follow in an update of the manager's own. A refusal changes
+  // nothing. Returns an empty adjustment for a container that is not known here.
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
                                   Refusal refusal = Refusal::kFinal) {
     return updates_.Admit(id, requested, refusal);

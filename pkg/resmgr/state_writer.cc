@@ -42,7 +42,8 @@ bool Keeps(const ContainerRecord& record) {
   return container.cpus_bound || container.mems_bound;
 }
 
-// The values of the runtime's last update, which distinguish another client's update from ours.
+// The CPU shares, quota and period of an exited container's former placement. They are saved so
+// that after a restart other numbers in the runtime's report show another client's update.
 Placement NumbersOf(const Placement& former) {
   Placement numbers;
   numbers.cpu_shares = former.cpu_shares;
@@ -144,7 +145,7 @@ void StateWriter::Put(const ContainerRecord& record, const AskedView* asked) {
                .texts = record.texts.get(),
                .qos_derived = pod.qos_derived,
                .created_name = renames_ ? record.CreatedName() : std::string_view()});
-  // In the same commit: a kill leaves one of the two.
+  // In one commit with the record, so that a kill leaves either that or the note of the creation.
   EraseCreation(record);
 }
 

@@ -60,7 +60,7 @@ class ClaimedFileSystem final : public FileSystem {
       std::function<void(const Status&)> on_refusal = [](const Status&) {})
       : files_(files), directory_(std::move(directory)), on_refusal_(std::move(on_refusal)) {}
 
-  // Makes the directory where it is missing. AlreadyExists: another process has it.
+  // Makes the directory if it is missing. AlreadyExists: another process has claimed it.
   Status Claim();
 
   StatusOr<std::string> Read(const std::string& path, size_t limit) override;

@@ -357,7 +357,8 @@ StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   return ReadLoaded(topology.get());
 }
 
-// Allows the CPUs and memory nodes of the cgroup, or all where it names none.
+// Allows the CPUs and memory nodes of the pods' cgroup: all online CPUs if none of its CPUs is
+// online, and all memory nodes if it names none.
 void Allow(const CgroupSets& pods, Machine::Parts& parts) {
   CpuSet online;
   for (const Cpu& cpu : parts.cpus) {

@@ -184,7 +184,8 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   const CpuSet own = cpus & FreeForNew(type, index);
   for (size_t place = 0; place < balloons_.size(); ++place) {
     if (balloons_[place].type != type || balloons_[place].index != index) continue;
-    // The balloon exists already, with the CPUs of its type, and may have had more.
+    // BalloonAdoption has made this balloon already, with the CPUs that its type lists. It gets
+    // back the other CPUs that it had before.
     Balloon& there = balloons_.Change(place);
     there.part.cpus |= own;
     there.Recount();

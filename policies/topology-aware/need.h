@@ -46,7 +46,7 @@ struct Need {
   HugeMemories huge{};            // beside `memory`; never a reason to refuse the container
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
-  std::chrono::milliseconds cold_start{0};  // requested; the grant shows the result
+  std::chrono::milliseconds cold_start{0};  // as requested; Grant::cold: whether it takes place
   bool lift_quota = false;
   std::string why{};  // the rule behind the class
 
@@ -78,7 +78,7 @@ struct Demand {
   // Exclusive CPUs may be isolated ones, all or some, although the container does not ask for
   // these, so that it need not be refused.
   bool any_kind = false;
-  bool may_move = false;  // exclusive CPUs, when everything is rebalanced
+  bool may_move = false;  // a rebalance may replace its exclusive CPUs
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
   // of them, even where no other container could be granted any.
   CpuSet held{};

@@ -136,7 +136,7 @@ void Placer::ScoreHints(const Demand& demand, PoolScore& score) const {
   score[PoolRule::kSomeHints] = static_cast<int64_t>(some * kUnit * kUnit);
 }
 
-// Whether the pool is near to all of its devices and volumes.
+// Whether the pool is near to all devices and volumes that the demand's hints name.
 bool Placer::IsNear(const Demand& demand, int pool) const {
   PoolScore score{.pool = pool};
   ScoreHints(demand, score);

@@ -131,8 +131,9 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   return plan;
 }
 
-// A grant that is no larger than the former one takes nothing from others. Isolated CPUs count: the
-// scheduler does not distinguish them from others.
+// A grant with no more exclusive CPUs than the former one passes: it takes none from other
+// containers. Free isolated CPUs count like other free ones, since the scheduler does not
+// distinguish them.
 Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
                                           int former) const {
   const int count = grant.exclusive.size();

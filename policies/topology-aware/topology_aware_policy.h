@@ -61,7 +61,8 @@ class TopologyAwarePolicy : public Policy {
   TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options,
                       PinningRule pinning);
 
-  // Affinities by an annotation or, without one, the options; valid until the next is read.
+  // The affinities of a container: those of its pod's annotation or, without these, those that the
+  // options imply. Valid until AffinitiesOf is called again.
   struct OwnAffinities {
     std::span<const Affinity> read{};
     std::vector<Affinity> implied{};

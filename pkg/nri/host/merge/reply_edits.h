@@ -23,7 +23,8 @@ class ReplyEdits {
   // an error some fields are claimed; the caller must undo the ledger.
   Status Claim(const FieldLedger::Claimant& claimant) const;
 
-  // The claims must have been granted. `args_before` are those that no plugin has changed.
+  // Both may be called only after Claim has succeeded. `args_before` are the container's arguments
+  // before any plugin changed them.
   void AddTo(api::ContainerAdjustment& merged) const;
   void ShowIn(const google::protobuf::RepeatedPtrField<std::string>& args_before,
               api::Container& container) const;

@@ -30,9 +30,9 @@ struct HostedPlugin {
 };
 using HostedPlugins = std::vector<std::shared_ptr<HostedPlugin>>;
 
-// The time that all plugins together have for one call, for which a client waits, in all its
-// phases: before the runtime and after it. Only time in which plugins are asked counts. Copies
-// share the budget. Loop's thread only.
+// The time for which one call may wait for all plugins together, in its phases before and after the
+// runtime's part. Only time in which plugins are asked counts. Copies share the budget. Loop's
+// thread only.
 class Budget {
  public:
   explicit Budget(std::chrono::milliseconds whole)

@@ -36,7 +36,8 @@ using SharedSyncMessages = std::shared_ptr<const SyncMessages>;
 // Thread-compatible.
 class SyncWriter {
  public:
-  // Bytes of one message: less than ttrpc's limit, with room for additions by libraries.
+  // Bytes of one message: 512 KiB less than ttrpc::kLongestMessage, which limits the message with
+  // the envelope around it.
   static constexpr size_t kMostBytes = size_t{3584} << 10;
 
   explicit SyncWriter(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}

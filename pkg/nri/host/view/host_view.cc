@@ -174,7 +174,8 @@ void HostView::OnGone(InventoryPod& pod) {
   ++*edits_;
   const HostPodPtr data = Of(pod);
   if (data == nullptr) return;
-  // Plugins that connect from now on are not shown its containers either.
+  // Plugins that connect from now on are shown neither the pod (HostEvents::RemovePod) nor its
+  // created containers, since these count as ended.
   for (const HostContainerPtr& container : ContainersOf(*data))
     if (!container->creating()) container->SetState(api::CONTAINER_STOPPED);
   ends_.pod_gone(data);
