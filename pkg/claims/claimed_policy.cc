@@ -257,12 +257,15 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
       ShowUsable(usable, held.FindPart(part.key)->placement);
   }
   std::unique_ptr<Policy> before = policy_->Clone();
+  bool lost = held.HasLost();
   StatusOr<Plan> plan = ReconcileParts(snapshot, /*lost_too=*/true, held);
   if (!plan.ok()) return plan;
+  lost |= held.HasLost();
   if (name() != "null") {
     Status kept = must_keep_ ? CheckKept(held) : OkStatus();
-    // Without the parts that got nothing, and with the containers that carry such claims alone.
-    if (kept.ok() && held.HasLost()) {
+    // Once more without parts that got nothing, with the containers of claims that have none left,
+    // and without those of claims that have some again.
+    if (kept.ok() && lost) {
       plan = ReconcileParts(snapshot, /*lost_too=*/false, held);
       kept = plan.status();
     }

@@ -141,8 +141,10 @@ class ClaimedNode {
     return plan;
   }
   // The same policy takes over without these CPUs, as the brain sees to where CPUs go offline.
-  Status TakeOffline(const CpuSet& cpus) {
-    available_ -= cpus;
+  Status TakeOffline(const CpuSet& cpus) { return TakeOverOn(available_ - cpus); }
+  // The same with CPUs that are back.
+  Status TakeOverOn(const CpuSet& available) {
+    available_ = available;
     std::unique_ptr<ClaimedPolicy> next = MakePolicy(factory_, section_);
     next->Hold(policy_->held());
     next->SetUsable(available_);

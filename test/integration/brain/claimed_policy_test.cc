@@ -499,6 +499,31 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusIsInNobodysWay) {
   }
 }
 
+// A policy may give CPUs that are back to such a claim. Where its container was before does not
+// stay taken.
+TEST(ClaimsOfPoliciesTest, AClaimWhoseCpusComeBackTakesNoneBesides) {
+  for (const PolicyFactory& factory : GrantingPolicies()) {
+    SCOPED_TRACE(factory.name);
+    ClaimedNode node(factory, TwoNodes(), "0", "");
+    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    ASSERT_TRUE(node.CreateCarrier("c", {"a"}).ok());
+    for (int i = 0; i < 7; ++i)
+      ASSERT_TRUE(node.Create("other", QosClass::kGuaranteed, 1000).ok());
+    const CpuSet all = node.machine().online();
+    ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+    ASSERT_TRUE(node.TakeOverOn(all).ok());
+    while (node.Create("more", QosClass::kGuaranteed, 1000).ok()) {
+    }
+    CpuSet owned = node.policy().held().Cpus();
+    node.snapshot().ForEachContainer([&owned](const Pod&, const Container& container) {
+      owned |= container.placement.exclusive;
+    });
+    // The reserved CPU, and the last shared one.
+    EXPECT_LE((all - owned).size(), 2) << owned.ToString();
+  }
+}
+
 // A claim keeps what is online of it, whether its containers saw the lost thread or not.
 TEST(ClaimsOfPoliciesTest, AClaimThatAvoidsSiblingsKeepsItsCpusThatAreOnline) {
   for (const PolicyFactory& factory : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
