@@ -30,6 +30,14 @@ const Container* ClaimView::FindContainer(ContainerKey key) const {
 
 void ClaimView::ForEachContainer(
     const std::function<void(const Pod&, const Container&)>& visit) const {
+  const auto visit_parts = [this, &visit](bool lost) {
+    for (const HeldClaim& held : held_.all()) {
+      for (const Container& part : held.parts)
+        if (HeldClaims::IsLost(part) == lost) visit(held.pod, part);
+    }
+  };
+  // Before the containers that carry these claims alone, which would take the CPUs.
+  if (lost_too_) visit_parts(true);
   if (carriers_.empty()) {
     all_.ForEachContainer(visit);
   } else {
@@ -37,10 +45,7 @@ void ClaimView::ForEachContainer(
       if (!IsHidden(container.key, held_, carriers_)) visit(pod, container);
     });
   }
-  for (const HeldClaim& held : held_.all()) {
-    for (const Container& part : held.parts)
-      if (lost_too_ || !HeldClaims::IsLost(part)) visit(held.pod, part);
-  }
+  visit_parts(false);
 }
 
 const Container* ChangedView::FindContainer(ContainerKey key) const {

@@ -117,39 +117,30 @@ StatusOr<Plan> ClaimedPolicy::Decided(const Snapshot& snapshot, Decide decide) {
   if (held_->empty()) return decide(snapshot);
   // The view refers to them, and the plan may replace them.
   const std::shared_ptr<const HeldClaims> held = held_;
-  return OfContainers(snapshot, decide(ClaimView(snapshot, *held, carriers_)));
+  return OfContainers(decide(ClaimView(snapshot, *held, carriers_)));
 }
 
-// Takes the parts of claims out of the plan. Their CPUs stay, except that the policy may give
-// others to a part that has lost some; the claim's containers move there. Other decisions about
-// parts are noted.
-StatusOr<Plan> ClaimedPolicy::OfContainers(const Snapshot& snapshot, StatusOr<Plan> plan) {
+// Takes the parts of claims out of the plan. Their CPUs stay; other decisions about them are noted.
+StatusOr<Plan> ClaimedPolicy::OfContainers(StatusOr<Plan> plan) {
   if (!plan.ok()) return plan;
-  HeldClaims next = *held_;
-  bool noted = false;
-  bool grown = false;
+  RESMGR_RETURN_IF_ERROR(CheckOthers(*plan, held_->Cpus()));
+  std::shared_ptr<HeldClaims> next;
   for (const PlacementChange& change : plan->changes) {
     if (!HeldClaims::IsPart(change.key)) continue;
-    Container* const part = next.FindPart(change.key);
+    if (next == nullptr) next = std::make_shared<HeldClaims>(*held_);
+    Container* const part = next->FindPart(change.key);
     if (part == nullptr) return Internal("policy {} places a claim that is not held", name());
-    const CpuSet had = part->placement.exclusive;
-    Placement placement = AsHeld(*next.FindByPart(change.key), *part, change.placement, machine_);
-    noted = true;
-    if (placement.exclusive == had) {
-      // The containers of the claim know the CPUs that they see, so these stay.
-      placement.cpus = part->placement.cpus;
-    } else if (had.IsSubsetOf(placement.exclusive) &&
-               placement.exclusive.size() <= part->requirements.cpu_request.Whole()) {
-      grown = true;
-    } else {
+    Placement placement = AsHeld(*next->FindByPart(change.key), *part, change.placement, machine_);
+    if (placement.exclusive != part->placement.exclusive) {
       return Internal("policy {} moves a claim", name());
     }
+    // The containers of the claim know the CPUs that they see, so these stay.
+    placement.cpus = part->placement.cpus;
     part->placement = std::move(placement);
   }
-  RESMGR_RETURN_IF_ERROR(CheckOthers(*plan, next.Cpus()));
+  if (next == nullptr) return plan;
+  held_ = std::move(next);
   RemoveParts(*plan);
-  if (noted) held_ = std::make_shared<HeldClaims>(std::move(next));
-  if (grown) PlaceCarriers(snapshot, *plan);
   return plan;
 }
 
@@ -299,7 +290,15 @@ StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot, bool lost
 
 Status ClaimedPolicy::CheckKept(const HeldClaims& now) const {
   for (const HeldClaim& held : held_->all()) {
-    if (now.Find(held.claim.uid)->Grant() == held.Grant()) continue;
+    const HeldClaim& next = *now.Find(held.claim.uid);
+    bool keeps = true;
+    for (size_t part = 0; part < held.parts.size(); ++part) {
+      const Placement& had = held.parts[part].placement;
+      const Placement& has = next.parts[part].placement;
+      keeps = keeps && had.exclusive.IsSubsetOf(has.exclusive) &&
+              (had.exclusive != has.exclusive || held.Grant().seen == next.Grant().seen);
+    }
+    if (keeps) continue;
     return FailedPrecondition(
         "{} holds CPUs {}, which policy {} does not leave to it: its pod has "
         "to end first",
@@ -316,7 +315,7 @@ void ClaimedPolicy::PlaceCarriers(const Snapshot& snapshot, Plan& plan) const {
     if (container == nullptr) continue;
     Placement placement = lets_go ? Placement() : PlacementOfCarrier(ClaimsOf(key));
     if (placement.SameDecision(container->placement)) continue;
-    plan.changes.push_back({key, std::move(placement)});
+    plan.Change(key) = std::move(placement);
   }
 }
 
@@ -430,10 +429,18 @@ std::vector<std::string> ClaimedPolicy::Explain(ContainerKey key) const {
   return lines;
 }
 
+// The container itself, or the first part of its claims that the policy behind knows.
+ContainerKey ClaimedPolicy::Behind(ContainerKey key) const {
+  if (!Hidden(key)) return key;
+  for (const HeldClaim* const held : ClaimsOf(key)) {
+    for (const Container& part : held->parts)
+      if (!HeldClaims::IsLost(part)) return part.key;
+  }
+  return key;
+}
+
 std::vector<ConsideredPlace> ClaimedPolicy::Considered(ContainerKey key) const {
-  const std::vector<const HeldClaim*> claims =
-      Hidden(key) ? ClaimsOf(key) : std::vector<const HeldClaim*>();
-  return policy_->Considered(claims.empty() ? key : claims.front()->parts.front().key);
+  return policy_->Considered(Behind(key));
 }
 
 std::vector<std::string> ClaimedPolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
@@ -444,9 +451,7 @@ std::vector<std::string> ClaimedPolicy::WaysIn(const Snapshot& snapshot, const P
 }
 
 ClassNames ClaimedPolicy::ClassesOf(ContainerKey key) const {
-  const std::vector<const HeldClaim*> claims =
-      Hidden(key) ? ClaimsOf(key) : std::vector<const HeldClaim*>();
-  return policy_->ClassesOf(claims.empty() ? key : claims.front()->parts.front().key);
+  return policy_->ClassesOf(Behind(key));
 }
 
 StatusOr<Plan> ClaimedPolicy::FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use) {

@@ -95,7 +95,8 @@ class ClaimedPolicy final : public Policy {
   auto AsSeen(const Snapshot& snapshot, Ask ask) const;
   template <typename Decide>
   StatusOr<Plan> Decided(const Snapshot& snapshot, Decide decide);
-  StatusOr<Plan> OfContainers(const Snapshot& snapshot, StatusOr<Plan> plan);
+  StatusOr<Plan> OfContainers(StatusOr<Plan> plan);
+  ContainerKey Behind(ContainerKey key) const;
   StatusOr<Plan> ReconcileParts(const Snapshot& snapshot, bool lost_too, HeldClaims& held);
   Status CheckOthers(const Plan& plan, const CpuSet& claimed) const;
   StatusOr<Plan> AllocateCarrier(const Snapshot& snapshot, const Pod& pod,

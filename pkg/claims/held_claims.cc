@@ -147,7 +147,12 @@ Placement AsHeld(const HeldClaim& claim, const Container& part, Placement placem
                  const Machine& machine) {
   const bool hides = claim.claim.options.avoid_siblings &&
                      placement.exclusive.size() < part.requirements.cpu_request.Whole();
-  if (hides) placement.exclusive = machine.WithSiblings(placement.exclusive);
+  if (hides) {
+    // The part gets no other threads of its cores: those were offline, and may be free.
+    const CpuSet& had = part.placement.exclusive;
+    const CpuSet not_its_own = machine.WithSiblings(had) - had;
+    placement.exclusive |= machine.WithSiblings(placement.exclusive) - not_its_own;
+  }
   return placement;
 }
 

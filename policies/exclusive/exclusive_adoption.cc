@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/claims/held_claims.h"
 #include "pkg/policy/conventions.h"
 #include "policies/exclusive/exclusive_policy.h"
 
@@ -201,7 +202,8 @@ StatusOr<Plan> ExclusivePolicy::Rebalance(const Snapshot& snapshot) {
   const CpuSet shared_before = SharedNow();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (!wanting_.contains(container.key)) return;
+    // The containers of a claim know its CPUs.
+    if (!wanting_.contains(container.key) || HeldClaims::IsPart(container.key)) return;
     CpuClaim claim = ClaimOf(pod, container);
     const auto held = grants_.find(container.key);
     StatusOr<Grant> grant =

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "pkg/claims/held_claims.h"
 #include "policies/topology-aware/pool_score.h"
 
 namespace resmgr {
@@ -53,7 +54,8 @@ std::set<ContainerKey> Rebalancer::Run() {
 
 // Returns whether it was moved.
 bool Rebalancer::Improve(Entry& entry) {
-  if (trials_ == kMostTrials) return false;
+  // The containers of a claim know its CPUs.
+  if (trials_ == kMostTrials || HeldClaims::IsPart(entry.key)) return false;
   if (!entry.pairs.empty()) entry.demand.affinities = AffinitiesOf(entry);
   Grant held = *book_.Take(entry.key);
   std::optional<Grant> better = FindBetter(entry.demand, held);
