@@ -156,7 +156,8 @@ void Editor::EditResources(const FieldPath& path) {
   ClearWhatFilesSay(path);
 }
 
-// Removes the request's own fields that mean the same as an edited file: runtimes would set both.
+// Removes the request's own fields for values that an edited cgroup v2 file sets: runtimes would
+// apply both.
 void Editor::ClearWhatFilesSay(const FieldPath& path) {
   for (const auto& edit : wide_->unified) {
     const auto said = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
@@ -183,7 +184,7 @@ void Editor::EditSeccomp(const std::string& profile) {
   splice_.SetNumber(kCreateSeccomp, kProfileType,
                     static_cast<uint64_t>(SeccompProfile::Kind::kLocalhost));
   splice_.SetBytes(kCreateSeccomp, kLocalhostRef, profile);
-  // The older form of the profile, which some runtimes still read.
+  // Removes the older form of the profile, which some runtimes still read.
   splice_.Clear(kCreateSecurity, kSeccompProfilePath);
 }
 

@@ -19,16 +19,16 @@ namespace resmgr {
 // Whether the operation's request has a place for the field.
 bool CriHas(Operation operation, Field field);
 
-// The adjusted message; all other bytes stay unchanged. kInvalidArgument: the message, or an edited
-// part, is malformed protobuf. The result must not outlive the message.
+// Returns the adjusted message, in which all other bytes are unchanged. kInvalidArgument: the
+// message, or an edited part, is malformed protobuf. The result must not outlive the message.
 StatusOr<SplicedMessage> SpliceAdjustment(Operation operation, std::string_view message,
                                           const Adjustment& adjustment);
 
-// The fast form for the policy's few fields: bytes that are appended to the message, since in
-// protobuf a later value of a field wins and embedded messages merge.
+// SpliceAdjustment for the policy's few fields, but faster: only returns bytes to be appended to
+// the message, since in protobuf a later value of a field wins and embedded messages merge.
 class AdjustmentSuffix {
  public:
-  // Empty without changes. Valid until the next call.
+  // Returns the bytes to append, valid until the next call; empty if `values` changes nothing.
   std::string_view For(Operation operation, const ResourceValues& values) {
     if (operation == Operation::kCreateContainer) return creation_.For(values);
     update_.clear();

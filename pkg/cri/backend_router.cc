@@ -18,7 +18,8 @@ namespace {
 
 using Kind = IdOwners::Kind;
 
-// Pods and containers belong to the RuntimeService, also for calls about an image.
+// Pods and containers are listed by the RuntimeService, also if the call is one of the
+// ImageService.
 std::string RuntimeServiceOf(std::string_view service) {
   return fmt::format("{}.RuntimeService", service.substr(0, service.rfind('.')));
 }
@@ -32,17 +33,18 @@ std::string_view ListMethod(Kind kind) {
 // The state of one runtime.
 struct BackendRouter::Peer {
   std::unique_ptr<UnaryClient> client;
-  uint64_t begun = 0;   // number of runs of its lists
-  size_t lists_left{};  // lists left of the last run; 0: it has ended
-  Status failure{};     // failure of the last run
-  std::string next{};   // service for the next run; empty: none is wanted
+  uint64_t begun = 0;   // number of runs of its lists begun so far
+  size_t lists_left{};  // unanswered lists of the current run; 0: no run is under way
+  Status failure{};     // first failure in the latest run
+  std::string next{};   // service to list in the next run; empty: no further run is wanted
 };
 
 // The state of one Search.
 struct BackendRouter::Searching {
   Wanted wanted;
   std::function<void(Status)> done;
-  std::vector<std::optional<uint64_t>> runs;  // for each runtime the run to wait for
+  std::vector<std::optional<uint64_t>>
+      runs;  // for each runtime the run to wait for; nullopt: do not wait
   Status failure{};
   EventLoop::HandlePtr patience{};
 };
@@ -69,7 +71,8 @@ void BackendRouter::Search(Wanted wanted, std::function<void(Status)> done) {
       peer.next = search.wanted.service;
     }
   }
-  // Gives hanging runtimes one turn of the loop, since a ready answer is welcome.
+  // A hanging runtime gets only one turn of the loop, in which an answer that is already there
+  // counts.
   search.patience = loop_.After(std::chrono::milliseconds(0), [this, &search] {
     for (size_t i = 0; i < peers_.size(); ++i) {
       if (!search.runs[i] || !backends_.Hangs(i)) continue;
@@ -98,7 +101,7 @@ void BackendRouter::Begin(size_t backend, std::string_view service) {
   // If this fails, the lists below report it.
   if (!peer.client->connected()) (void)peer.client->Connect([](const Status&) {});
   const IdOwners::ListBegin begin = backends_.owners().BeginList();
-  // Pods first: containers in a pod of another runtime are not this one's.
+  // Pods are listed first: a container in a pod of another runtime must not count as this one's.
   List(backend, service, Kind::kPodSandbox, begin);
   List(backend, service, Kind::kContainer, begin);
 }
@@ -134,7 +137,7 @@ void BackendRouter::Tell(size_t backend, uint64_t run, const Status& status) {
   const bool hangs = backends_.Hangs(backend);
   for (const std::unique_ptr<Searching>& search : searches_) {
     std::optional<uint64_t>& wanted = search->runs[backend];
-    // The next run of a hanging runtime is not awaited.
+    // A search that wants a later run does not wait for it if the runtime hangs.
     if (!wanted || (*wanted > run && !hangs)) continue;
     wanted.reset();
     search->failure.Update(status);
@@ -206,7 +209,8 @@ Status CallRouting::ChooseAgain(const Status& listed) {
   return *owner ? OkStatus() : listed;
 }
 
-// A runtime that cannot be asked keeps its image, and the client gets an error.
+// A runtime that could not be asked whether it needs the image keeps it, and the client gets an
+// error.
 Status CallRouting::SpareThoseInNeed(const ImageNeeds::Needs& needs) {
   constexpr size_t kLongestImage = 256;
   std::vector<std::string_view> needing;
@@ -268,7 +272,8 @@ Status CallRouting::OnReply(std::string_view message) {
   return refusal_;
 }
 
-// A new id must not be another runtime's: the client and the stages would act on that object.
+// A new id must not be one that another runtime has: the client and the stages would act on that
+// runtime's object.
 Status CallRouting::Claim(Kind kind, std::string_view message) {
   const auto id = DecodeId(message);
   if (!id.ok() || router_.backends().owners().Add(kind, *id, backend_)) return OkStatus();
@@ -296,7 +301,8 @@ void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
   }
 }
 
-// `own`: the remaining part of the message, nullopt: all of it.
+// `own`: the message without entries of other runtimes; nullopt: there are none, so `message` is
+// used.
 std::optional<std::string> CallRouting::Shown(std::string_view message,
                                               std::optional<std::string> own) const {
   std::optional<std::string> shown =

@@ -21,8 +21,8 @@
 
 namespace resmgr {
 
-// Finds the runtime of an unknown id. It lists all runtimes' objects over its own connections, with
-// at most one run of lists at a time at each. Loop's thread only.
+// Finds the runtime of an unknown id: lists the objects of all runtimes over its own connections.
+// Each runtime answers at most one run of lists at a time. Loop's thread only.
 class BackendRouter {
  public:
   // A list that takes longer fails.
@@ -41,11 +41,11 @@ class BackendRouter {
     std::string service;  // the service to ask ("/runtime.v1.RuntimeService")
     std::chrono::milliseconds patience = kListTimeout;
   };
-  // Lists everything, then runs `done`, never inside this call: as soon as one runtime has exactly
-  // this id, so that the call does not wait for a slow runtime without it; else when all but
-  // hanging runtimes have answered. A runtime that is listed now may have answered before the id
-  // existed, so its next run of lists counts. kUnavailable names the first runtime that could not
-  // be listed; the lists of the others are learned anyway.
+  // Lists the pods and containers of all runtimes. Runs `done`, never inside this call, as soon as
+  // one runtime has exactly this id, else when all but hanging runtimes have answered. If a runtime
+  // is being listed already, its next run counts, since it may have answered before the id existed.
+  // kUnavailable names the first runtime that could not be listed; the lists of the others are
+  // learned anyway.
   void Search(Wanted wanted, std::function<void(Status)> done);
 
  private:
@@ -56,7 +56,7 @@ class BackendRouter {
   void List(size_t backend, std::string_view service, IdOwners::Kind kind,
             IdOwners::ListBegin begin);
   void OnListed(size_t backend, const Status& status);
-  // Called when a run of lists has ended, or is not awaited any more.
+  // Called when a runtime's run of lists has ended: searches that wait for this run go on.
   void Tell(size_t backend, uint64_t run, const Status& status);
   void EndThoseThatAreOver();
 
@@ -70,7 +70,7 @@ class BackendRouter {
 // Created for each call whose route depends on its request.
 class CallRouting {
  public:
-  // nullptr: such calls go to the default runtime.
+  // nullptr: all calls of this method go to the default runtime.
   static std::unique_ptr<CallRouting> Begin(BackendRouter& router, const Method& method);
 
   CallRouting(BackendRouter& router, const Method& method, const CallRoute& route);
@@ -81,12 +81,12 @@ class CallRouting {
   void Choose(std::string_view request, std::chrono::milliseconds patience,
               std::function<void(Status)> done);
 
-  // After Choose: whether the call goes to all runtimes, else only to backend().
+  // After Choose: whether the call goes to all runtimes; if not, it goes to backend().
   bool all() const { return all_; }
   size_t position() const { return backend_; }
   const Backends::Backend& backend() const { return backends().all()[backend_]; }
   const Backends& backends() const { return router_.backends(); }
-  // For a call to all: the outcome at this runtime without asking it; nullopt: it is asked.
+  // If all(): the outcome that is used for this runtime instead of asking it; nullopt: it is asked.
   std::optional<Status> Settled(size_t backend) const {
     return settled_.empty() ? std::nullopt : settled_[backend];
   }
@@ -98,25 +98,26 @@ class CallRouting {
   MergeReplies merge() const { return route_.merge; }
   // Whether the reply of backend() must pass through Rewrite.
   bool RewritesReply() const { return !all_ && route_.image_ids != ImageIds::In::kNone; }
-  // Returns a message of that reply as the client gets it; nullopt: unchanged.
+  // Returns a message of the reply of backend() as the client gets it; nullopt: unchanged.
   std::optional<std::string> Rewrite(std::string_view message);
   // Whether OnReply needs the message.
   bool ReadsReply() const;
 
-  // Called when the call was carried out; learns ids from the reply. Not OK: the runtime gave an id
-  // that another one has, so the client must not get it.
+  // Called when the call has succeeded; learns ids from the reply. Not OK: the runtime gave an id
+  // that another runtime has, so the client must not get it.
   Status OnReply(std::string_view message);
-  // The error that the client gets instead of the reply.
+  // The error from OnReply, which the client gets instead of the reply.
   const Status& refusal() const { return refusal_; }
-  // OnReply for a call to all, with the message of each runtime. Removes the entries whose id
+  // OnReply for a call to all runtimes, with the message of each. Removes the entries whose id
   // belongs to another runtime.
   void OnReplies(std::vector<h2::SliceQueue>& messages);
-  // Returns a stream's message without such entries; nullopt: unchanged, "": no message.
+  // Removes the entries whose id belongs to another runtime from a message of a streamed reply;
+  // nullopt: unchanged, "": nothing is left.
   std::optional<std::string> OwnPart(size_t runtime, std::string_view message) const;
 
  private:
   Status ChooseAgain(const Status& listed);
-  // Not OK: no runtime may remove the image.
+  // Sets the outcome of runtimes that keep the image. Not OK: no runtime may remove it.
   Status SpareThoseInNeed(const ImageNeeds::Needs& needs);
   Status Claim(IdOwners::Kind kind, std::string_view message);
   std::optional<std::string> Shown(std::string_view message, std::optional<std::string> own) const;

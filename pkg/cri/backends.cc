@@ -15,8 +15,8 @@ namespace {
 
 using Kind = IdOwners::Kind;
 
-// Limit of the warnings for one runtime: if two names lead to the same runtime, it claims
-// everything twice.
+// Limit of warnings about one runtime's claims: if a runtime is configured under two names, it
+// claims every id a second time.
 constexpr uint64_t kMostWarnings = 8;
 
 constexpr uint32_t kListedEntry = 1;     // in replies of ListPodSandbox and ListContainers
@@ -85,7 +85,7 @@ StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteK
       break;
   }
   if (!keys.handler.empty()) return Choice{.backend = OfHandler(keys.handler)};
-  // If several runtimes may match, each of them applies the filter itself.
+  // If the owner is unclear, all runtimes are asked, and each applies the filter itself.
   std::optional<size_t> owner =
       owners_.Find(Kind::kContainer, keys.container_id).value_or(std::nullopt);
   if (!owner) owner = owners_.Find(Kind::kPodSandbox, keys.pod_sandbox_id).value_or(std::nullopt);

@@ -20,9 +20,9 @@ namespace resmgr {
 
 class HandlerAliases;
 
-// The runtimes behind one relay that has several, and the choice of one for each call. The runtime
-// of a pod sandbox's RuntimeClass handler creates it; its containers, and all calls about one of
-// these, go to the same runtime. Loop's thread only.
+// The runtimes behind a relay that has several, and the choice of one for each call. A pod sandbox
+// is created by the runtime of its RuntimeClass handler; calls about the sandbox and its containers
+// go to the same runtime. Loop's thread only.
 class Backends {
  public:
   struct Backend {
@@ -39,12 +39,13 @@ class Backends {
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
-  // The addresses of the elements stay the same.
+  // Callers may keep pointers to the elements.
   const std::vector<Backend>& all() const { return backends_; }
   IdOwners& owners() { return owners_; }
   const IdOwners& owners() const { return owners_; }
   const HandlerAliases* aliases() const { return aliases_; }
-  // Learned from the runtimes' replies; const, since readers of replies learn, too.
+  // The forms of image ids, learned from replies. Not const, since code with a const Backends also
+  // learns from the replies that it reads.
   ImageIds& image_ids() const { return image_ids_; }
 
   // Calls of clients at one runtime, since the daemon's start.
@@ -72,8 +73,8 @@ class Backends {
   // kInvalidArgument: the id is a beginning of ids of several runtimes.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
-  // False: the runtime is known to have no pod sandboxes. Kubelets ask for a container's image
-  // after its sandbox was created.
+  // False if the runtime is known to have no pod sandboxes, and therefore needs no image now: a
+  // kubelet asks for a container's image only after it has created the sandbox.
   bool MayHavePods(size_t backend) const {
     return !owners_.Listed(IdOwners::Kind::kPodSandbox, backend) ||
            owners_.Has(IdOwners::Kind::kPodSandbox, backend);
@@ -84,18 +85,18 @@ class Backends {
   // Finds a runtime by its name.
   std::optional<size_t> Find(std::string_view name) const;
 
-  // Whether a runtime accepted the last question but did not answer it in time. Calls that do not
-  // need this runtime do not wait for it. A runtime that is away does not count as hanging.
+  // Notes whether a runtime that took a question answered it in time; if not, it hangs, and calls
+  // that do not need it do not wait for it. A runtime that is away does not count as hanging.
   void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
   bool Hangs(size_t backend) const { return hangs_[backend]; }
-  // Reports a runtime's late answer, so that a short question shows whether the runtime hangs.
+  // Reports that a runtime is late with an answer. It is then asked a short question, which shows
+  // whether it hangs.
   void NoteSilence(size_t backend) const {
     if (on_silence_) on_silence_(backend);
   }
   void OnSilence(std::function<void(size_t backend)> asks) { on_silence_ = std::move(asks); }
 
-  // Whether a listed object belongs to another runtime with the same id: it is left out of lists
-  // then.
+  // Whether a listed object is left out because another runtime has its id.
   bool IsOfOther(size_t backend, std::string_view pod_id) const {
     return owners_.IsOfOther(IdOwners::Kind::kPodSandbox, pod_id, backend);
   }
@@ -128,9 +129,9 @@ class Backends {
 Status LearnList(IdOwners& owners, IdOwners::Kind kind, size_t backend, std::string_view list,
                  IdOwners::ListBegin begin);
 
-// Removes from such a reply, with or without a filter, the entries whose id belongs to another
-// runtime: clients use the id alone, and would stop or remove the other runtime's container.
-// nullopt: there is no such entry, or the reply is malformed.
+// Removes entries whose id belongs to another runtime from a reply of ListPodSandbox or
+// ListContainers: clients know objects by id only, and would stop or remove the other runtime's
+// container. nullopt: there is no such entry, or the reply is malformed.
 std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, IdOwners::Kind kind,
                                                 size_t backend, std::string_view list);
 

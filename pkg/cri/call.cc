@@ -15,7 +15,7 @@ namespace resmgr {
 namespace {
 
 constexpr int kCancelled = 1;  // gRPC's status code
-// Memory of a call without its bytes and header fields, its part in tables included.
+// Memory of a call and of its entries in tables, without message bytes and header fields.
 constexpr size_t kCallCost = sizeof(Call) + 2 * sizeof(h2::Stream) + 256;
 
 }  // namespace
@@ -28,7 +28,8 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
   h2::Memory::Add(kCallCost);
   client_->set_handler(this);
   if (!method_.endless) return;
-  // Always read: a policy that becomes active later could not find where the next message begins.
+  // Events are read even if no policy needs them: a reader that begins later could not find where
+  // the next message begins.
   Relay& relay = connection_.relay();
   events_ = std::make_unique<EventReader>(
       [&relay](const ContainerEvent& event) { relay.NoteEvent(event); });
@@ -288,7 +289,7 @@ void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
 
 void Call::OnServerClosed(uint32_t error_code) {
   if (!client_->open()) return;
-  // The release by the stage that holds the reply ends the call.
+  // If a stage holds the reply, the call ends when the stage releases it.
   if (reading_ != nullptr && reading_->holds_reply()) return;
   if (client_->ended()) {
     client_->StopReceiving();

@@ -51,7 +51,7 @@ class Call final : public h2::StreamHandler,
   void EndForMemory(std::string_view why);
   // Bytes kept for the call, header fields included.
   size_t held() const { return held_; }
-  // Continues to decompress its request. True: call it again.
+  // Continues to decompress the request, for at most `most` bytes. True: it must be called again.
   bool Unpack(size_t most);
 
   void OnHeaders(h2::Stream& stream, const h2::HeaderBlock& headers, bool end) override;
@@ -67,9 +67,9 @@ class Call final : public h2::StreamHandler,
   struct Rewriting;
 
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
-  // Whether stages see the call at this time.
+  // Whether stages see the call now.
   bool LookedAt() const;
-  // From here on no stage sees the call.
+  // Called when no stage sees the call any more.
   void EndPipeline();
   // Releases everything that is needed only to forward the call.
   void GiveUp();
@@ -133,9 +133,9 @@ class Call final : public h2::StreamHandler,
   void EndReply(const h2::HeaderBlock& end);
   // Handles the runtime's outcome before the client gets it. False: a stage holds it.
   bool OnOutcome(const h2::HeaderBlock& trailers);
-  // Whether the dump or the metrics need the call's end.
+  // Whether the dump, the metrics or the runtime's counters need the call's outcome.
   bool Watched() const;
-  // Reports the call's end to the dump and the metrics, once.
+  // Reports the call's outcome to the dump, the metrics and the runtime's counters, once.
   void Report(const GrpcStatus& status);
   // Counts the call for its runtime, if there are several.
   void CountAtRuntime(bool ok);
@@ -152,18 +152,18 @@ class Call final : public h2::StreamHandler,
   Method method_;  // has views into headers_
   size_t position_ = 0;
   size_t held_ = 0;
-  CallClock clock_;    // begun if calls are counted
-  size_t ending_ = 0;  // memory that it still takes after EndForMemory
+  CallClock clock_;    // begun only if calls are counted
+  size_t ending_ = 0;  // memory that the call still takes after EndForMemory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
   std::unique_ptr<CallRouting> routing_;  // set with several runtimes
-  std::unique_ptr<FanOutCall> fan_out_;   // instead of server_, for a call to all of them
-  std::unique_ptr<AliasedCall> aliased_;  // set if it may name aliases of handlers
+  std::unique_ptr<FanOutCall> fan_out_;   // instead of server_, for a call to all runtimes
+  std::unique_ptr<AliasedCall> aliased_;  // set if the call may name aliases of handlers
   std::unique_ptr<Rewriting> rewriting_;  // set if one runtime's reply is rewritten
   std::unique_ptr<EventReader> events_;   // set for GetContainerEvents
   bool reported_ = false;
-  bool refused_ = false;    // an unknown method failed at the runtime
-  bool unpacking_ = false;  // it is in the relay's queue
+  bool refused_ = false;    // the method is unknown and its call failed at the runtime
+  bool unpacking_ = false;  // the call waits in the relay's queue for Unpack
   bool collecting_ = false;
   bool request_complete_ = false;
 };

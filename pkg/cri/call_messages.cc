@@ -21,8 +21,7 @@
 namespace resmgr {
 namespace {
 
-// A copy in pieces: the memory of each is released when its last byte has left, while others still
-// wait.
+// Copies the bytes into several blocks, so that each block is freed as soon as its bytes have left.
 h2::SliceQueue CopyInPieces(std::string_view bytes) {
   h2::SliceQueue pieces;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), h2::kScratchBlock)))
@@ -266,7 +265,7 @@ void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
     }
   } else {
     if (reading_ != nullptr) {
-      // Truncated, since a header field may have a quarter of a megabyte.
+      // Truncated, since the client may have sent a header field of up to 256 KiB.
       const std::string_view encoding = headers.Find("grpc-encoding");
       if (!encoding.empty()) reading_->reply_headers.Add("grpc-encoding", encoding.substr(0, 16));
     }
@@ -310,7 +309,7 @@ void Call::EndReply(const h2::HeaderBlock& end) {
 }
 
 bool Call::Watched() const {
-  // With several runtimes the calls of each are counted (CountAtRuntime).
+  // With several runtimes, each runtime's calls are counted (CountAtRuntime).
   return tap_ != nullptr || connection_.relay().counts().on() ||
          connection_.relay().router() != nullptr;
 }
@@ -357,11 +356,11 @@ void Call::OnReplySeen() {
   } else {
     EndReply(reading_->reply_end);
   }
-  // Otherwise OnServerClosed does this.
+  // If the runtime's stream is still open, OnServerClosed does this later.
   if (!server_->open()) client_->StopReceiving();
 }
 
-// Leaves a part of the client's time for the answer.
+// At most a part of the client's timeout, so that time is left to answer.
 std::chrono::milliseconds Call::Patience() const {
   constexpr std::chrono::milliseconds kLongest = FanOutCall::kPatience;
   const auto timeout = ReadGrpcTimeout(headers_);
@@ -389,7 +388,8 @@ void Call::FanOut() {
       return routing_->OwnPart(runtime, message);
     };
   }
-  // Kubelets ask for the images of all pods, whichever their runtime is.
+  // A kubelet asks all runtimes about images, even if only one runtime needs the image, so a call
+  // about images does not wait for a hanging runtime.
   if (method_.service == Service::kImage) {
     options.hangs = [&backends = routing_->backends()](size_t runtime) {
       return backends.Hangs(runtime);

@@ -116,7 +116,7 @@ StatusOr<std::string> CallTap::Decompress(const dump::Payload& payload) {
 }
 
 CallCounts::CallCounts(Metrics* metrics) : metrics_(metrics) {
-  // The last one counts unknown methods.
+  // The last counter is that of unknown methods.
   if (on()) counters_.resize(KnownMethodPaths().size() + 1);
 }
 
@@ -131,7 +131,7 @@ void CallCounts::End(const Method& method, bool intercepted, int grpc_code,
   counter->Count(grpc_code);
   if (!clock.begun()) return;
   metrics_->CountInFlight(-1);
-  // A call that lasts as long as its client listens does not measure speed.
+  // The time of a call that lasts as long as its client listens says nothing about speed.
   if (method.endless) return;
   const CallClock::Spent spent = clock.Read();
   counter->Took(spent.ours, spent.runtime);

@@ -84,9 +84,9 @@ class CallClock {
 
   struct Spent {
     Clock::duration ours;
-    Clock::duration runtime;  // 0: it was not asked
+    Clock::duration runtime;  // 0: the runtime was not asked
   };
-  // The times until now. A runtime that has not answered has the time until now.
+  // The times so far. If the runtime has not answered yet, its time ends now.
   Spent Read() const {
     const Clock::time_point now = Clock::now();
     Clock::duration runtime{0};
@@ -109,15 +109,16 @@ class CallCounts {
   explicit CallCounts(Metrics* metrics);
 
   bool on() const { return metrics_ != nullptr; }
-  // Counts a call whose clock began. Requires on().
+  // Counts a call in flight, whose clock has begun. Requires on().
   void Begin() { metrics_->CountInFlight(1); }
-  // Counts a call that ended with this gRPC status. Its clock may not have begun. No effect unless
-  // on().
+  // Counts a call that ended with this gRPC status; its clock may not have begun. Does nothing
+  // unless on().
   void End(const Method& method, bool intercepted, int grpc_code, const CallClock& clock);
 
  private:
   Metrics* const metrics_;
-  // By Method::place; passed and intercepted calls. Null until the first call.
+  // Indexed by Method::place; two counters each, for passed and for intercepted calls. Null until
+  // the first such call.
   std::vector<std::array<CallCounter*, 2>> counters_;
 };
 

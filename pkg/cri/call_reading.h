@@ -19,7 +19,7 @@
 
 namespace resmgr {
 
-// Only for the parts of Call: call.cc and call_messages.cc.
+// Included only by the parts of Call: call.cc and call_messages.cc.
 
 // Bytes; runtimes themselves refuse longer messages (containerd and CRI-O take 16 MiB).
 inline constexpr size_t kMaxIntercepted = size_t{16} * 1024 * 1024;
@@ -64,9 +64,9 @@ class BodyRewriter {
   using Rewrite = std::function<std::optional<std::string>(std::string_view message)>;
 
   explicit BodyRewriter(Rewrite rewrite);
-  // Takes bytes of the old body and returns those of the new one that follow from them: whole
-  // messages. kResourceExhausted: a message is longer than kMostOfMessage; nothing may be fed after
-  // that.
+  // Takes the next bytes of the body. Returns the messages that they complete, rewritten and with
+  // their prefixes. kResourceExhausted: a message is longer than kMostOfMessage; nothing may be fed
+  // after that.
   StatusOr<std::string> Feed(std::string_view bytes);
   // Whether the body so far ends with a whole message.
   bool complete() const { return reader_.complete(); }
@@ -87,8 +87,8 @@ struct Call::Rewriting {
   explicit Rewriting(BodyRewriter::Rewrite rewrite) : body(std::move(rewrite)) {}
 
   BodyRewriter body;
-  // `owed`: bytes for which the runtime's window is still to be opened. `held`: counted bytes of
-  // the incomplete message, and of those that wait for the client.
+  // `owed`: bytes for which the runtime's window must still be opened. `held`: counted bytes of the
+  // incomplete message, and of messages that wait for the client.
   size_t owed = 0;
   size_t held = 0;
 };

@@ -141,7 +141,8 @@ Status NoProtobuf() {
   return InvalidArgument("the request is malformed protobuf, so its runtime is unknown");
 }
 
-// The text at the end of this path of fields, in its last occurrence. Empty if there is none.
+// Reads the string at this path of fields, the last one if a field is repeated; empty if it is
+// absent.
 Status ReadText(std::string_view message, std::span<const uint32_t> path, std::string_view& text) {
   WireReader reader(message);
   while (reader.Next()) {

@@ -43,13 +43,13 @@ struct CallRoute {
   ImageIds::In image_ids = ImageIds::In::kNone;
   // Whether runtimes that need the image are left out (image_needs.h).
   bool spares_needed = false;
-  // The meaning of ids in an OK reply: a new one (in its field 1), the removal of the request's id,
-  // or all ids of the runtime. Each message of a stream has a part of these, or an event of a
-  // container.
+  // The meaning of ids in an OK reply: a new id (in field 1), the removal of the request's id, or
+  // all ids of the runtime (kList). For a stream, each message has some of the runtime's ids
+  // (kPart) or an event of a container (kEvent).
   enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList, kPart, kEvent };
   Tells tells = Tells::kNothing;
-  // kAll: merges the replies, also if some runtimes have failed. nullptr: they are concatenated,
-  // and the first failure is that of the call.
+  // kAll: merges the replies, also if some runtimes have failed. nullptr: the replies are
+  // concatenated, and if a runtime fails the call fails with its error.
   MergeReplies merge = nullptr;
 };
 
@@ -64,7 +64,7 @@ struct RouteKeys {
   std::string_view image;           // ImageSpec.image, in requests about one
   std::string_view container_id;    // in the filter
   std::string_view pod_sandbox_id;  // in the filter
-  bool filtered = false;            // there is a filter, by an id or otherwise
+  bool filtered = false;            // the request has a filter, by an id or otherwise
 };
 StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view request);
 

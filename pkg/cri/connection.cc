@@ -14,16 +14,16 @@ namespace {
 
 // A client that connects and does not speak HTTP/2 within this time is disconnected.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
-// Bytes kept for the connection's calls: two of the largest requests that a runtime takes, with a
-// margin.
+// Limit of bytes kept for the connection's calls: twice the longest request that a runtime takes,
+// and a margin.
 constexpr size_t kMaxHeld = size_t{36} * 1024 * 1024;
 
-// A call with more kept bytes is found without a search.
+// Calls that keep more bytes than this are listed, so that EndLargest finds them without a search.
 constexpr size_t kLargeCall = size_t{128} * 1024;
-// Number of calls that are searched if none is large.
+// If no call is large, EndLargest looks at this many calls.
 constexpr size_t kLookedAt = 64;
 
-// Bytes of memory of a request's header fields.
+// Limit of the memory of header fields that Classify remembers.
 constexpr size_t kMaxRemembered = 8192;
 
 }  // namespace
@@ -43,7 +43,7 @@ class Connection::Upstream final : private h2::Session::Owner {
   // `path` must come from Relay::SocketFor.
   bool LeadsTo(std::string_view path) const { return path_.data() == path.data() || path_ == path; }
   h2::Session& session() { return session_; }
-  // Whether it takes new calls.
+  // Whether new calls may be sent over it.
   bool usable() const { return usable_; }
 
  private:
@@ -76,13 +76,14 @@ Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
 }
 
 Connection::~Connection() {
-  // One by one: the end of a creation may release a start of this connection.
+  // One by one: if a creation ends, a waiting start of the same connection may go on.
   while (!calls_.empty())
     Remove(*calls_.back());
   session_.reset();
 }
 
-// Remembers methods: one of the steps that bring a Version call from 5,300 to 4,550 instructions.
+// Remembers the results for repeated headers: one of the steps that bring a Version call from 5,300
+// to 4,550 instructions.
 Method Connection::Classify(const h2::HeaderBlock& headers) {
   for (const auto& [known, method] : classified_) {
     if (known.SameMemory(headers)) return method;
@@ -124,7 +125,7 @@ void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderB
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
   Call& call = *calls_.back();
   call.set_position(calls_.size() - 1);
-  // The client may not have read the GOAWAY yet.
+  // A call may still arrive after GOAWAY was sent, since the client may not have read it yet.
   if (retired_ || (draining_ && call.method().endless)) {
     call.Finish(Unavailable("cri-resmgr is shutting down"));
   } else {

@@ -31,7 +31,7 @@ class Connection final : private h2::Session::Owner {
 
   void set_position(Position position) { position_ = position; }
   Position position() const { return position_; }
-  // Marks it as removed from the relay and soon destroyed; true the first time.
+  // Marks the connection as removed from the relay; true the first time.
   bool Retire() { return !std::exchange(retired_, true); }
   Relay& relay() { return relay_; }
   EventLoop& loop() { return loop_; }
@@ -55,20 +55,20 @@ class Connection final : private h2::Session::Owner {
   bool Hold(Call& call, size_t bytes);
   void Release(size_t bytes);
   size_t held() const { return held_; }
-  // Ends the call with the most kept bytes or, if no call has many, one of the last calls that have
-  // some. False if there is no such call.
+  // Ends the call with the most kept bytes; if no call is large, one of the latest calls that keep
+  // any. False if no call was found.
   bool EndLargest(std::string_view why);
   // For small pieces of kept bytes.
   h2::Scratch& scratch() { return scratch_; }
 
-  // Tells the client to send no new calls, and serves those that it sent before. Endless calls are
-  // ended; the connection closes after the last one.
+  // Tells the client to send no new calls, and still serves calls sent before the client has read
+  // this. Endless calls are ended; the connection closes after the last call.
   void Drain();
   // Tells the client which calls it may repeat elsewhere, before the connection is removed.
   void GoAway();
   size_t calls() const { return calls_.size(); }
 
-  // Used by LongestIdle.
+  // Used to find the connection that is idle for longest.
   bool busy() const { return !calls_.empty(); }
   uint64_t last_active() const { return last_active_; }
 

@@ -158,7 +158,7 @@ bool ReadNamespaces(std::string_view message, ContainerSecurity& security) {
 
 // Reads an Int64Value.
 bool ReadValue(std::string_view message, std::optional<int64_t>& value) {
-  value.emplace(value.value_or(0));  // its presence means that it is set
+  value.emplace(value.value_or(0));  // an empty message is a set value of 0
   return ForFields(message, 1U << 1, [&value](const WireReader& field) {
     value = static_cast<int64_t>(field.number());
     return true;
@@ -208,7 +208,7 @@ SeccompProfile ReadProfilePath(std::string_view path) {
           .path = std::string(path.substr(kLocalhost.size()))};
 }
 
-// As DecodeDetails, for an UpdateContainerResourcesRequest, which has only Detail::kResources.
+// DecodeDetails for an UpdateContainerResourcesRequest, which has only Detail::kResources.
 bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details) {
   if (!parts.contains(Detail::kResources)) return true;
   return ForFields(message, 1U << 2, [&details](const WireReader& resources) {
@@ -306,7 +306,7 @@ Outcome ReadOutcome(Operation operation, int code, std::string_view message) {
 
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details) {
-  // Usual limit of variables; a creation has dozens, which are added at once.
+  // Reserved for the environment: a container has dozens of variables, which are added at once.
   constexpr size_t kMostly = 64;
   std::vector<EnvironmentVariable> variables;
   if (parts.contains(Detail::kEnvironment)) variables.reserve(kMostly);

@@ -18,8 +18,8 @@ class CriRequest final : private Request::Source {
   CriRequest(const CriRequest&) = delete;
   CriRequest& operator=(const CriRequest&) = delete;
 
-  // Reads the parts that every stage gets. The message must live until request().Close. False: it
-  // is not a message of this operation, and only the runtime can judge it.
+  // Reads the parts that every stage gets. The message must live until request().Close. False: the
+  // message is malformed, and only the runtime can decide about it.
   bool Read(std::string_view message);
   Request& request() { return request_; }
 

@@ -18,7 +18,7 @@ constexpr std::array<uint32_t, 3> kResources = {v1::ContainerStatusResponse::kSt
                                                 v1::ContainerStatus::kResourcesFieldNumber,
                                                 v1::ContainerResources::kLinuxFieldNumber};
 
-// nullptr: another field.
+// Returns the number in this field; nullptr if the field has none of CpuNumbers.
 std::optional<int64_t>* NumberOf(uint32_t field, CpuNumbers& numbers) {
   switch (field) {
     case Linux::kCpuPeriodFieldNumber:
@@ -105,7 +105,7 @@ std::optional<std::string> EditFields(std::string_view message, std::span<const 
                                       const FieldEdit& edit) {
   std::string out;
   bool changes = false;
-  std::string_view unchanged = message;  // since the last change
+  std::string_view unchanged = message;  // the bytes after the last change
   std::string_view rest = message;
   WireReader reader(message);
   while (reader.Next()) {

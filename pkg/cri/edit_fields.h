@@ -39,7 +39,7 @@ bool ForEachField(std::string_view message, Visit visit) {
   return !reader.failed();
 }
 
-// Calls visit(reader) as above, but only for the fields whose bits are set in `wanted`.
+// ForEachField, but visits only the fields whose bits are set in `wanted`.
 template <typename Visit>
 bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
   WireReader reader(message);

@@ -48,7 +48,7 @@ void EventStream::SetClientListens(bool listens) {
   if (listens) {
     Close();
   } else if (connected_) {
-    // The runtime may be back at once.
+    // Not at once: the client may be about to call again, and must then be the only listener.
     OpenAfter(options_.first_pause);
   }
 }

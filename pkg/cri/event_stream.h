@@ -17,8 +17,8 @@
 
 namespace resmgr {
 
-// Reads the body of a GetContainerEvents answer while it passes. A compressed, overlong or
-// malformed message becomes an event of unknown kind.
+// Reads the body of a GetContainerEvents reply while it passes. A compressed, overlong or malformed
+// message becomes an event of unknown kind.
 class EventReader {
  public:
   // Kept bytes of a message at most. An event has the statuses of all containers of a pod.
@@ -56,7 +56,7 @@ class EventStream final : private h2::StreamHandler {
   // Called for a new connection.
   void Connected();
   void Disconnected();
-  // Tells whether a client listens through the relay, while this stream must be closed.
+  // Notes whether a client listens through the relay; while it does, this stream is closed.
   void SetClientListens(bool listens);
   bool open() const { return stream_ != nullptr; }
 

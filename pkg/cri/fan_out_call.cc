@@ -43,7 +43,8 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   size_t position() const { return position_; }
   const std::string& name() const { return name_; }
   bool done() const { return done_; }
-  // For a stream: whether nothing came since the last two checks, although there was room.
+  // For a stream, called once in each period: whether the runtime has sent nothing in the last two
+  // although there was room.
   bool silent() {
     if (std::exchange(heard_, false) || done_ || owed_ > 0) return asked_ = false;
     return std::exchange(asked_, true);
@@ -54,7 +55,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   // The message, or the failure, of a call with a Merge function.
   RuntimeReply reply() const { return {.status = failure_, .message = body_.ToString()}; }
 
-  // Ends the branch without reporting it. OK: its reply is empty.
+  // Ends the branch without reporting its end. If `why` is OK, its reply is empty.
   void SetFailed(const Status& why) {
     done_ = true;
     failure_ = why;
@@ -179,7 +180,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   bool heard_ = false;  // for streams: something came since the last check
   bool asked_ = false;  // for streams: the last check found nothing
   bool done_ = false;
-  Status failure_;            // if failures are merged
+  Status failure_;            // set if failures are merged
   h2::SliceQueue body_;       // of a unary call
   GrpcMessageReader reader_;  // of a stream
   std::vector<GrpcMessage> arrived_;

@@ -63,9 +63,11 @@ class FanOutCall {
     bool streams = false;  // replies are streams of messages
     bool endless = false;  // streams have no end, and may be silent
     Merge merge{};         // only for unary calls
-    // The part of a stream's message for the client; nullopt: all, "": nothing. May be empty.
+    // Returns the part of a streamed message that the client gets; nullopt: all of it, "": nothing.
+    // The function may be empty.
     std::function<std::optional<std::string>(size_t runtime, std::string_view message)> edit{};
-    // Called at each runtime's end, with its position, except for those that are given up.
+    // Called when a runtime's part of the call ends, with its position; not for parts that are open
+    // when the whole call ends.
     std::function<void(size_t runtime, bool ok)> ended{};
     // With a Merge function: whether the runtime hangs, so that the call does not wait for it. May
     // be empty.

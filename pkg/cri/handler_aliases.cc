@@ -57,7 +57,7 @@ constexpr uint32_t kNameField = 1;  // in RuntimeHandler
 constexpr uint32_t kKeyField = 1;   // in entries of maps
 constexpr std::array<uint32_t, 1> kValuePath = {2};
 
-// Edits a PodSandbox or PodSandboxStatus whose handler is in this field.
+// Returns an edit for a PodSandbox or PodSandboxStatus that has its handler in this field.
 FieldEdit OfSandboxes(const HandlerAliases& aliases, uint32_t field) {
   return [&aliases, field](std::string_view sandbox) -> std::optional<std::string> {
     const std::string* const alias = aliases.AliasOf(TextOfField(sandbox, kIdField));
@@ -100,8 +100,8 @@ std::string WithoutHandlers(std::string_view reply, const HandlerAliases& aliase
   return out;
 }
 
-// An alias has the features of its handler. It hides a runtime's handler of the same name, which no
-// pod can get.
+// An alias gets the features of its handler. If the runtime has a handler with the alias's name, it
+// is left out, since no pod can get it.
 std::optional<std::string> EditHandlers(std::string_view reply, const HandlerAliases& aliases) {
   std::map<std::string_view, std::string_view> handlers;
   WireReader reader(reply);
@@ -271,7 +271,7 @@ std::optional<std::string> WithJsonText(std::string_view json, std::string_view 
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view text = json.substr(at + 1, end - at - 2);
     at = SkipSpace(json, end);
-    // A value is not followed by a colon, unlike a key.
+    // A string with the member's name but without a colon behind it is a value, not a key.
     if (depth != 1 || text != key || at >= json.size() || json[at] != ':') continue;
     const size_t begin = SkipSpace(json, at + 1);
     if (begin >= json.size() || json[begin] != '"') return std::nullopt;
@@ -313,7 +313,7 @@ std::optional<std::string> AliasedCall::OnRequest(std::string_view request) {
   }
   if (use_ == HandlerUse::kRemovedSandbox)
     removed_ = PodSandboxId(DecodeId(request).value_or(std::string_view()));
-  // Any filter, also an empty one, makes the request longer.
+  // Only an empty request has no filter, so that its reply lists all sandboxes.
   if (use_ == HandlerUse::kSandboxList) lists_all_ = request.empty();
   return WithRuntimesHandlers(use_, request, aliases_);
 }

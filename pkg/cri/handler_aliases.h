@@ -27,8 +27,8 @@ class HandlerAliases {
  public:
   // The runtime's handler by alias, "" for its default one. Values are never aliases.
   using Table = std::map<std::string, std::string, std::less<>>;
-  // More sandboxes than any node has; above this limit the oldest ones count as sandboxes of the
-  // runtime's handler.
+  // Limit of remembered sandboxes, more than any node has. Above it the oldest ones are forgotten,
+  // and clients see the runtime's handler for them.
   static constexpr size_t kMostSandboxes = 16'384;
 
   // `table` must not be empty.
@@ -40,20 +40,21 @@ class HandlerAliases {
   // nullptr: the handler is not an alias.
   const std::string* RuntimesHandler(std::string_view handler) const;
 
-  // Saves new aliases in the state, which must not end before a call with nullptr, and loads those
-  // of an earlier run. An alias that is not in the table any more is ignored.
+  // Saves new aliases in the state and loads those of an earlier run; an alias that is not in the
+  // table any more is ignored. The state must live until a call with nullptr.
   void Remember(StateStore* state);
 
-  // Notes the alias of a new sandbox. Saved at once, since the runtime's answer follows.
+  // Notes the alias of a new sandbox and saves it at once, before the client gets the runtime's
+  // answer.
   void Add(const PodSandboxId& id, std::string_view alias);
   void Remove(const PodSandboxId& id);
-  // nullptr: it was created with a handler of the runtime.
+  // nullptr: the sandbox was created with a handler of the runtime.
   const std::string* AliasOf(std::string_view id) const;
   // The handler that the client named; `handler` is the one that the runtime reports.
   std::string HandlerOf(std::string_view id, std::string_view handler) const;
   size_t sandboxes() const { return sandboxes_.size(); }
 
-  // A point in time, to distinguish older sandboxes.
+  // A point in time, to tell sandboxes that are older than a list from newer ones.
   using Moment = uint64_t;
   Moment Now() const { return now_; }
   // Forgets sandboxes that are missing in `listed`, a complete list begun at `begin`.
@@ -73,8 +74,9 @@ class HandlerAliases {
   Moment now_ = 0;
 };
 
-// Finds RuntimeClass handlers in messages of runtime.v1 and runtime.v1alpha2, and replaces them by
-// those of the other side. All other bytes stay; nullopt: no change. Pure functions.
+// Finds RuntimeClass handlers in messages of runtime.v1 and runtime.v1alpha2. Replaces the client's
+// names by the runtime's in requests, and the reverse in replies. All other bytes stay; nullopt: no
+// change. Pure functions.
 
 // The role of handlers in a call.
 enum class HandlerUse : uint8_t {
@@ -107,8 +109,8 @@ std::optional<std::string> WithAliases(HandlerUse use, std::string_view reply,
 std::optional<std::string> WithJsonText(std::string_view json, std::string_view key,
                                         std::string_view value);
 
-// One call whose messages name RuntimeClass handlers, some of which are aliases: the runtime gets
-// its own handlers, the client the ones that it named. Loop's thread only.
+// One call whose messages name RuntimeClass handlers. If the client names an alias, the runtime
+// gets its own handler, and the client gets the alias back. Loop's thread only.
 class AliasedCall {
  public:
   // nullptr: the call does not concern handlers. `several`: there are several runtimes, whose

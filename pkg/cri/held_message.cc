@@ -9,7 +9,8 @@
 namespace resmgr {
 namespace {
 
-// Larger pieces are referenced, not copied, even if that keeps the whole read block alive.
+// Pieces longer than this are referenced, not copied, even if that keeps the whole read block
+// alive.
 constexpr size_t kSmall = 2048;
 
 }  // namespace
@@ -26,7 +27,8 @@ void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
   }
 }
 
-// Copies all pieces into one block: else small pieces keep blocks alive that other calls share.
+// Copies all pieces into one block: otherwise small pieces would keep blocks alive that other calls
+// share.
 [[gnu::noinline]] void HeldMessage::AddFurther(const h2::Slice& data) {
   const size_t size = body_.size() + data.size();
   const bool first = own_.size() == 0;

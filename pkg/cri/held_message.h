@@ -31,15 +31,16 @@ class HeldMessage {
   size_t memory() const { return memory_ + (inflater_ == nullptr ? 0 : inflater_->memory()); }
   void Clear();
 
-  // Called when the body is complete: finds the message in it. `headers` have its compression.
-  // kInvalidArgument, or kUnimplemented for the compression: it cannot be read.
+  // Called when the body is complete: finds the message in it. `headers` name its compression. The
+  // message cannot be read if the result is kInvalidArgument, or kUnimplemented for an unknown
+  // compression.
   Status Open(const h2::HeaderBlock& headers);
   // Whether the body ends before a message does: no runtime can read it either.
   bool cut_short() const;
   // After Open: whether the message is compressed and not decompressed yet.
   bool packed() const { return packed_; }
-  // Decompresses up to `most` bytes more; true at the end. The errors of Inflater::Step: it cannot
-  // be read.
+  // Decompresses up to `most` bytes more; true at the end. If it returns an error of
+  // Inflater::Step, the message cannot be read.
   StatusOr<bool> Unpack(size_t most);
   // The complete message as the sender wrote it, valid until a change of this object.
   std::string_view message() const { return message_; }
@@ -47,7 +48,7 @@ class HeldMessage {
   // Does Open and all of Unpack at once.
   StatusOr<std::string_view> Read(const h2::HeaderBlock& headers);
   // After these steps: changes the prefix to that of an uncompressed message with `count` further
-  // bytes, which are not added here.
+  // bytes, which the caller sends after this body.
   void MakeLonger(size_t count);
   // Replaces the body by this message, which was made from the held one.
   void Replace(const SplicedMessage& message);

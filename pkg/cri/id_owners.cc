@@ -58,7 +58,8 @@ void IdOwners::SetAll(Kind kind, Owner owner, const std::vector<std::string_view
   }
   for (const std::string_view id : ids)
     (void)Add(kind, id, owner);
-  // Add has given the listed ids a later time, so older ids are missing in the list.
+  // The listed ids have got a later time from Add, so an id that is older than the list is missing
+  // in it.
   std::erase_if(Table(kind), [this, kind, owner, begin](const auto& entry) {
     const bool gone = entry.second.owner == owner && entry.second.time <= begin.time;
     if (gone) EndConflict(kind, entry.first);

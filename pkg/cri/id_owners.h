@@ -18,13 +18,13 @@
 namespace resmgr {
 
 // Remembers which of several runtimes has an id. Runtimes make random ids of 64 digits, and clients
-// see the runtimes' own ids. Two runtimes may still claim the same id: they are one runtime under
-// two names, or one has a copy of the other's directory. Then the first claim counts until its
-// runtime removes the object, or sends a complete list without it. Loop's thread only.
+// see them unchanged. Two runtimes have the same id only if they are one runtime under two names,
+// or if one has a copy of the other's directory. Then the first claim counts until its runtime
+// removes the object, or sends a complete list without it. Loop's thread only.
 class IdOwners {
  public:
-  // The kubelet chooses a pod's uid; all its pod sandboxes are at one runtime, unless the handler
-  // moves to another one: then the last one counts.
+  // The kubelet chooses a pod's uid. All pod sandboxes of a pod are at one runtime, unless its
+  // handler is moved to another runtime: then the runtime of the last sandbox counts.
   enum class Kind { kPodSandbox, kContainer, kPodUid };
   // The position of a runtime in the caller's list of them.
   using Owner = size_t;
@@ -35,7 +35,8 @@ class IdOwners {
   // Bytes; longer ids are not remembered.
   static constexpr size_t kLongestId = 256;
 
-  // The begin of a runtime's list. Ids that are learned later are newer than it.
+  // The time at which a runtime's list begins. Ids that are learned after it are newer than the
+  // list.
   struct ListBegin {
     uint64_t time = 0;
   };
@@ -48,7 +49,7 @@ class IdOwners {
     Owner owner;
     Owner claimant;
   };
-  // `tell` is called for each refused claim, once until the conflict is over.
+  // `tell` is called once for each conflict, at the first refused claim.
   void OnConflict(std::function<void(const Conflict&)> tell) { tell_ = std::move(tell); }
 
   // False: another runtime has this id, and keeps it.
@@ -60,8 +61,8 @@ class IdOwners {
   // Whether another runtime has exactly this id.
   bool IsOfOther(Kind kind, std::string_view id, Owner owner) const;
   ListBegin BeginList() { return {++time_}; }
-  // `ids` is a complete list of this runtime. Adds those that no other runtime has, and forgets the
-  // runtime's ids that are older than the list and not in it.
+  // Takes `ids`, a complete list of this runtime: adds those that no other runtime has, and forgets
+  // the runtime's ids that are older than the list and not in it.
   void SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids, ListBegin begin);
 
   // The owner of the id or of all ids that begin with it, since runtimes accept an id's beginning.

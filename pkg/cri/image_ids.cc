@@ -15,7 +15,7 @@ constexpr std::string_view kDigestPrefix = "sha256:";
 
 using Path = std::span<const uint32_t>;
 
-// The paths of the ids.
+// Returns the paths of the ids in such a reply.
 std::array<Path, 2> PathsOf(ImageIds::In in) {
   constexpr uint32_t kListed = 1;  // entries of lists, and the image or status in a reply about one
   constexpr uint32_t kRefOfPull = 1;

@@ -23,10 +23,10 @@ class ImageIds {
   // The digits of an id in either form; empty: it is not an id.
   static std::string_view DigitsOf(std::string_view text);
 
-  // Replies with such ids.
+  // The kinds of replies that have ids of images.
   enum class In {
     kNone,
-    kImages,      // a list of images, or ImageStatusResponse, which has its image in the same field
+    kImages,      // a list of images, or ImageStatusResponse, which has its image in field 1, too
     kContainers,  // a list of containers
     kPull,        // PullImageResponse
     kStatus,      // ContainerStatusResponse
@@ -40,7 +40,7 @@ class ImageIds {
   std::optional<std::string> AsShown(In in, std::string_view reply) const;
 
  private:
-  // Never reset in the life of this daemon: an id that changed its form again would count as two
+  // Never reset while the daemon runs: if an id changed its form again, a client would count two
   // images.
   bool with_prefix_ = false;
   bool digits_alone_ = false;

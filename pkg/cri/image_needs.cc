@@ -49,7 +49,7 @@ KnownImage ReadKnownImage(std::string_view reply) {
   return image;
 }
 
-// A name may mean another image now, so it counts only if the runtime reports no id.
+// A name may mean another image now, so it is compared only if the runtime reports no id.
 bool HasImage(std::string_view container, const KnownImage& image) {
   constexpr uint32_t kSpecOfContainer = 4;
   const std::string_view id = TextOfField(container, kImageIdOfContainer);
@@ -89,7 +89,7 @@ struct ImageNeeds::Round {
     if (reply.ok()) {
       runtime.*part = *std::move(reply);
     } else if (reply.status().code() != StatusCode::kUnimplemented) {
-      // A runtime without the method has no images or containers, and needs none.
+      // A runtime that lacks the method has no images or containers, and needs none.
       runtime.failure.Update(Annotate(reply.status(), fmt::format("runtime {}", name)));
     }
     if (--runtime.left == 0) End();

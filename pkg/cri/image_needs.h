@@ -38,7 +38,7 @@ class ImageNeeds {
   struct Round;
   struct Peer {
     std::unique_ptr<UnaryClient> runtime;
-    std::unique_ptr<UnaryClient> images;  // nullptr: the same as runtime's
+    std::unique_ptr<UnaryClient> images;  // nullptr: `runtime` serves images, too
   };
 
   static void Call(UnaryClient& client, const std::string& path, const std::string& message,

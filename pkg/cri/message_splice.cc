@@ -86,7 +86,7 @@ class SpliceWriter {
     const bool has_keys = MayHaveKeys(node, message);
     const char* start = message.data();
     WireReader reader(message);
-    // Entries of a list are usually adjacent.
+    // The last result is kept, since entries of a list are usually adjacent.
     uint32_t looked_up = 0;
     auto it = node.fields.end();
     while (reader.Next()) {
@@ -131,7 +131,7 @@ class SpliceWriter {
       own = own || pieces_[i].own;
     }
     if (!own && size == message.size()) {
-      // The submessage's content did not change.
+      // The submessage's content did not change, so it stays as it was.
       pieces_.resize(count);
       if (count > 0) pieces_.back().size = last_size;
       Keep(field);
@@ -206,7 +206,7 @@ class SpliceWriter {
     return {.begin = static_cast<size_t>(bytes.data() - message_.data()), .size = bytes.size()};
   }
 
-  // Keeps bytes of the original, which follow those that were kept or dropped before.
+  // Appends bytes of the original. They must come after all bytes that were kept or dropped so far.
   void Keep(std::string_view bytes) {
     const Piece piece = Original(bytes);
     if (!pieces_.empty()) {

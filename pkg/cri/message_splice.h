@@ -80,8 +80,8 @@ class MessageSplice {
   // Remove.
   void Append(const FieldPath& path, uint32_t field, std::string_view value);
   // Replaces the entry with this key in place, or adds it at the end. `entry` is the whole encoded
-  // message, with its key. If several have the key, the first is replaced and the others are
-  // removed.
+  // message, with its key. If several entries have the key, the first is replaced and the others
+  // are removed.
   void Put(const FieldPath& path, KeyedField field, std::string_view key, std::string_view entry);
   // Removes all entries with this key.
   void Remove(const FieldPath& path, KeyedField field, std::string_view key);

@@ -68,7 +68,7 @@ bool ReadHugepageLimit(std::string_view message, LinuxResources& resources) {
   return ok;
 }
 
-// There are a dozen files, and some sizes of huge pages.
+// Limit of files that are noted: there are a dozen names, and one for each size of huge pages.
 constexpr size_t kMostFiles = 64;
 
 // Reads an entry of `unified`.
@@ -78,7 +78,8 @@ bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
     if (field.field() == 1) name = field.bytes();
     return true;
   });
-  // The name alone decides, not the value.
+  // The file's name alone tells whether it sets the placement or a number; its value may be
+  // malformed.
   const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
   if (!ok || !says || std::ranges::find(files, name) != files.end()) return ok;
   files.emplace_back(name);
@@ -191,7 +192,7 @@ bool ReadSandboxConfig(std::string_view message, Pod& pod, Texts& texts) {
   });
 }
 
-// Sets the fields that depend on all others.
+// Sets the fields that are computed from others.
 void CompletePod(Pod& pod, Texts& texts) {
   Fill(pod.labels, texts.labels);
   Fill(pod.annotations, texts.annotations);

@@ -33,13 +33,13 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
 // from labels (pkg/model/pod.h).
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
-// Sets pod.qos, from pod.cgroup_parent or, if that does not belong to a pod, from the webhook's
-// annotation; without either the containers' requests must decide.
+// Sets pod.qos from pod.cgroup_parent or, if that is not a pod's cgroup, from the webhook's
+// annotation. If neither has the class, the containers' requests must decide.
 void SetQos(Pod& pod);
 
 // Reads a RunPodSandboxRequest as a pod, without id.
 StatusOr<Pod> DecodeRunPodSandbox(std::string_view message);
-// The attempt of the same message's pod sandbox; 0 if it is absent or malformed.
+// Reads the attempt of the pod sandbox from a RunPodSandboxRequest; 0 if it is absent or malformed.
 uint32_t DecodeSandboxAttempt(std::string_view message);
 
 struct UpdateMessage {
@@ -74,8 +74,8 @@ StatusOr<std::string_view> DecodeExited(std::string_view message);
 void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out);
 void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out);
 
-// AppendCreateAdjustment for one container after the other. Keeps the last bytes, since most
-// containers get the same shared CPUs as the one before.
+// AppendCreateAdjustment for many containers in turn. Keeps the last bytes, since most containers
+// get the same shared CPUs as the container before.
 class CreationSuffix {
  public:
   // Valid until the next call.

@@ -23,7 +23,7 @@ struct Method {
   // A method of the RuntimeService that this build does not know: it may create, change or end pods
   // and containers.
   bool unknown = false;
-  // Its position in KnownMethodPaths(); for any other their number.
+  // The method's index in KnownMethodPaths(); for an unknown method the length of that list.
   size_t place = 0;
 };
 

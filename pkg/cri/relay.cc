@@ -70,7 +70,7 @@ void Relay::EndLongestIdle() {
         "were not logged)",
         connections_.size(), connection.busy() ? ", with its calls" : "", *suppressed);
   }
-  // Tells the client which requests it may repeat.
+  // Tells the client which calls were not served, so that it may repeat them.
   connection.GoAway();
   Remove(connection, "it was idle for longest");
 }
@@ -81,8 +81,9 @@ size_t Relay::ClientsWith(size_t files, size_t runtimes) {
   return std::clamp(clients, kFewestClients, kMostClients);
 }
 
-// The connection with the most kept bytes, now or a moment ago: a search through all connections
-// of 1,000 clients takes 7,000 instructions (callgrind), and each piece of a request may ask.
+// The connection with the most kept bytes, as of the last search: a search through all connections
+// of 1,000 clients takes 7,000 instructions (callgrind), and each piece of a request may need the
+// result.
 Connection& Relay::Largest() {
   if (largest_ == nullptr || largest_uses_ == 0 || largest_->held() < largest_held_ / 2) {
     largest_ = std::ranges::max_element(connections_, {}, [](const auto& each) {
@@ -97,13 +98,13 @@ Connection& Relay::Largest() {
 
 [[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
   const size_t mine = connection.held() + bytes;
-  // The excess over the limit, less the bytes of ending calls, whose memory is released only when
-  // they are closed; but no more than this call adds, however much others hold.
+  // The bytes to be released: the excess over the limit, without the bytes of calls that are ending
+  // already, but no more than this call adds, even if other connections hold too much.
   size_t missing = std::min(bytes, h2::Memory::held() + bytes - h2::kMuchHeld - ending_);
   const auto enough = [&] { return missing == 0 || held_ + bytes <= kLeastHeld; };
   for (int ended = 0; ended < kMostEndedAtOnce && !enough(); ++ended) {
     Connection& largest = Largest();
-    // Similar connections must not end each other's calls in turn.
+    // Connections of similar size must not end each other's calls in turn.
     if (largest.held() <= 2 * mine) break;
     const size_t before = held_;
     if (!largest.EndLargest(kNoMemory)) break;

@@ -40,15 +40,15 @@ class Dumper;
 // runtime that serves it. Loop's thread only.
 class Relay {
  public:
-  // Bytes kept for all calls: requests that are read, until they have left, their decompressed
-  // forms, header fields, and the calls themselves. Together with all other memory (h2::Memory)
-  // they are kept below h2::kMuchHeld, but kLeastHeld is always available.
+  // Limit of bytes kept for all calls: requests until they have left, their decompressed forms,
+  // header fields, and the calls themselves. They are limited so that all memory (h2::Memory) stays
+  // below h2::kMuchHeld, but this much is always available.
   static constexpr size_t kLeastHeld = size_t{8} * 1024 * 1024;
   // Every connection may hold this much, enough for a few ordinary calls.
   static constexpr size_t kSmallHeld = size_t{16} * 1024;
   static constexpr std::string_view kNoMemory =
       "no memory is left for so many requests at once; try again";
-  // The clients of a node are a kubelet and a few tools.
+  // More than any node needs: its clients are a kubelet and a few tools.
   static constexpr size_t kMostClients = 1024;
   // How many clients a process with this limit of open files can serve: each takes its own
   // connection, one to each runtime and one to the default runtime's image service, and other parts
@@ -59,7 +59,8 @@ class Relay {
     std::string runtime_socket;
     // The socket for image calls; nullopt: not served.
     std::optional<std::string> image_socket;
-    // Clients that may be connected at once; one more disconnects the one that is idle for longest.
+    // Number of clients that may be connected at once; a further one disconnects the client that is
+    // idle for longest.
     size_t max_clients = kMostClients;
     // Time for the calls in flight on shutdown.
     std::chrono::milliseconds drain_timeout{25'000};
@@ -83,11 +84,11 @@ class Relay {
   // Options::runtime_socket is the default runtime's then.
   void SetRouter(BackendRouter* router) { router_ = router; }
 
-  // With aliases of handlers: calls from now on may name these. They outlive the relay.
+  // Sets the aliases that calls may name from now on. They outlive the relay.
   void SetAliases(HandlerAliases* aliases) { aliases_ = aliases; }
 
-  // Whether clients listen to the runtime's container events now. The function is called when that
-  // changes.
+  // Whether a client listens to the runtime's container events now. The function is called when
+  // that changes.
   bool clients_listen() const { return listeners_ > 0; }
   void OnClientsListen(std::function<void(bool listen)> told) {
     on_clients_listen_ = std::move(told);
@@ -95,13 +96,13 @@ class Relay {
   // Called when a call of an unknown method may have changed a runtime's objects: it was forwarded,
   // and the runtime did not report a failure.
   void OnUnknownMethod(std::function<void()> told) { on_unknown_method_ = std::move(told); }
-  // Called with the events that clients get.
+  // Called for each event that passes to a client.
   void OnEvent(std::function<void(const ContainerEvent&)> told) { on_event_ = std::move(told); }
 
   // Refuses new calls, waits for those in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
-  // Accepts clients again, whether or not Drain's `done` has run; it does not run any more. Clients
-  // that were told to go do so after their calls.
+  // Accepts clients again, also before Drain's `done` has run, which then never runs. Clients that
+  // got a GOAWAY still disconnect after their calls.
   void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
@@ -112,7 +113,7 @@ class Relay {
   BackendRouter* router() const { return router_; }
   HandlerAliases* aliases() const { return aliases_; }
   CallCounts& counts() { return counts_; }
-  // A client's call that listens to events begins, or ends.
+  // A client's call of GetContainerEvents begins, or ends.
   void AddListener();
   void RemoveListener();
   void NoteEvent(const ContainerEvent& event) {
@@ -137,11 +138,11 @@ class Relay {
   }
   void Release(size_t bytes) { held_ -= bytes; }
   void NoteEndForMemory(const Status& why);
-  // Counts the memory of a call that was ended because of it, until its streams are closed.
+  // Counts the memory of a call that was ended to free memory, until its streams are closed.
   void AddEnding(size_t bytes) { ending_ += bytes; }
   void SubEnding(size_t bytes) { ending_ -= bytes; }
-  // Calls Call::Unpack in one of the next turns of the loop, in turn with all others, until it is
-  // done.
+  // Calls Call::Unpack in later turns of the loop, in turn with other calls, until the request is
+  // decompressed.
   void UnpackSoon(Call& call);
   void ForgetUnpacking(Call& call) { std::erase(unpacking_, &call); }
   // A counter that orders connections by last activity.
@@ -157,7 +158,7 @@ class Relay {
  private:
   bool IsImageSocket(std::string_view socket) const;
   void Accept(UniqueFd socket);
-  // The connection that is idle for longest, in favour of a new one.
+  // Ends the connection that is idle for longest, to make room for a new client.
   void EndLongestIdle();
   bool Fits(size_t bytes) const {
     return held_ + bytes <= kLeastHeld || h2::Memory::held() + bytes <= h2::kMuchHeld + ending_;

@@ -122,7 +122,7 @@ bool IsPinned(std::string_view image) {
   return pinned;
 }
 
-// For MergeStatus.
+// Condition types, for MergeStatus.
 constexpr std::string_view kRuntimeReady = "RuntimeReady";
 // Conditions that the kubelet requires: a runtime that does not report them is not ready.
 constexpr std::array<std::string_view, 2> kRequired = {kRuntimeReady, "NetworkReady"};
@@ -165,8 +165,8 @@ class Conditions {
     added.set_status(true);
     return added;
   }
-  // The message names all runtimes for which the condition does not hold; the reason, which is one
-  // word, is the first one's.
+  // If the condition does not hold, the merged message names all runtimes for which it does not;
+  // the reason, which must be one word, is that of the first.
   void Add(const std::string& runtime, const v1::RuntimeCondition& condition) {
     v1::RuntimeCondition& merged = OfType(condition.type());
     if (condition.status()) {

@@ -34,7 +34,7 @@ void MoveBehind(Values& from, Values& to) {
 struct RuntimeClients::Listing {
   std::function<void(StatusOr<RuntimeInventory>)> done;
   IdOwners::ListBegin begin;
-  // Results by client, once it has answered or is given up.
+  // The result of each client; nullopt until it has answered or is given up.
   std::vector<std::optional<StatusOr<RuntimeInventory>>> answers;
   EventLoop::HandlePtr grace{};
   bool over = false;
@@ -137,7 +137,7 @@ void RuntimeClients::WaitForRest(const std::shared_ptr<Listing>& listing) {
     if (connections_[i].awaited) return;
     if (connections_[i].listed != connections_[i].made) grace = kFirstGrace;
   }
-  // Weak, since lists under way keep the listing.
+  // Weak: the timer must not keep the listing alive after all clients have answered.
   listing->grace = loop_.After(grace, [this, weak = std::weak_ptr<Listing>(listing)] {
     if (const auto kept = weak.lock()) OnGraceOver(kept);
   });
@@ -163,7 +163,7 @@ void RuntimeClients::OnLate(size_t client, const Status& status) {
 void RuntimeClients::End(Listing& listing) {
   if (std::exchange(listing.over, true)) return;
   listing.grace.reset();
-  // In the order of the runtimes, so that an id that two of them list always goes to the same one.
+  // In the order of the runtimes: if two of them list the same id, the first one gets it.
   for (size_t i = 0; i < clients_.size(); ++i)
     if (listing.answers[i]->ok()) Learn(i, **listing.answers[i], listing.begin);
   RuntimeInventory all;

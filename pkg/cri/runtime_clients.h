@@ -33,11 +33,11 @@ class RuntimeClients final : public RuntimeClient {
   static constexpr std::chrono::milliseconds kFirstGrace{1'000};
 
   struct Events {
-    // The first of them was connected, or several at once: everything must be listed.
+    // The first runtime was connected, or several at once: everything must be listed.
     std::function<void()> connected;
-    // Another one was connected: its objects must be listed, too.
+    // A further runtime was connected: its objects must be listed, too.
     std::function<void()> joined;
-    // The connection to the last of them was lost.
+    // The last connected runtime was lost.
     std::function<void()> disconnected;
   };
 
@@ -46,7 +46,8 @@ class RuntimeClients final : public RuntimeClient {
                  Events events);
 
   // Handles the connects of the clients with these positions. Clients that were tried together must
-  // be reported together: the first list counts as complete for all that are not away.
+  // be reported in one call: the first list counts as complete for all runtimes that are not away
+  // then.
   void OnConnected(std::span<const size_t> clients);
   void OnDisconnected(size_t client);
   // Whether one of them is connected.

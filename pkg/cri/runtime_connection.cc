@@ -99,7 +99,7 @@ void RuntimeConnection::Peer::Call(std::string_view method, std::string_view mes
     return client_.Call(fmt::format("/runtime.{}.{}", version, method), message, timeout,
                         std::move(done));
   }
-  // A runtime that knows another version only lacks the whole service.
+  // A runtime that has only the other API version answers that the service is unknown.
   const auto on_reply = [this, connection = connects_,
                          path = fmt::format("/runtime.v1alpha2.{}", method),
                          text = std::string(message), timeout,
@@ -141,7 +141,7 @@ void RuntimeConnection::Start(Events events) {
 
 Status RuntimeConnection::EnsureConnected() {
   if (runtime_.client().connected()) return OkStatus();
-  // The loss of the last connection was not reported yet.
+  // The connection is closed, but OnLost has not run yet and will connect again.
   if (up_) return Unavailable("the runtime has just closed its connection");
   return TryConnect();
 }
@@ -152,7 +152,7 @@ Status RuntimeConnection::TryConnect() {
     retry_.reset();
     complained_ = false;
     up_ = true;
-    // The events come before the list, so that nothing is missed between the two.
+    // Events are requested before the list, so that no change between the two is missed.
     event_stream_.Connected();
     events_.connected();
     return status;
@@ -180,12 +180,12 @@ void RuntimeConnection::Call(std::string_view method, std::string_view message,
 }
 
 void RuntimeConnection::List(Known known, Done<RuntimeListing::Result> done) {
-  // The first call may make the connection.
+  // If there is no connection, the list's first call makes the next one.
   const uint64_t connection = runtime_.connects() + (runtime_.client().connected() ? 0 : 1);
   const ListCall call = [this, connection](std::string_view method, std::string_view message,
                                            UnaryClient::Done answered) {
     if (runtime_.connects() <= connection) return Call(method, message, std::move(answered));
-    // This list has failed with its connection: its other questions must not burden the next one.
+    // The list's connection is lost: its remaining questions must not go to the next connection.
     loop_.Post(lifetime_.Guard(
         [answered = std::move(answered)] { answered(Unavailable("the connection was lost")); }));
   };

@@ -36,11 +36,11 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   struct Events {
     std::function<void()> connected;
     std::function<void()> disconnected;
-    // Called with events, if the runtime sends them.
+    // Called with container events, if the runtime sends them.
     std::function<void(const ContainerEvent&)> happened{};
     // Called when ListAll begins to ask for the status of everything, for the first time on this
-    // connection or after a failure. A returned function gets the result before the caller does, or
-    // is dropped.
+    // connection or after a failure. If it returns a function, that gets the result before the
+    // caller of ListAll does, unless it is dropped.
     std::function<Done<Everything>()> listing{};
   };
 
@@ -52,8 +52,8 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
 
   // Connects now or as soon as the runtime appears, and again after each loss.
   void Start(Events events);
-  // After Start: tries to connect now, for a call that needs the runtime. kUnavailable names the
-  // socket.
+  // After Start: tries to connect now, for a call that needs the runtime. kUnavailable: there is no
+  // connection; the message names the socket.
   Status EnsureConnected();
   // Whether a client listens to the runtime's events itself, so that they are not requested here.
   void LeaveEventsToClient(bool leaves) { event_stream_.SetClientListens(leaves); }
@@ -68,8 +68,8 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // An object whose verbose status is missing for another reason than its end has its listed facts
-  // only.
+  // Objects that end meanwhile are left out. An object whose verbose status fails otherwise has
+  // only its listed facts.
   void InspectAll(Done<Everything> done) override;
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,
                        std::function<void(Status)> done) override;
@@ -102,7 +102,7 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
 
   Status TryConnect();
   void OnLost(const Status& reason);
-  // Calls RuntimeService, over a new connection if that is necessary and Start was not called.
+  // Calls RuntimeService. If Start was not called and there is no connection, makes one.
   void Call(std::string_view method, std::string_view message, UnaryClient::Done done,
             std::chrono::milliseconds timeout = kCallTimeout);
   void List(Known known, Done<RuntimeListing::Result> done);
@@ -118,7 +118,7 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   EventLoop::HandlePtr retry_;
   bool started_ = false;
   bool up_ = false;      // the last state that the events reported
-  uint64_t shared_ = 0;  // number of the last connection whose list Events::listing was offered
+  uint64_t shared_ = 0;  // number of the last connection whose complete list Events::listing got
   bool complained_ = false;
   Lifetime lifetime_;
 };

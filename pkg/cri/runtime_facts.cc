@@ -171,7 +171,7 @@ StatusOr<std::vector<SandboxFacts>> ReadPodList(std::string_view reply,
                               : aliases->HandlerOf(item.id(), item.runtime_handler());
     pod.labels = ToStringMap(item.labels());
     pod.annotations = ToStringMap(item.annotations());
-    pod.qos_derived = true;  // until its status has the class
+    pod.qos_derived = true;  // until the pod's status has the QoS class
   }
   return pods;
 }

@@ -29,7 +29,7 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply);
 // `requested_environment`.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply);
 
-// Adds these facts to an object that a runtime has listed, whose identity stays as listed.
+// Adds the facts of a verbose reply to a listed object, which keeps its listed id and names.
 Status AddFacts(std::string_view reply, SandboxFacts& listed);
 Status AddFacts(std::string_view reply, ContainerFacts& listed);
 

@@ -19,7 +19,8 @@ Status StatusOf(const StatusOr<Facts>& facts) {
   return facts.status();
 }
 
-// Calls the method of one runtime after the other until one has the object, or fails otherwise.
+// Calls the method of one runtime after the other, until one has the object or returns an error
+// other than not found.
 template <typename Result, typename Method, typename... Values>
 void InTurn(std::vector<RuntimeAccess*> runtimes, std::function<void(Result)> done, Method method,
             Values... values) {
@@ -75,7 +76,8 @@ std::vector<RuntimeAccess*> RuntimeInspectors::Candidates(Kind kind, std::string
 
 void RuntimeInspectors::AskVersion(Done<Version> done) {
   inspectors_.front()->AskVersion([this, done = std::move(done)](StatusOr<Version> version) {
-    // Left out: a pod of such a handler may be at another runtime, which may have other features.
+    // With several runtimes the handlers are left out: a pod of such a handler may be at another
+    // runtime, which may have other features.
     if (version.ok() && inspectors_.size() > 1) version->handlers.clear();
     done(std::move(version));
   });
@@ -122,7 +124,7 @@ void RuntimeInspectors::Take(const std::shared_ptr<Collection>& all, size_t runt
   };
   const auto [any, any_that_answers] = missing();
   if (!any) return End(*all);
-  // A failure, which may come at once, says nothing about how fast the others are.
+  // If a runtime fails, perhaps at once, that does not show how fast the others should be.
   if (all->grace != nullptr || (any_that_answers && !all->answers[runtime]->ok())) return;
   all->grace = loop_.After(any_that_answers ? kGrace : std::chrono::milliseconds(0),
                            [this, weak = std::weak_ptr<Collection>(all)] {

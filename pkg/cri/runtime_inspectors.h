@@ -15,8 +15,8 @@
 
 namespace resmgr {
 
-// Several runtimes as one for the stages: an id's runtime is asked, or one after the other if it is
-// unknown. Loop's thread only.
+// Several runtimes as one for the stages: asks the runtime that has the id or, if that is unknown,
+// one runtime after the other. Loop's thread only.
 class RuntimeInspectors final : public RuntimeAccess {
  public:
   // All of these must outlive this object.
@@ -27,12 +27,12 @@ class RuntimeInspectors final : public RuntimeAccess {
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
-  // The first answer of a runtime that has the image.
+  // Returns the first answer from a runtime that has the image.
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // Leaves out objects of runtimes that are away, which stages ask for when they are back; a
-  // runtime that hangs, or is a second slower than the others, counts as away. Fails if all are
-  // away, or if one fails otherwise. If two runtimes have the same id, the entry of the runtime
-  // that had it later is left out.
+  // Returns the objects of all runtimes except those that are away, hang, or are a second slower
+  // than the others; stages ask again when these are back. Fails if no runtime is left, or if one
+  // fails otherwise. If two runtimes have the same id, the entry of the runtime that had it later
+  // is left out.
   void InspectAll(Done<Everything> done) override;
 
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,

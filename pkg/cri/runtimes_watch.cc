@@ -197,7 +197,7 @@ void RuntimesWatch::OnAnswer(Watched& watched, const StatusOr<std::string>& answ
 
 void RuntimesWatch::OnLost(Watched& watched, const Status& why) {
   watched.view.last_error = Printable(Message(why));
-  // The loss may be reported after the next connection was made.
+  // If the runtime is connected again already, the reported loss is that of an earlier connection.
   if (!watched.client->connected()) SetState(watched, State::kAway);
 }
 

@@ -31,17 +31,18 @@ struct RuntimeView {
   State state = State::kAway;
   // The time since when it is in this state, if it is watched.
   std::optional<std::chrono::system_clock::time_point> since{};
-  // With several runtimes: handlers configured for this runtime. With one: handlers it reports
-  // (empty if it is too old), including aliases.
+  // With several runtimes: the handlers configured for this runtime. With one runtime: the handlers
+  // that it reports (none if it is too old), and aliases.
   std::vector<std::string> handlers{};
-  // With several runtimes: the known number. With one: the listed number; nullopt: it does not
-  // answer.
+  // With several runtimes: the number of known objects. With one runtime: the number that it lists;
+  // nullopt: it does not answer.
   std::optional<size_t> pods{};
   std::optional<size_t> containers{};
   // The number of clients' calls; nullopt: there is only one runtime, and no counting.
   std::optional<uint64_t> calls{};
   std::optional<uint64_t> errors{};  // calls with an error of the runtime, or that did not reach it
-  // With several runtimes: pod sandboxes and containers of another one that this one claims.
+  // With several runtimes: number of pod sandboxes and containers that this one claims although
+  // another has them.
   uint64_t refused_claims = 0;
   std::string last_error{};  // of the watch's own questions
 };
@@ -91,7 +92,7 @@ class RuntimesWatch {
   std::vector<RuntimeView> Views() const;
 
   Backends* const backends_;                       // set with several runtimes
-  const HandlerAliases* const aliases_ = nullptr;  // for an only runtime
+  const HandlerAliases* const aliases_ = nullptr;  // set with a single runtime
   Metrics* const metrics_;
   std::vector<std::unique_ptr<Watched>> all_;
   EventLoop::HandlePtr timer_;

@@ -152,7 +152,7 @@ ContainerState ToState(v1::ContainerState state) {
     case v1::CONTAINER_EXITED:
       return ContainerState::kExited;
     default:
-      // Unknown counts as running, so that its CPUs are not given to others.
+      // An unknown state counts as running, so that the container's CPUs are not given to others.
       return ContainerState::kRunning;
   }
 }

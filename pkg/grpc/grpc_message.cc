@@ -36,7 +36,8 @@ std::string PercentEncode(std::string_view text) {
 }
 
 constexpr size_t kFirstPiece = size_t{16} * 1024;
-// An empty member costs as much time as this many bytes.
+// Counted for each member of gzip data, since an empty member costs as much time as this many
+// bytes.
 constexpr size_t kMemberCost = 4096;
 
 }  // namespace
@@ -128,7 +129,7 @@ std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& 
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {
   std::string_view code;
   std::string_view message;
-  // In one pass, because every call ends with it.
+  // One loop instead of a search for each name, because every call ends with it.
   for (const h2::HeaderBlock::Field& field : trailers.fields()) {
     const std::string_view name = trailers.NameOf(field);
     if (name == "grpc-status" && code.empty()) code = trailers.ValueOf(field);
@@ -162,7 +163,7 @@ Inflater::~Inflater() {
 StatusOr<bool> Inflater::Step(size_t most) {
   if (!started_) return Internal("zlib cannot start");
   for (size_t left = most; left > 0;) {
-    // One byte beyond the limit shows that there is more.
+    // Room for one byte beyond the limit: if it is used, the output is too long.
     output_.Reserve(output_.size() + 1, most_ + 1);
     const size_t room = std::min(output_.capacity() - output_.size(), left);
     const size_t offered = std::min(input_.size(), left);

@@ -61,9 +61,9 @@ std::string EncodeGrpcPrefix(bool compressed, size_t size);
 // read: identity, gzip, or none. Otherwise kUnimplemented.
 Status CheckGrpcEncoding(std::string_view encoding);
 
-// The decompressed payload, in one step: only for small limits if others wait for the loop
-// (Inflater). `encoding` is the header grpc-encoding. kUnimplemented as above, kInvalidArgument
-// for malformed data, kResourceExhausted above `limit` bytes.
+// Returns the decompressed payload. Runs in one step, so on the loop use it only with a small
+// `limit`, and Inflater otherwise. `encoding` is the header grpc-encoding. kUnimplemented as above,
+// kInvalidArgument for malformed data, kResourceExhausted above `limit` bytes.
 StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
                                      size_t limit);
 

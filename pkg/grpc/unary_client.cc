@@ -11,11 +11,11 @@ namespace resmgr {
 
 namespace {
 
-// Limit of a decompressed reply: the client did not ask for compression, and each is copied once
-// more.
+// Limit of a decompressed reply, lower than kMaxReply: the client did not ask for compression, and
+// a decompressed reply is copied once more.
 constexpr size_t kMaxUnpackedReply = size_t{16} * 1024 * 1024;
-// Bytes of a reply decompressed in one turn of the loop: well below a millisecond, while all of a
-// reply takes 40.
+// Bytes of a reply decompressed in one turn of the loop: well below a millisecond, while a whole
+// reply would take 40 ms.
 constexpr size_t kUnpackReplyStep = size_t{256} * 1024;
 
 StatusCode CodeOf(int grpc_code) {
@@ -74,7 +74,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     if (!status.ok()) {
       client_.Finish(*this, MakeStatus(CodeOf(status.code), status.message));
     } else if (messages_ != 1 || !reader_.complete()) {
-      // Without this check an empty answer would count as an empty list.
+      // Without this check, an answer without a message would count as an empty list.
       client_.Finish(*this, Internal("the peer's answer is not one message"));
     } else if (reply_.truncated()) {
       client_.Finish(*this, ResourceExhausted("an answer of {} bytes is too long", reply_.size));

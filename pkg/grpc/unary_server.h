@@ -30,7 +30,7 @@ class UnaryServer {
   // Called once, at once or later, on the loop; has no effect after the client has left.
   using Reply = std::function<void(StatusOr<std::string>)>;
   using Method = std::function<void(std::string message, Reply reply)>;
-  // Methods by path, "/v1.Config/SetConfig". Calls of others get UNIMPLEMENTED.
+  // Methods by path, "/v1.Config/SetConfig". Calls of other paths get UNIMPLEMENTED.
   using Methods = std::map<std::string, Method, std::less<>>;
 
   // A method with a stream of answers, from when it is called until the client leaves or an error
@@ -40,11 +40,11 @@ class UnaryServer {
   using Stream = std::function<void(std::string message, Send send)>;
   using Streams = std::map<std::string, Stream, std::less<>>;
 
-  // Bytes of the longest request, also when decompressed: our clients do not compress, so
-  // compressed requests get no more of the loop's time than a ConfigMap needs.
+  // Limits of a request, as sent and when decompressed. Our clients do not compress, so a
+  // compressed request may take no more of the loop's time than a ConfigMap needs.
   static constexpr size_t kMaxRequest = size_t{8} << 20;
   static constexpr size_t kMaxDecompressed = size_t{1} << 20;
-  // Bytes of all requests, and of unread answers. RESOURCE_EXHAUSTED above it.
+  // Limit of bytes of all requests and unread answers; above it calls get RESOURCE_EXHAUSTED.
   static constexpr size_t kMaxHeld = size_t{32} << 20;
   // Connections at a time. One more disconnects the client that is idle for longest.
   static constexpr size_t kMaxClients = 64;

@@ -110,7 +110,7 @@ void SliceQueue::Append(Slice slice) {
   slices_.push_back(std::move(slice));
 }
 
-// Not inlined: most frames extend the last slice instead.
+// Not inlined: most frames extend the last slice and do not come here.
 [[gnu::noinline]] void SliceQueue::AppendPiece(Block* block, const uint8_t* data, size_t size) {
   slices_.emplace_back(block, data, size);
 }

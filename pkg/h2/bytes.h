@@ -17,9 +17,10 @@ namespace resmgr::h2 {
 // thread-safe: blocks live on the loop's thread, so the count is a plain integer.
 class Block {
  public:
-  // Returns one reference, which belongs to the caller. Some blocks of the sizes kReadBlock and
-  // kScratchBlock (limits.h) are kept for reuse: fresh memory of that size costs more than filling
-  // it, and each free of such a block makes the general allocator merge all its small pieces.
+  // Returns a block with one reference, which belongs to the caller. Some blocks of the sizes
+  // kReadBlock and kScratchBlock (limits.h) are kept for reuse: to get fresh memory of that size
+  // costs more than to fill it, and the general allocator would merge all its small pieces each
+  // time such a block is freed.
   static Block* New(size_t capacity);
   void Ref() { ++references_; }
   void Unref();
@@ -98,8 +99,8 @@ class Scratch {
     if (block_ != nullptr) block_->Unref();
   }
 
-  // Room for `size` bytes in block(), for the caller to fill. A later call reuses it unless a slice
-  // refers to it.
+  // Returns room for `size` bytes in block(), for the caller to fill. A later call returns the same
+  // room again unless a slice refers to it.
   uint8_t* Reserve(size_t size) {
     if (static_cast<size_t>(end_ - next_) < size) Renew(size);
     uint8_t* place = next_;

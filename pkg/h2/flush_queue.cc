@@ -42,7 +42,7 @@ void FlushQueue::Remove(Session& session) {
 }
 
 void FlushQueue::Run() {
-  // Flushing opens windows of other sessions, which adds these.
+  // Flushing a session may open windows of other sessions, which are then added to the list.
   ++depth_;
   while (first_ != nullptr) {
     Session& session = *first_;

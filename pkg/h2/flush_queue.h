@@ -21,9 +21,9 @@ class FlushQueue {
   void Add(Session& session);
   // Removes the session from all lists.
   void Remove(Session& session);
-  // Looks at the session after the current flush: its read block may be free then.
+  // After the current flush, the session drops its read block if that is free then.
   void LookAgain(Session& session) { look_again_.push_back(&session); }
-  // Calls Session::OnRoom once the session, or all together, hold little again.
+  // Calls Session::OnRoom once this session, or all sessions together, hold little memory again.
   void WaitForRoom(Session& session);
 
   // Marks one event of a session: sessions that are added within it are flushed when the outermost
@@ -47,7 +47,7 @@ class FlushQueue {
   void TellOfRoom();
 
   EventLoop& loop_;
-  // A linked list of sessions, in turn.
+  // A linked list of the sessions to flush, in their order.
   Session* first_ = nullptr;
   Session* last_ = nullptr;
   std::vector<Session*> look_again_;

@@ -23,8 +23,8 @@ class GrowingBlock {
   size_t size() const { return size_; }
   size_t capacity() const { return block_ == nullptr ? 0 : block_->capacity(); }
 
-  // Makes room for `bytes` in total: doubles the capacity, but not beyond `most` unless they need
-  // it.
+  // Makes room for `bytes` bytes in total. The capacity doubles up to `most`, and exceeds it only
+  // if `bytes` does.
   void Reserve(size_t bytes, size_t most) {
     if (bytes <= capacity()) return;
     Block* larger = Block::New(std::max(bytes, std::min(std::max(2 * capacity(), kLeast), most)));
@@ -32,12 +32,11 @@ class GrowingBlock {
     if (block_ != nullptr) block_->Unref();
     block_ = larger;
   }
-  // Where the next bytes belong, capacity() - size() of them. Call Count for those that were
-  // written.
+  // The place for the next bytes, with room for capacity() - size(). Call Count after writing some.
   uint8_t* end() { return block_->data() + size_; }
   void Count(size_t bytes) { size_ += bytes; }
 
-  // There must be room for them.
+  // Requires room for `bytes`.
   void Append(std::string_view bytes) {
     if (!bytes.empty()) std::memcpy(end(), bytes.data(), bytes.size());
     size_ += bytes.size();

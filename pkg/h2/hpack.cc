@@ -15,7 +15,7 @@ namespace resmgr::h2 {
 namespace {
 
 constexpr size_t kDefaultTableSize = 4096;
-// Remembered bytes per block, encoded and decoded: a short block may stand for many fields.
+// Limits of a remembered block, encoded and decoded: a short block may decode to many fields.
 constexpr size_t kMaxRemembered = 512;
 constexpr size_t kMaxRememberedFields = 8192;
 
@@ -106,7 +106,7 @@ bool LeavesTableAlone(std::string_view block) {
 
 const HeaderBlock* HpackMemory::FindFields(std::string_view block) const {
   for (const Entry& entry : entries_) {
-    // memcmp instead of ==, which calls two functions.
+    // memcmp, since == would call two functions.
     if (entry.block.size() == block.size() && !block.empty() &&
         std::memcmp(entry.block.data(), block.data(), block.size()) == 0) {
       return &entry.headers;
@@ -173,7 +173,7 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
   }
   nghttp2_hd_inflate_end_headers(inflater_);
   if (size > limit) {
-    memory_ = {};  // the block may have changed the table, and only a part of it was read
+    memory_ = {};  // a part of the block was read, and may have changed the table
     return ResourceExhausted("{} bytes of header fields, at most {} are taken", size, limit);
   }
   memory_.Note(block, headers);

@@ -22,7 +22,7 @@ class HpackMemory {
  public:
   // The fields of an encoded block, or null.
   const HeaderBlock* FindFields(std::string_view block) const;
-  // The encoding of these fields; empty if unknown.
+  // The remembered encoding of these fields; empty if unknown.
   std::string_view FindBlock(const HeaderBlock& headers) const;
   // Remembers a decoded or encoded block. Forgets everything if the block changed the table.
   void Note(std::string_view block, const HeaderBlock& headers);
@@ -56,8 +56,9 @@ class HpackDecoder {
 };
 
 // Encodes header blocks (RFC 7541 section 6). Repeated fields enter the dynamic table, also the
-// path of a call, which libnghttp2's encoder would spell out in every request at the cost of every
-// receiver. Never uses Huffman: over a unix socket bytes cost less than bits.
+// path of a call; libnghttp2's encoder would send the path in full each time, and every receiver
+// would have to decode it. Never uses Huffman coding: over a unix socket the saved bytes cost less
+// than the coding.
 class HpackEncoder {
  public:
   // The peer's SETTINGS_HEADER_TABLE_SIZE (RFC 9113 section 6.5.2, RFC 7541 section 4.2).

@@ -24,7 +24,7 @@ inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
 inline constexpr uint32_t kOurMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
-// Limit of a connection's DATA bytes that its handlers have not consumed.
+// Limit of DATA bytes of a connection that were received but not consumed by handlers.
 inline constexpr int64_t kMostUnread =
     2 * int64_t{kConnectionWindow} + int64_t{kCrowdedStreamWindow} * kOurMaxConcurrentStreams;
 // Limit of all bytes that peers make the process hold (Memory). Above it, a connection is read in
@@ -39,9 +39,9 @@ inline constexpr int kFramesPerTurn = 256;
 inline constexpr uint32_t kMostResets = 1000;
 // Settings in one frame; there are six to nine kinds of them.
 inline constexpr size_t kMostSettings = 64;
-// How long a client that was told to open no more streams may take to read that.
+// Time for a client to read that it must open no more streams.
 inline constexpr std::chrono::seconds kDrainPingTimeout{1};
-// How long a client with all its answers may take to close its connection.
+// Time for a client that has all its answers to close its connection.
 inline constexpr std::chrono::seconds kLastWordTimeout{1};
 // Bytes of one header block: far above gRPC stacks' own limits (8 to 16 KiB by default).
 inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;

@@ -11,7 +11,8 @@ namespace {
 // A handler that is reading consumes something within this time.
 constexpr std::chrono::milliseconds kStallTime{20};
 constexpr size_t kGiveBack = static_cast<size_t>(kConnectionWindow) / 2;
-// The threshold while the window is nearly shut, so that it is not kept shut by consumed bytes.
+// While the window is nearly shut, consumed bytes are given back from this number on: otherwise
+// they could keep the window shut.
 constexpr size_t kGiveBackEarly = static_cast<size_t>(kStreamWindow) / 2;
 constexpr int64_t kGrant = kConnectionWindow / 2;
 
@@ -32,7 +33,8 @@ void ReceiveWindow::GiveBack() {
   gave_back_ = true;
   if (crowded_ && unread() < kConnectionWindow / 4) SetCrowded(false);
   if (!crowded_ && granted_ > kConnectionWindow) {
-    // Reduces the extra grant of a crowded time instead of giving these bytes back.
+    // The streams are not crowded any more: first the extra grant is reduced by the consumed bytes,
+    // and only the rest is given back.
     const int64_t kept = std::min(granted_ - kConnectionWindow, static_cast<int64_t>(consumed_));
     granted_ -= kept;
     consumed_ -= static_cast<size_t>(kept);
@@ -45,8 +47,8 @@ void ReceiveWindow::GiveBack() {
 
 [[gnu::cold]] Status ReceiveWindow::OnLittleLeft() {
   if (left_ < 0) return InvalidArgument("more DATA than the connection's window");
-  // These bytes were consumed while the window was wide. If no handler consumes any more, no other
-  // call gives them back.
+  // These bytes were below the threshold while the window was wide. If no handler consumes more,
+  // only this call gives them back.
   if (consumed_ >= kGiveBackEarly) GiveBack();
   if (crowded_) {
     GrantMore();
@@ -62,7 +64,7 @@ void ReceiveWindow::WatchForStall() {
     const FlushQueue::Scope scope(flushes_);
     stall_watch_.reset();
     if (left_ >= kStreamWindow) return;
-    // Without further DATA nothing else would check again.
+    // If the peer sends no more DATA, only this timer checks again.
     gave_back_ ? WatchForStall() : SetCrowded(true);
   });
 }

@@ -53,7 +53,7 @@ class ReceiveWindow {
 
   // Bytes that were taken and not consumed.
   int64_t unread() const { return granted_ - left_ - static_cast<int64_t>(consumed_); }
-  // The window of each stream that the peer was told last.
+  // The window of a stream, as last announced to the peer.
   int32_t stream_window() const { return crowded_ ? kCrowdedStreamWindow : kStreamWindow; }
 
  private:

@@ -49,7 +49,7 @@ void Session::OnSocket(int events) {
   }
 }
 
-// While much memory is held, a read takes a small block only.
+// If much memory is held, the next read takes only a small block.
 void Session::ChooseReadBlock() {
   const bool much = Memory::held() > kMuchHeld;
   const size_t least = much ? kScratchBlock / 4 : kReadAtLeast;
@@ -357,8 +357,8 @@ void Session::CloseDue() {
   due_.clear();
 }
 
-// The windows of the streams for the peer's DATA, which grow by the bytes that their handlers give
-// back. ReceiveWindow has the connection's.
+// The windows of single streams for the peer's DATA, which grow by the bytes that the handlers
+// consume. ReceiveWindow has the connection's window.
 
 void Session::Consume(Stream& stream, size_t count) {
   receive_window_.Consume(count);
@@ -387,7 +387,8 @@ void Session::TellStreamWindow(int32_t size) {
   WriteUint32(static_cast<uint32_t>(size), entry.data() + 2);
   SendFrame(FrameType::kSettings, 0, 0,
             {reinterpret_cast<const char*>(entry.data()), entry.size()});
-  // Bytes that are not given back yet may exceed a window that has become smaller.
+  // A stream whose window shrinks may have more consumed bytes than the new threshold; they are
+  // given back now.
   by_id_.ForEach([this, size](Stream& stream) {
     const bool receives = !stream.end_received_ && !stream.reset_;
     if (receives && stream.consumed_ >= static_cast<size_t>(size) / 2) GiveBack(stream);

@@ -119,7 +119,8 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   }
   Stream* AnyOpen() const;
   void CloseAll();
-  // Removes an open stream from the lists of open ones. A waiting request gets its place.
+  // Removes an open stream from the lists of open streams, and lets a waiting request take its
+  // place.
   void Forget(Stream& stream);
   void LinkClosed(Stream& stream);
   void UnlinkClosed(Stream& stream);
@@ -190,8 +191,8 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   const bool server_;
   bool established_ = false;
   bool failed_ = false;
-  // Nothing more is sent: the peer does not read any more, or the last frame was sent. Its bytes
-  // are still read.
+  // Nothing is sent any more, since the peer stopped reading or the last frame was sent. The peer's
+  // bytes are still read.
   bool write_broken_ = false;
   bool blocked_ = false;  // the socket is full, until it becomes writable
   bool dirty_ = false;    // this session is in flushes_
@@ -217,11 +218,11 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   HpackDecoder decoder_;
   Block* read_block_ = nullptr;  // null while none of its bytes are used
   size_t read_used_ = 0;
-  std::string_view input_;      // bytes in it that were read but not processed
-  EventLoop::HandlePtr go_on_;  // set while there is such input
+  std::string_view input_;      // bytes in read_block_ that are not processed yet
+  EventLoop::HandlePtr go_on_;  // set while input_ has bytes to be processed later
   ReceiveWindow receive_window_;
   Stream* data_stream_ = nullptr;  // the stream of the arriving DATA frame
-  uint32_t data_left_ = 0;         // bytes of that frame still to come
+  uint32_t data_left_ = 0;         // bytes of the DATA frame still to come
   HeldText header_block_;          // kept until the last CONTINUATION
   FrameHeader header_frame_;
   bool in_headers_ = false;
@@ -238,7 +239,7 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   uint32_t max_frame_size_ = kDefaultMaxFrameSize;
   uint32_t max_streams_ = 0x7fffffff;
   SliceQueue out_;
-  // The stream of the last frame in out_ while that is DATA, and the place of the frame's flags.
+  // If the last frame in out_ is DATA: its stream, and the place of its flags.
   const Stream* last_data_ = nullptr;
   uint8_t* last_flags_ = nullptr;
   Scratch scratch_;

@@ -25,7 +25,7 @@
 // frames.
 namespace resmgr::h2 {
 
-// Collects the events of a stream; consumes data unless told otherwise.
+// Collects the events of a stream; consumes data unless the test forbids it.
 class Recorder : public StreamHandler {
  public:
   void OnHeaders(Stream&, const HeaderBlock& headers, bool end) override {

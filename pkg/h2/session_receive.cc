@@ -27,7 +27,7 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   return OnRareFrame(header, payload);
 }
 
-// Not inlined, so that the frames of every call need not jump over it.
+// Not inlined, so that the code for common frames need not jump over it.
 [[gnu::noinline]] Status Session::OnRareFrame(const FrameHeader& header, std::string_view payload) {
   switch (header.type) {
     case FrameType::kContinuation:
@@ -75,7 +75,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
   }
   if (!ends || failed_) return OkStatus();
   Stream* stream = std::exchange(data_stream_, nullptr);
-  // The rest of the length is padding.
+  // The unread rest of the frame is padding.
   if (data_left_ > 0) {
     const uint32_t padding = std::exchange(data_left_, 0);
     receive_window_.Consume(padding);
@@ -136,7 +136,7 @@ Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view paylo
 Status Session::OnContinuation(const FrameHeader& header, std::string_view payload) {
   if (header.stream != header_frame_.stream)
     return InvalidArgument("CONTINUATION frame of another stream");
-  // A block of the largest size is smaller than this when compressed.
+  // The limit is that of decoded blocks: a block within it is even shorter when encoded.
   if (header_block_.size() + payload.size() > kMaxHeaderBlock) {
     return InvalidArgument("a header block of more than {} bytes", kMaxHeaderBlock);
   }

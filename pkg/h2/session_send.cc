@@ -151,8 +151,8 @@ void Session::EncodeData() {
   while (!ready_.empty() && out_.size() < kOutputHighWater) {
     Stream& stream = ready_.Pop();
     if (EncodeOne(stream)) continue;
-    // Only the connection's window stopped it. At the end of the queue it would starve where each
-    // update of the window is for one frame.
+    // Only the connection's window stopped the stream, so it keeps its place: at the end of the
+    // queue it would starve if each update of the window allows one frame.
     ready_.PutBack(stream);
     return;
   }

@@ -84,8 +84,8 @@ class Stream : public Recycled<Stream> {
   void StopReceiving();
   // Gives up the stream with this error code.
   void Reset(uint32_t error_code);
-  // Tells that the handler is done with `count` bytes of OnData, which opens the peer's window
-  // again. Destroying the Stream consumes the rest for the connection's window.
+  // The handler is done with `count` bytes of OnData, which opens the peer's window again.
+  // Destroying the Stream consumes the rest for the connection's window.
   void Consume(size_t count);
   // Body bytes that wait for the socket or for the peer's window.
   size_t queued() const { return queue_.size(); }
@@ -112,13 +112,13 @@ class Stream : public Recycled<Stream> {
   bool ended_ = false;
   bool end_sent_ = false;  // encoded, not only queued
   bool stop_receiving_ = false;
-  bool reset_ = false;  // or ended on both sides; OnClose follows
+  bool reset_ = false;  // reset, or ended on both sides; OnClose follows
   bool due_ = false;    // in the session's list of streams to be closed
   bool in_send_queue_ = false;
   int64_t send_window_ = 0;  // relative to the initial window
   int64_t receive_window_ = 0;
   size_t unconsumed_ = 0;  // bytes that the handler has not consumed
-  size_t consumed_ = 0;    // consumed bytes that the peer was not told yet
+  size_t consumed_ = 0;    // consumed bytes for which no window update was sent yet
   SliceQueue queue_;
   HeaderBlock trailers_;  // sent after the queued data
 };

@@ -55,7 +55,7 @@ class StreamTable {
     return *std::find_if(near_.begin(), near_.end(), [](Stream* at) { return at != nullptr; });
   }
 
-  // In no particular order; `visit` takes a Stream&.
+  // Visits the streams in no particular order; `visit` takes a Stream&.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     for (Stream* stream : near_) {
@@ -98,7 +98,7 @@ class SendQueue {
     last_ = &stream;
   }
 
-  // For a stream that Pop has returned: it is the next one again.
+  // Makes a stream that Pop has returned the next one again.
   void PutBack(Stream& stream) {
     stream.in_send_queue_ = true;
     stream.next_to_send_ = first_;

@@ -17,7 +17,7 @@ Status TooLate(const HookStage& stage) {
                           stage.hook_options().budget.count());
 }
 
-// The changes of the request.
+// Returns the changes as an adjustment of the request.
 Adjustment AdjustmentOf(HookChanges changes) {
   if (changes.clears_cpus) changes.adjustment.Wide().clear_cpus = true;
   if (changes.clears_mems) changes.adjustment.Wide().clear_mems = true;

@@ -24,10 +24,10 @@ class HookRound {
   struct Steps {
     // Returns the serialized request for the next server.
     std::function<std::string()> request;
-    // Takes a server's answer; an error is a failure of the server.
+    // Takes a server's answer; if it returns an error, the server counts as failed.
     std::function<Status(const HookServerSettings& server, const std::string& answer)> take;
-    // OK: the changes so far count. An error refuses the call. Runs once, never inside Start, and
-    // may destroy the round.
+    // OK: the call goes on with the changes so far. An error refuses the call. Runs once, never
+    // inside Start, and may destroy the round.
     std::function<void(const Status& refusal)> done;
   };
 
@@ -38,7 +38,7 @@ class HookRound {
   HookRound& operator=(const HookRound&) = delete;
 
   void Start() { Ask(); }
-  // No time is left: the server that is asked has failed, and the remaining ones are not asked.
+  // Called when no time is left: the server that is being asked and all later ones count as failed.
   void Expire();
 
  private:
@@ -62,12 +62,12 @@ std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation);
 // "hook PreCreateContainer of koordlet.json: ...", with the code of `why`.
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why);
 
-// The common part of calls; by itself the call of an operation without hooks.
+// The common part of calls. An operation without hooks uses this class itself.
 class HookCall : public StageCall {
  public:
   explicit HookCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
-  // Tells the inventory the outcome.
+  // Reports the outcome to the inventory.
   void After(Request& request, const Outcome& outcome) override {
     stage_.view().inventory().TakeOutcome(request, outcome);
   }
@@ -87,8 +87,8 @@ class HookCall : public StageCall {
   HookStage& stage_;
 };
 
-// The common part of calls that ask servers before the runtime: the servers, and the remaining
-// time. No callback runs after its end.
+// The common part of calls that ask servers before the runtime: has the servers and the time limit.
+// No callback runs after this object's end.
 class AskingCall : public HookCall {
  public:
   AskingCall(HookStage& stage, HookPoint point) : HookCall(stage), point_(point) {}
@@ -97,16 +97,17 @@ class AskingCall : public HookCall {
   void Before(Request& request, const Adjustment& so_far) final;
 
  protected:
-  // Has the arguments of Before.
+  // Called by Before, with its arguments, once the servers are known.
   virtual void Consider(Request& request, const Adjustment& so_far) = 0;
 
   HookPoint point() const { return point_; }
-  // Takes the servers configured now, and starts their time limit. False: there are none.
+  // Finds the servers configured now, and starts the time limit for all of them. False: there are
+  // none.
   bool FindServers();
-  // Asks the servers; `done` of the steps gets the result.
+  // Asks the servers in turn; `done` in `steps` gets the result.
   void Ask(HookRound::Steps steps);
-  // Ends the call without asking, since the request cannot be built: refuses it if a server's
-  // policy is Fail.
+  // Ends the call without asking, since the request to the servers cannot be built: refuses it if
+  // the policy of a server is Fail, otherwise passes it.
   void PassUnasked(const Status& why);
   // Wraps a callback, so that it does nothing once this call has ended or its time is over.
   template <typename Result>
@@ -130,7 +131,7 @@ class AskingCall : public HookCall {
   Lifetime lifetime_;
 };
 
-// The part of calls about containers: the question, and its answers.
+// The common part of calls about containers: sends the question and merges the answers.
 class ContainerCall : public AskingCall {
  public:
   using AskingCall::AskingCall;
@@ -140,8 +141,8 @@ class ContainerCall : public AskingCall {
   }
 
  protected:
-  // Asks the servers about a container of this pod, or passes if `asks` is false or they are not
-  // asked about this pod.
+  // Asks the servers about a container of this pod. Passes the call if `asks` is false, or if
+  // servers are not asked about this pod.
   void Consult(bool asks, const api::PodSandboxHookRequest& pod,
                api::ContainerResourceHookRequest message, BesideRequest beside);
   // Set by Consult.

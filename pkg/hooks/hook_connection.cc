@@ -100,7 +100,8 @@ void HookConnection::OnConnected(StatusOr<UniqueFd> socket) {
 void HookConnection::OnLost(const Status& reason) {
   Complain(reason);
   TellChanged();
-  // Not at once: a server may accept each connection and close it.
+  // Not at once: a server may accept each connection and close it, and then would be tried all the
+  // time.
   if (!connecting_) ConnectLater();
 }
 
@@ -131,7 +132,7 @@ void HookConnection::Send(Calls::iterator call) {
 void HookConnection::OnAnswer(Calls::iterator call, StatusOr<std::string> answer) {
   const std::unique_ptr<Call> ended = std::move(*call);
   calls_.erase(call);
-  // Only an answer resets the pauses: a server may accept each connection and close it.
+  // Only an answer resets the pauses, since a server may accept each connection and close it.
   if (answer.ok()) pauses_.Reset();
   if (answer.status().code() == StatusCode::kDeadlineExceeded) {
     stats_.NoteFailure(answer.status());

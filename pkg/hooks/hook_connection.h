@@ -70,7 +70,7 @@ class HookConnection {
   void Complain(const Status& why);
   void Send(Calls::iterator call);
   void OnAnswer(Calls::iterator call, StatusOr<std::string> answer);
-  // Ends a call that was not sent.
+  // Ends a call that has not been sent.
   void Fail(Calls::iterator call, const Status& why);
 
   EventLoop& loop_;
@@ -79,16 +79,16 @@ class HookConnection {
   const std::function<void()> changed_;
   UnaryClient client_;
   PluginStats stats_;
-  Calls calls_;  // in the order of their begin
+  Calls calls_;  // oldest first
   bool connecting_ = false;
   bool complained_ = false;  // a loss was logged since the last connection
   bool told_found_ = false;  // a connection was logged since the last logged loss
   RateLimit complaints_;
   Backoff pauses_;
   EventLoop::HandlePtr retry_;
-  // Posted work of a connection that is gone must not run.
+  // Work that was posted must not run after this object's end.
   Lifetime lifetime_;
-  OffLoop connector_;  // gone first
+  OffLoop connector_;  // destroyed first
 };
 
 }  // namespace resmgr::hooks

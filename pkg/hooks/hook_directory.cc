@@ -33,7 +33,8 @@ StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
        each.increment(error)) {
     std::string name = each->path().filename().string();
     if (!IsHookFileName(name)) continue;
-    // Keeps the first ones by name, whatever the order of the directory's listing.
+    // Only the first names in alphabetical order are kept, in whatever order the directory lists
+    // them.
     names.insert(std::upper_bound(names.begin(), names.end(), name), name);
     if (names.size() > kMostHookFilesRead + 1) names.pop_back();
   }
@@ -49,8 +50,9 @@ constexpr int kMostReadsOfEvents = 64;
 constexpr int kMostListings = 8;
 constexpr size_t kMostComplaints = 8;
 
-// Whether the directory has this file although the listing left it out: on tmpfs a listing may miss
-// a file that a rename replaces meanwhile. Without this its server would be gone for a moment.
+// Whether the listing left this file out although the directory has it: on tmpfs a listing may miss
+// a file that is replaced by a rename meanwhile. Without this check the file's server would be gone
+// for a moment.
 bool LeftOut(const std::string& name, const std::string& directory,
              const HookDirectoryWatch::Files& files) {
   if (std::ranges::any_of(files, [&](const HookFileText& file) { return file.name == name; })) {
@@ -136,8 +138,8 @@ HookDirectoryWatch::HookDirectoryWatch(EventLoop& loop, Options options,
   Read();
 }
 
-// The events stay in the kernel until the time is over, so that a busy writer wakes the loop no
-// more often.
+// Further events stay in the kernel until the settle time is over, so that a program that writes
+// all the time does not wake the loop each time.
 void HookDirectoryWatch::OnChange() {
   EventLoop::SetEvents(*events_, 0);
   settled_ = loop_.After(options_.settle, [this] { OnSettled(); });
@@ -170,8 +172,8 @@ void HookDirectoryWatch::Read() {
   });
 }
 
-// Runs on the reader's thread. The watch comes first, so that no change is lost between it and the
-// read.
+// Runs on the reader's thread. The watch is set before the directory is read, so that a change
+// during the read is noticed.
 HookDirectoryWatch::Found HookDirectoryWatch::Look(const Options& options, const Inotify& inotify,
                                                    int watch,
                                                    const std::vector<std::string>& names) {
@@ -192,7 +194,7 @@ HookDirectoryWatch::Found HookDirectoryWatch::Look(const Options& options, const
 void HookDirectoryWatch::OnRead(Found found) {
   deadline_.reset();
   reading_ = false;
-  // The result of a late read may be out of date.
+  // If the read was late, its result may be out of date, so the directory is read again.
   const bool late = std::exchange(late_, false);
   if (late) again_ = true;
   watch_ = found.watch;

@@ -20,11 +20,11 @@ namespace resmgr::hooks {
 struct HookFileText {
   std::string name;            // "koordlet.json"
   StatusOr<std::string> text;  // or the reason why it cannot be read
-  // Too many files precede it, so it is not used: only its failure policy counts.
+  // The file is not used, since too many files precede it: only its failure policy counts.
   bool beyond_limit = false;
 };
 
-// Limits of used files, and of read files.
+// Limits of the number of files: used ones, and all that are read.
 inline constexpr size_t kMostHookFiles = 64;
 inline constexpr size_t kMostHookFilesRead = 256;
 
@@ -63,7 +63,7 @@ class HookDirectoryWatch {
 
   // True once a read has succeeded: until then the hook servers are unknown.
   bool known() const { return known_; }
-  // Why the directory is not read now; empty if it is.
+  // The reasons why the directory cannot be read now; empty if it can.
   const std::vector<std::string>& complaints() const { return complaints_; }
 
  private:
@@ -89,8 +89,8 @@ class HookDirectoryWatch {
   std::vector<std::string> names_;          // of the last successful read
   bool known_ = false;
   bool reading_ = false;
-  bool again_ = false;  // a change came after the read began
-  bool late_ = false;   // the read has exceeded its deadline
+  bool again_ = false;  // a change came after the present read began
+  bool late_ = false;   // the present read has exceeded its deadline
   int watch_error_ = 0;
   std::vector<std::string> complaints_;  // logged since the last read that succeeded in time
   EventLoop::HandlePtr events_;

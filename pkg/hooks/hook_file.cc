@@ -35,7 +35,8 @@ std::string Shown(std::string_view text) {
   return Printable(text, kShown);
 }
 
-// Paths with and without doubled slashes name one server: "/var/run/koordlet//koordlet.sock".
+// Two paths that differ only in doubled slashes name one server:
+// "/var/run/koordlet//koordlet.sock".
 std::string WithoutDoubleSlashes(std::string_view path) {
   std::string result;
   for (const char c : path) {

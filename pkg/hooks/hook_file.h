@@ -30,14 +30,15 @@ inline constexpr size_t kMostHookWarnings = 9;
 // The kubelet gives up most calls after two minutes.
 inline constexpr std::chrono::milliseconds kLongestHookTimeout = std::chrono::minutes(2);
 
-// `file` is the file's name in its directory, `timeout` the default. kInvalidArgument: it is empty,
-// not a JSON object, too long or too deep, or a key above has an invalid value; the message does
-// not name the file. Any thread.
+// `file` is the file's name in its directory, `timeout` the default. kInvalidArgument: the text is
+// empty, not a JSON object, too long or nested too deeply, or a key listed above has an invalid
+// value; the message does not name the file. Any thread.
 StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
                                  std::chrono::milliseconds timeout);
 
-// The settings that still count in a file that cannot be used, as far as it is JSON: the calls that
-// its server would be asked about, and whether they are refused without it. Any thread.
+// The settings of a file that cannot be used which still count, as far as the file is JSON: the
+// hooks that its server wants, and whether calls are refused because the server is missing. Any
+// thread.
 struct UnusableHookFile {
   FailurePolicy failure = FailurePolicy::kIgnore;
   HookPointSet points{};

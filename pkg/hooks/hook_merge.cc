@@ -19,7 +19,7 @@ using HookMap = google::protobuf::Map<std::string, std::string>;
 constexpr int64_t kLowestOomScoreAdj = -1000;
 constexpr int64_t kHighestOomScoreAdj = 1000;
 
-// The server of one answer, and the owners of changed fields.
+// The server that gave an answer, and the owners of changed fields.
 struct Answer {
   const std::string& server;
   HookOwners& owners;
@@ -27,7 +27,7 @@ struct Answer {
   void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
 };
 
-// Whether the number of an answer is a change.
+// Whether this number in an answer is a change.
 bool MeansSomething(Field field, int64_t wanted, AnswerStyle style) {
   if (field == Field::kOomScoreAdj) {
     return (wanted != 0 || style == AnswerStyle::kEcho) && wanted >= kLowestOomScoreAdj &&
@@ -73,7 +73,8 @@ void AddCgroupParent(const Answer& from, const std::string& answer, std::string&
 
 template <typename Set>
 Status CheckList(std::string_view what, const std::string& list, const std::string& sent) {
-  // The runtime checks the client's own value.
+  // A list that the server only repeats is the client's or an earlier server's, and is not checked
+  // here.
   if (list.empty() || list == sent) return OkStatus();
   const auto set = Set::Parse(list);
   if (!set.ok()) return Annotate(set.status(), what);
@@ -96,7 +97,7 @@ void HookOwners::Forget(Field field, std::string_view key) {
 }
 
 std::string HookOwners::Of(const FieldChange& change) const {
-  // The field may result from a file in `unified`.
+  // The field may have been set by a file in `unified`.
   auto found = owners_.find({Field::kUnified, FileOf(change)});
   if (found == owners_.end()) found = owners_.find({change.field, change.key});
   return found == owners_.end() ? std::string() : found->second;
@@ -152,7 +153,7 @@ std::optional<std::string> ContainerHookMerge::WithoutRepeatedEnvironment(
   SentVariables sent(request_.container_envs().begin(), request_.container_envs().end());
   if (beside_.environment != nullptr) {
     sent.reserve(beside_.environment->size());
-    // If several have one name, servers see the last one.
+    // If several variables have one name, servers see the last one.
     for (const auto& [name, value] : *beside_.environment)
       sent.insert_or_assign(name, value);
   }
@@ -262,7 +263,7 @@ void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,
     from.Note(field);
     had = wanted;
   };
-  // Check has parsed the lists.
+  // Cannot fail: Check has parsed the lists before.
   if (const std::string& cpus = answer.cpuset_cpus(); changed(cpus, sent.cpuset_cpus())) {
     values.cpus.reset();
     if (!cpus.empty()) values.cpus = *CpuSet::Parse(cpus);

@@ -18,8 +18,9 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
-// The changes that the hook servers of one call make. `adjustment` cannot express that a set is
-// emptied, since a policy never does that; a server may, for a container that is not to be bound.
+// The changes that the hook servers of one call make. A server may clear the list of CPUs, for a
+// container that is not to be bound. `adjustment` cannot express this, since a policy never does
+// it.
 struct HookChanges {
   Adjustment adjustment{};
   bool clears_cpus = false;
@@ -52,8 +53,8 @@ class HookOwners {
 // The part of the system that decides about the container's CPUs and memory nodes.
 enum class PlacementOwner {
   kServers,
-  // The servers' values are among the changes, for the pipeline to count and to drop, but the next
-  // server and the store do not get them.
+  // The servers' values are among the changes, so that the pipeline counts and drops them, but
+  // neither the next server nor the store gets them.
   kPolicy,
 };
 
@@ -140,9 +141,9 @@ class PodHookMerge {
   std::string Encoded() const { return request_.SerializeAsString(); }
   // kInvalidArgument: see ContainerHookMerge::Add.
   Status Add(const std::string& server, const api::PodSandboxHookResponse& answer);
-  // The changes without resources.
+  // Returns the changes, except those of resources.
   const HookChanges& changes() const { return changes_; }
-  // All changes; called last.
+  // Returns all changes; called last.
   HookChanges TakeChanges();
   const HookOwners& owners() const { return owners_; }
 

@@ -199,7 +199,8 @@ std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer, S
     if (!variable) return std::nullopt;
     const auto found = sent.find(variable->first);
     if (found == sent.end() || found->second != variable->second) return std::nullopt;
-    // Removed, so that a repeated variable cannot stand for a missing one.
+    // Erased: if a variable is repeated in the answer, it must not count as another one that is
+    // missing.
     sent.erase(found);
   }
   if (reader.failed() || !sent.empty()) return std::nullopt;

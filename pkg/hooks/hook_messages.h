@@ -32,8 +32,8 @@ LinuxResources FromHookResources(const api::LinuxContainerResources& message);
 // The request of hooks about a pod sandbox. `attempt` is that of its metadata.
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
 
-// A container's variables beside its message: dozens of them, which hardly ever change. nullptr:
-// the message has all variables. Text is UTF-8.
+// A container's variables, kept beside its message: there are dozens, which hardly ever change.
+// nullptr: the message has all variables. Text is UTF-8.
 using HookEnvironment = std::shared_ptr<const Environment>;
 HookEnvironment ToHookEnvironment(Environment environment);
 
@@ -49,8 +49,8 @@ api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_a
                                                   const CreateRequest& create,
                                                   ContainerDetails details);
 
-// Completes the request of PreUpdateContainerResources: the container's values in `held` and those
-// of the update; from `details` the memory and swap limit and `unified`.
+// Completes the request of PreUpdateContainerResources. `held` is the container's stored request,
+// which gets the values of the update; `details` has the memory and swap limit and `unified`.
 void SetUpdate(const LinuxResources& update, const StringMap& annotations,
                const ContainerDetails& details, api::ContainerResourceHookRequest& held);
 

@@ -209,7 +209,7 @@ class UpdateCall final : public KnownContainerCall {
   }
 
  private:
-  // The changes by the client and earlier stages.
+  // The request, with earlier stages' changes.
   CreateRequest update_;
   ContainerDetails details_;
 };
@@ -282,7 +282,7 @@ class CreateCall final : public ContainerCall {
   }
 
   void ConsultAbout(bool asks) {
-    // Without resources in the request the pod's stored ones are used.
+    // If the request has no resources of the pod, the stored ones are used.
     if (!shown_.pod_resources) message_.clear_pod_resources();
     if (message_.pod_cgroup_parent().empty())
       message_.set_pod_cgroup_parent(pod_->request.cgroup_parent());

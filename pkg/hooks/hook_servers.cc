@@ -26,7 +26,7 @@ HookServers::HookServers(EventLoop& loop, h2::FlushQueue& flushes,
       metrics_(metrics) {}
 
 void HookServers::Update(const std::vector<HookFileText>& files) {
-  // Entries of missing files stay until the end, so that a renamed file finds its connection.
+  // Entries of missing files are erased last, so that a renamed file finds its connection.
   std::set<std::string> gone;
   for (const auto& [name, file] : files_)
     gone.insert(name);
@@ -149,7 +149,8 @@ std::vector<std::shared_ptr<HookServerPort>> HookServers::ServersOf(HookPoint po
       return server.settings().points.test(static_cast<size_t>(point));
     };
     if (file.server != nullptr && wants(*file.server)) servers.push_back(file.server);
-    // A file whose policy is Ignore needs no replacement: its failure would be ignored.
+    // An unusable file whose policy is Ignore gets no replacement: its failure would be ignored
+    // anyway.
     const bool refuses =
         file.unusable != nullptr && file.unusable->settings().failure == FailurePolicy::kFail;
     if (refuses && wants(*file.unusable)) servers.push_back(file.unusable);

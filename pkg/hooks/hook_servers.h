@@ -86,32 +86,33 @@ class HookServers final : public HookServersPort {
   void OnReadyChanged(std::function<void(size_t ready)> changed) { changed_ = std::move(changed); }
   // In the order of the files' names.
   std::vector<std::shared_ptr<const HookServer>> All() const;
-  // The replacements of files that cannot be used, in the same order.
+  // The replacements for files that cannot be used, in the order of the files' names.
   std::vector<std::shared_ptr<const UnusableServer>> Unusable() const;
-  // Files of which a former version is in force, by name, and why the present one is not.
+  // Files whose former version is still in force, by name, with the reason why the present version
+  // is not.
   std::map<std::string, Status> Outdated() const;
 
  private:
   struct File {
     std::optional<StatusOr<std::string>> seen{};  // the version that was read last
-    bool beyond_limit = false;                    // whether `seen` is beyond the limit
-    std::shared_ptr<HookServer> server{};         // of the last usable version
-    Status outdated{};                            // why this is not the version that was read last
-    std::shared_ptr<UnusableServer> unusable{};   // set if there is no server
+    bool beyond_limit = false;             // whether the version in `seen` was beyond the limit
+    std::shared_ptr<HookServer> server{};  // of the last usable version
+    Status outdated{};                     // why `server` is not the version that was read last
+    std::shared_ptr<UnusableServer> unusable{};  // set if there is no server
   };
 
   // Logged warnings of a file. They outlive the file: a server that writes its file anew, or
   // replaces it, shows it empty or partial for a moment each time.
   struct Told {
     std::vector<std::string> texts{};
-    // Since when the file was good, or gone; reset while it is bad.
+    // The time since when the file is good, or gone; reset while it is bad.
     std::optional<EventLoop::Clock::time_point> well_since{};
   };
   static constexpr std::chrono::seconds kSteady{10};
   static constexpr size_t kMostTold = 8;
 
-  // Logs the text unless it, or kMostTold others, were logged since the file was last good for
-  // kSteady.
+  // Logs the text, unless it was logged since the file was last good for kSteady, or kMostTold
+  // other texts were.
   void Warn(const std::string& name, std::string text);
   void NoteWell(const std::string& name);
   void ForgetTold();
@@ -128,8 +129,8 @@ class HookServers final : public HookServersPort {
   std::map<std::string, File> files_;  // by name
   std::map<std::string, Told> told_;   // by name
   std::function<void(size_t)> changed_;
-  std::optional<size_t> ready_;  // the number that OnReadyChanged's function got last
-  // A connection may outlive this, with a call that is under way.
+  std::optional<size_t> ready_;  // the number that OnReadyChanged's function was last called with
+  // A connection with a call under way may outlive this object.
   Lifetime lifetime_;
 };
 

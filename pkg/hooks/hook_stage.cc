@@ -30,8 +30,8 @@ bool Has(const HookMap& map, const std::string& key, const std::string& value) {
 
 }  // namespace
 
-// No time limit in the stage's options: the calls have their own, after which the changes so far
-// count.
+// The stage's options have no time limit: each call limits its time itself, and then keeps the
+// changes so far.
 HookStage::HookStage(const Context& context, HookStageOptions options)
     : Stage({.name = "hooks",
              .rank = StageRank::kHookServers,

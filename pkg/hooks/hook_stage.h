@@ -35,7 +35,8 @@ struct HookStageOptions {
   std::string skip_value = "true";
   // Servers are not asked about pods of these runtime handlers.
   std::set<std::string> skip_handlers{};
-  // The request that creates a pod sandbox has a place for the pause container's resources.
+  // True if the request that creates a pod sandbox has a place for the pause container's resources
+  // (Docker).
   bool pods_have_resources = false;
 };
 
@@ -89,12 +90,13 @@ class HookStage final : public Stage {
   resmgr::Clock& clock() { return context_.clock; }
   Servers ServersOf(HookPoint point) const { return context_.servers.ServersOf(point); }
   bool Skips(const api::PodSandboxHookRequest& pod) const;
-  // Calls a post hook.
+  // Calls a post hook; the answer is only logged if it is an error.
   void Tell(HookPoint point, const std::string& request);
   // Counts a call that went on without a server's answer.
   void NoteIgnored(const Status& why);
   void NoteConflict(HookPoint point, const std::string& conflict);
-  // Keeps servers until the next turn of the loop: an answer may end the last use of its server.
+  // Keeps servers until the next turn of the loop: otherwise an answer could destroy its own
+  // server.
   void KeepForNow(Servers servers);
 
  private:

@@ -55,7 +55,7 @@ HookContainerPtr HookView::AddContainer(const HookPodPtr& pod, const ContainerId
 HookContainerPtr HookView::SetContainer(InventoryContainer& container, HookPodPtr pod,
                                         api::ContainerResourceHookRequest request,
                                         HookEnvironment environment) {
-  // These are newer than the values at the sandbox's creation.
+  // The request's resources of the pod are newer than those at the sandbox's creation.
   if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
     *pod->request.mutable_resources() = request.pod_resources();
   }

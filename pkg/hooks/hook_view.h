@@ -19,7 +19,7 @@ namespace api = ::runtime::v1alpha1;
 struct HookPod {
   PodSandboxId id{};
   api::PodSandboxHookRequest request;
-  bool stop_told = false;  // servers were told that it is stopped
+  bool stop_told = false;  // servers were called because it was stopped
 };
 
 // The data about a container that hook servers get.
@@ -50,7 +50,8 @@ class HookView final : public TypedView<HookPod, HookContainer> {
                                 api::ContainerResourceHookRequest request,
                                 HookEnvironment environment = nullptr);
 
-  // Known data stays unchanged: a request says more than the runtime's report.
+  // Data that is already known stays unchanged: it comes from a request, which has more than the
+  // runtime reports.
   void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
   void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
   // Empty values change nothing.

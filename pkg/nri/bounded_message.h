@@ -17,8 +17,8 @@ namespace resmgr::nri {
 
 // Fields of an answer, or of a request about one pod or container.
 inline constexpr size_t kMostFields = size_t{1} << 16;
-// Fields of one piece of all pods and containers. A full piece then has a field for each 16 bytes;
-// real containers have longer fields.
+// Fields of one piece of the list of all pods and containers. A full piece may have a field for
+// each 16 bytes; real containers have longer fields.
 inline constexpr size_t kMostPieceFields = size_t{1} << 18;
 // Fields of all pieces together.
 inline constexpr size_t kMostInventoryFields = size_t{1} << 20;

@@ -22,7 +22,7 @@ class CallDump::Shown {
   }
   Shown(const Shown&) = delete;
   Shown& operator=(const Shown&) = delete;
-  // The caller, or the connection, was gone before there was an answer.
+  // The call ended without an answer, because the caller or the connection was gone.
   ~Shown() {
     if (!answered_) End(Unavailable("the connection was lost"));
   }

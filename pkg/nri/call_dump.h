@@ -13,8 +13,8 @@
 
 namespace resmgr::nri {
 
-// Shows a plugin's calls to the dumper, in the same form as CRI calls. A call that the rules
-// exclude costs only a look at them. Loop's thread only.
+// Shows a plugin's calls to the dumper, in the same form as CRI calls. A call that the dumper's
+// rules exclude costs only the check of these rules. Loop's thread only.
 class CallDump {
  public:
   using Answer = StatusOr<std::string>;

@@ -140,7 +140,7 @@ void AddKeyed(const WideAdjustment& wide, api::ContainerAdjustment& out) {
   }
 }
 
-// The enumerations have NRI's numbers.
+// The model's enumerators have the same numbers as NRI's.
 void AddProcessSettings(const WideAdjustment& wide, api::LinuxContainerAdjustment& out) {
   if (wide.scheduler) {
     api::LinuxScheduler& scheduler = *out.mutable_scheduler();
@@ -233,7 +233,7 @@ CreateRequest ToCreateRequest(const api::Container& container) {
   out.attempt = AttemptOf(container);
   out.labels = ToStringMap(container.labels());
   out.annotations = ToStringMap(container.annotations());
-  out.has_resources = true;  // the runtime merges the set values and adds nothing for this
+  out.has_resources = true;  // even if none are set: the runtime merges the answer's values
   out.resources = ResourcesOf(container);
   if (out.name.empty()) out.name = ContainerNameOf(out.labels);
   return out;
@@ -291,7 +291,7 @@ void AddTo(const Adjustment& adjustment, ApiVersion host, api::ContainerAdjustme
     AddProcessSettings(wide, *out.mutable_linux());
   AddKeyed(wide, out);
   if (wide.args) {
-    // An empty first argument tells that replacing others' arguments is intended.
+    // An empty first argument tells the runtime that replacing the arguments of others is intended.
     out.add_args("");
     out.mutable_args()->Add(wide.args->begin(), wide.args->end());
   }

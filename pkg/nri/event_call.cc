@@ -28,7 +28,8 @@ void EventCall::OnDecided(const Status& refusal, const Adjustment& adjustment) {
     End();
     return;
   }
-  // Precedes the answer, which has the updates of other containers that stages make on success.
+  // Before the answer is sent: stages that see the success may add updates of other containers to
+  // it.
   const bool over = call_.OnReply({.known = true, .code = 0, .id = id_});
   decided({.refusal = OkStatus(), .adjustment = adjustment});
   if (over) End();

@@ -45,7 +45,8 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
   void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
   void OnReplySeen() override { End(); }
   bool Has(Operation operation, Field field) const override { return NriHas(operation, field); }
-  // An adjustment of NRI without a list leaves the runtime's own list in place.
+  // An NRI adjustment that names no list leaves the runtime's list in place, so a list cannot be
+  // cleared.
   bool ClearsPlacement() const override { return false; }
   bool RemovesFiles() const override { return false; }
   void End();
@@ -55,7 +56,7 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
   bool ReadDetails(DetailSet parts, ContainerDetails& details) override;
 
   const ContainerDetails details_;
-  CreateRequest create_;  // a stage may move the request's own away
+  CreateRequest create_;  // a copy, since a stage may move the request's own away
   std::string id_;
   Decided decided_;
   std::function<void()> over_;

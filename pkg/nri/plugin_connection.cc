@@ -131,7 +131,7 @@ void PluginConnection::CallRuntime(std::string_view method,
 }
 
 void PluginConnection::OnLost(const Status& why) {
-  // Each call that ends with the connection may report the loss.
+  // The loss may be reported several times, once by each call that ends with the connection.
   if (phase_ == Phase::kDisconnected) return;
   const bool was_synchronized = phase_ == Phase::kSynchronized;
   phase_ = Phase::kDisconnected;
@@ -174,7 +174,7 @@ void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> update
       });
 }
 
-// The runtime gets its answer before the connection ends.
+// Ends the connection, but only after the runtime has got its answer.
 void PluginConnection::Refuse(const Status& why) {
   constexpr std::chrono::milliseconds kForTheAnswer{100};
   if (refusal_ != why) log_.Error("{}", Message(why));

@@ -65,8 +65,8 @@ class PluginConnection {
   // True once the runtime's pods and containers are known: events follow.
   bool synchronized() const { return phase_ == Phase::kSynchronized; }
 
-  // The reason why the last runtime is not served (CheckRuntime). It is connected again after the
-  // longest pause, since another version may run then.
+  // Why the runtime that connected last is not served (CheckRuntime). The plugin connects again
+  // after the longest pause, since another version may run then.
   const Status& refusal() const { return refusal_; }
 
   // Asks the runtime to change containers; `failed` are those that it could not change.
@@ -112,11 +112,11 @@ class PluginConnection {
   Phase phase_ = Phase::kDisconnected;
   bool again_ = true;  // connect again after a loss
   bool complained_ = false;
-  bool told_ = false;  // the handler knows of this connection
+  bool told_ = false;  // OnConfigured was called for this connection
   Status refusal_;
   Backoff pauses_;
   EventLoop::HandlePtr retry_;
-  EventLoop::HandlePtr synchronization_;  // its deadline
+  EventLoop::HandlePtr synchronization_;  // deadline of the synchronization
   DestroyLater<std::shared_ptr<void>> lost_{loop_};
   // Destroyed in the reverse order.
   std::unique_ptr<ttrpc::Multiplexer> trunk_;

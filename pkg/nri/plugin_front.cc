@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kNone{0};
 
-// The details that the policy's stage needs: mounts and devices for hints, and what shows claims.
+// Returns the details that the policy's stage needs: mounts and devices for hints, CDI devices and
+// variables for claims.
 ContainerDetails DetailsOf(const api::Container& container) {
   ContainerDetails details;
   for (const api::Mount& mount : container.mounts())
@@ -107,7 +108,7 @@ api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeReques
   }
   mirror_.GuessStopped();
   connected_ = true;
-  // Changes follow in a call of our own, since an answer here would carry many of them at once.
+  // Changes are sent later in a call of our own: an answer here would have to carry all of them.
   events_.connected();
   return {};
 }
@@ -125,8 +126,8 @@ PluginFront::Running& PluginFront::Begin(Operation operation, ContainerDetails d
 }
 
 void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late) {
-  // A start waits for the policy's decision only. The updates of others that it would wait for are
-  // carried out after the answer.
+  // A start that is not decided at once is answered in the next turn of the loop: it would wait for
+  // updates of other containers, which the runtime carries out only after this answer.
   const bool is_start = running.call.request().operation() == Operation::kStartContainer;
   const std::chrono::milliseconds patience = is_start ? kNone : options_.patience;
   running.deadline = loop_.After(patience, [this, &running, too_late = std::move(too_late)] {
@@ -142,7 +143,7 @@ void PluginFront::Start(Running& running, Decided decided, std::function<void()>
       [this, &running] { Forget(running); });
 }
 
-// Destroyed later, since it may be the caller.
+// The event is destroyed in a later turn of the loop, since it may be the caller.
 void PluginFront::Forget(Running& running) {
   std::shared_ptr<Running> over = std::move(*running.position);
   calls_.erase(running.position);
@@ -187,7 +188,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         mirror_.Apply(id, decision.adjustment.values);
         reply(WithOthers(id, response));
       },
-      // Created as requested, it could run on the exclusive CPUs of others.
+      // Refused: the container, created as requested, could run on the exclusive CPUs of others.
       [this, id, reply] {
         mirror_.Remove(id);
         reply(Unavailable("cri-resmgr: the container was not placed in time; try again"));
@@ -299,7 +300,7 @@ void PluginFront::SendAgain(const ContainerId& id) {
   if (early_.WasSent(id)) events_.doubtful(id);
 }
 
-// Takes the request's values after the changes of all plugins.
+// Takes the values in force after all plugins have made their changes.
 void PluginFront::TakeTold(const api::Container& container) {
   if (!container.linux().has_resources()) return;
   mirror_.SetTold(ContainerId(container.id()), ToResources(container.linux().resources()));
@@ -330,7 +331,8 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       return reply(api::Empty());
     case api::EVENT_POST_CREATE_CONTAINER:
       TakeTold(event.container());
-      // The runtime may have changed these after all plugins, as CRI-O's workloads do.
+      // The runtime may have changed CPUs and memory nodes after all plugins, as CRI-O's workloads
+      // do.
       mirror_.SetToldSets(container, ToResources(event.container().linux().resources()));
       SendAgain(container);
       return reply(api::Empty());

@@ -37,8 +37,8 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   struct Options {
     PluginConnection::Options connection{};
     // After this time an event is answered although it is not decided: a runtime waits two seconds
-    // by default, and then drops the plugin. A creation is refused then, and all other events go on
-    // unchanged.
+    // by default, and then drops the plugin. A creation is refused then; all other events go on
+    // unchanged. A start does not wait even this long.
     std::chrono::milliseconds patience{1'400};
     // For runtimes whose NRI cannot safely be asked for updates (update_queue.h).
     UpdateQueue::ByCri by_cri{};
@@ -48,7 +48,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     std::function<void()> disconnected{};  // follows connected
     // Reports an action of the runtime that may be unexpected.
     std::function<void(const ContainerEvent&)> happened{};
-    // Updates of this container were reported as done, but may not be in force.
+    // Updates of this container were reported as done, but may have had no effect.
     std::function<void(const ContainerId&)> doubtful{};
   };
 
@@ -102,10 +102,10 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   Running& Begin(Operation operation, ContainerDetails details = {});
   void Start(Running& running, Decided decided, std::function<void()> too_late);
   void Forget(Running& running);
-  // Adds the changes of other containers to the response about the event's own container.
+  // Adds the waiting changes of other containers to the response to an event of container `own`.
   template <typename Response>
   WithUpdates<Response> WithOthers(const ContainerId& own, const Response& response);
-  // Repeats the container's updates, which may have come too early.
+  // Has the container's updates sent again if they may have come too early.
   void SendAgain(const ContainerId& id);
   void TakeTold(const api::Container& container);
   void OnPodEvent(const api::StateChangeEvent& event, Operation operation,

@@ -49,13 +49,15 @@ std::optional<ApiVersion> ParseVersion(std::string_view text);
 ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_name,
                          std::string_view runtime_version);
 
-// kFailedPrecondition tells why this plugin must not serve the runtime, and what to do: CRI-O
-// 1.26.0 and 1.26.1 crash at an update that no plugin changes, for example one of our own.
+// kFailedPrecondition tells why this plugin must not serve the runtime, and how to remedy that:
+// CRI-O 1.26.0 and 1.26.1 crash at an update that no plugin changes, and an update of ours would be
+// one.
 Status CheckRuntime(std::string_view name, std::string_view version);
 
-// The bits of the events that this plugin subscribes to; bit (event - 1) stands for an event. All
-// that the host knows, since a host before 0.10 refuses unknown ones, but not
-// ValidateContainerAdjustment: when a subscriber of it has ended, a host refuses the next creation.
+// The bits of the events that this plugin subscribes to; bit (event - 1) stands for an event. These
+// are all events that the host knows, since a host before 0.10 refuses unknown ones, except
+// ValidateContainerAdjustment: if a plugin with this subscription ends, a host refuses the next
+// creation.
 uint32_t EventsOfHost(ApiVersion version);
 
 }  // namespace resmgr::nri

@@ -36,11 +36,11 @@ class RuntimeMirror {
   // as stopped.
   void GuessStopped();
   void SetState(const ContainerId& id, ContainerState state);
-  // Applies values that the runtime was told to set, or reports as in force.
+  // Applies values that the runtime has been asked to set, or that it reports as in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
-  // The runtime gets values that other plugins may change, so they are unknown until the runtime
-  // reports those in force.
+  // The runtime gets values that other plugins may still change, so the values in force are unknown
+  // until the runtime reports them.
   void SetUntold(const ContainerId& id);
   // The runtime reports that these CPU numbers are in force.
   void SetTold(const ContainerId& id, const LinuxResources& in_force);
@@ -77,7 +77,7 @@ class EarlyUpdates {
   void Keep(const Predicate& predicate) {
     std::erase_if(sent_, [&](const auto& each) { return !predicate(ContainerId(each.first)); });
   }
-  // The container is sent an update.
+  // Notes that the container is sent an update.
   void Sent(const ContainerId& id) {
     if (const auto found = sent_.find(id.value()); found != sent_.end()) found->second = true;
   }

@@ -18,7 +18,7 @@
 namespace resmgr::nri {
 namespace {
 
-// The first version that carries out updates without its lock.
+// The first NRI version that carries out updates without holding its lock.
 constexpr ApiVersion kSafe{.major = 0, .minor = 12, .patch = 1};
 constexpr std::chrono::milliseconds kAtOnce{0};
 // A starting runtime serves its CRI slightly later than its NRI.
@@ -86,7 +86,7 @@ void UpdateQueue::AddUpdates(std::span<const Waiting> updates, uint32_t field,
     fields.Header(field, size_of(each));
     fields.Bytes(Update::kContainerIdFieldNumber, each.id.value());
     fields.Bytes(Update::kLinuxFieldNumber, each.change->encoded);
-    // A container that has ended meanwhile must not fail the event.
+    // The event must not fail because a container has ended meanwhile.
     fields.Number(Update::kIgnoreFailureFieldNumber, 1);
   }
 }

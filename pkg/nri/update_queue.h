@@ -39,8 +39,8 @@ class PluginConnection;
 // all, and the log says so once. Loop's thread only.
 class UpdateQueue {
  public:
-  // Updates that were added together share one function, which gets the index of the one that is
-  // done.
+  // The function to call when an update is done. Updates that are added together share one
+  // function, which gets the index of the update.
   class Done {
    public:
     Done(std::shared_ptr<const RuntimeClient::UpdatesDone> shared, size_t index)
@@ -51,12 +51,12 @@ class UpdateQueue {
     std::shared_ptr<const RuntimeClient::UpdatesDone> shared_;
     size_t index_;
   };
-  // Updates a container by the runtime's CRI: `done` is run later. kNotFound: it has no such
-  // container. kUnavailable: it cannot be reached.
+  // Updates a container by the runtime's CRI; `done` runs later. kNotFound: the CRI's server has no
+  // such container. kUnavailable: it cannot be reached.
   using ByCri = std::function<void(const ContainerId& id, const ResourceValues& values,
                                    std::function<void(Status)> done)>;
 
-  // Gets values that the runtime has set or is told to set, before the change's `done`.
+  // Called before the change's `done`, with values that the runtime has set or is told to set.
   using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
 
   // Whether the runtime still has the container, as far as it has reported.
@@ -84,19 +84,19 @@ class UpdateQueue {
   };
   std::shared_ptr<const Change> ChangeOf(const ResourceValues& values);
 
-  // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
-  // reply); kInternal, it could not; or the reason why it cannot be asked.
+  // `done` runs later. OK: the runtime has carried out the update, or gets it in an answer, which
+  // has no reply. kInternal: the runtime could not. Any other error: the runtime could not be
+  // asked.
   void Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done);
   // Reserves room for `more` updates.
   void Reserve(size_t more) { waiting_.reserve(waiting_.size() + more); }
 
-  // Adds the updates of this turn of the loop to the encoded answer to an event, which has updates
-  // as its field `field`. Those of the event's own container are left waiting: an answer cannot
-  // update it.
+  // Adds the waiting updates to the encoded answer to an event, as its field `field`. Updates of
+  // the event's own container are left waiting: an answer cannot contain them.
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
-  // Whether the runtime shows this update of a container because its CRI was asked for it. True
-  // once for each request: a further update with the same values is the kubelet's.
+  // Whether the runtime reports this update only because its CRI was asked for it here. True once
+  // for each request: a further update with the same values is the kubelet's.
   bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
  private:
@@ -104,7 +104,7 @@ class UpdateQueue {
     ContainerId id;
     std::shared_ptr<const Change> change;
     Done done;
-    bool by_nri = false;  // the CRI cannot do it
+    bool by_nri = false;  // to be sent by NRI, since the CRI cannot be used
   };
   // An unanswered request to the CRI.
   struct Asked {

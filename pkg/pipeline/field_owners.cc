@@ -16,8 +16,8 @@
 namespace resmgr {
 namespace {
 
-// Forgets changes of the same number in the other form: by a file of cgroup v2, or by the field.
-// Few changes are numbers.
+// Forgets an earlier change of the same number in its other form: as a file of cgroup v2, or as a
+// field. Few changes are numbers.
 void ForgetOtherForms(const FieldChange& change, std::vector<FieldOwner>& owners) {
   const FieldChange meaning = MeaningOf(change);
   if (meaning.field > Field::kMemorySwapLimit) return;
@@ -42,8 +42,8 @@ std::string ListText(const std::optional<Set>& set, bool clears) {
   return clears ? "any" : "";
 }
 
-// The value of the entry with this key. Environment variables, arguments, labels and annotations
-// may hold secrets, mounts and devices are long: these have no text.
+// The printable value of the entry with this key. Not for environment variables, arguments, labels
+// and annotations, which may be secrets, nor for mounts and devices, which are long.
 std::string EntryText(const auto& edits, const std::string& key) {
   const auto* const edit = edits.Find(key);
   if (edit == nullptr) return "";

@@ -24,8 +24,8 @@ struct FieldOwner {
 };
 
 // The printable value of a change of resources, block I/O and RDT classes or the cgroup parent; ""
-// for others. Environment variables, labels, annotations and arguments may be secrets; some others
-// have no short value.
+// for other fields: environment variables, labels, annotations and arguments may be secrets, and
+// some values are long.
 std::string ShownValue(const Adjustment& adjustment, const FieldChange& change);
 
 // Whether two plugin names belong to one program, ignoring index and ending: "koordlet.json", a
@@ -33,9 +33,9 @@ std::string ShownValue(const Adjustment& adjustment, const FieldChange& change);
 bool LookLikeOneProgram(std::string_view a, std::string_view b);
 
 // The stage that changed each field of each container, for `explain`. Changes by the stage that
-// owns the placement are left out: they are all fields without another owner. Bounded: with more
-// than kMostContainers the oldest is forgotten, and a container keeps kMostOwners. Does not outlive
-// the process. Loop's thread only.
+// owns the placement are not stored: a field without an owner here is that stage's. Bounded: with
+// more than kMostContainers the oldest is forgotten, and a container keeps kMostOwners. Does not
+// outlive the process. Loop's thread only.
 class FieldOwners {
  public:
   static constexpr size_t kMostContainers = 4096;

@@ -49,7 +49,7 @@ struct HintFinder::Shared {
 
   std::mutex mutex;
   std::condition_variable wake;
-  EventLoop* loop = nullptr;  // nullptr: the finder has ended
+  EventLoop* loop = nullptr;  // nullptr: the finder was destroyed
   std::deque<std::shared_ptr<Job>> waiting;
   std::vector<std::shared_ptr<Job>> running;
   size_t threads = 0;

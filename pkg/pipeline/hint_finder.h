@@ -55,8 +55,8 @@ class HintFinder {
   // `answer` is called once, later, on the loop; without hints if the deadline passes. It may
   // destroy the question. nullptr: no thread is available; go on without hints.
   std::unique_ptr<Question> Ask(std::vector<HintPath> paths, std::function<void(Hints)> answer);
-  // The same, where `find` finds the hints; it runs on one of the threads, and may outlive the
-  // finder.
+  // The other Ask, but with the function that finds the hints; it runs on one of the threads and
+  // may outlive the finder.
   std::unique_ptr<Question> Ask(std::function<Hints()> find, std::function<void(Hints)> answer);
 
  private:
@@ -94,8 +94,8 @@ class HintFinder::Question {
   const std::shared_ptr<Ear> ear_;
 };
 
-// A program that knows the memory nodes near to a container's devices if no path of them shows
-// this. Loop's thread only.
+// A program that can name the memory nodes near to a container's devices, also if no path of the
+// devices shows them. Loop's thread only.
 class DeviceHints {
  public:
   virtual ~DeviceHints() = default;

@@ -9,10 +9,10 @@
 namespace resmgr {
 namespace {
 
-// Replaces a stage's name for the request's own values.
+// The name in logs for the request's own values, which no stage has set.
 constexpr std::string_view kClient = "client";
-// Limit of warnings that are logged once for each stage or pair of plugins, since plugins choose
-// their names.
+// Limit of warnings that are logged once for each stage or pair of plugins: plugins choose their
+// own names, and could use ever new ones.
 constexpr size_t kMostReported = 256;
 
 }  // namespace

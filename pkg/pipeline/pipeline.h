@@ -37,7 +37,7 @@ class Pipeline {
   void Add(Stage& stage);
   void Remove(Stage& stage);
 
-  // Whether a stage needs such calls: all others may pass unread.
+  // Whether a stage needs calls of this operation; if not, they may pass unread.
   bool LooksAt(Operation operation) const { return operations_.contains(operation); }
 
   // Whether the active policy alone decides about CPUs and memory nodes.
@@ -66,8 +66,8 @@ class Pipeline {
   std::vector<std::string> StageNames() const;
   // The stage that changed each field, for `explain`.
   const FieldOwners& owners() const { return owners_; }
-  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, about
-  // which the policy decides.
+  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes
+  // although the policy decides about them.
   uint64_t dropped_placements() const { return dropped_placements_; }
   // How often a call went on without a stage that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }
@@ -79,17 +79,19 @@ class Pipeline {
   void NoteDroppedPlacement(const std::string& stage, const std::string& plugin);
   // Notes a client's request with files of cgroup v2 about CPUs or memory nodes.
   void NoteDroppedFiles();
-  // Notes that a stage wanted to change labels or annotations of the kubelet, which stay unchanged.
+  // Notes that a stage wanted to change labels or annotations that belong to the kubelet. They stay
+  // unchanged.
   void NoteDroppedKeys(const Stage& stage);
   // Notes a stage's change that the protocol cannot carry and that is left out.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
-  // Notes a refusal by another stage than the resource manager's, which reports its own.
+  // Notes a refusal by another stage than the resource manager's, which reports its refusals
+  // itself.
   void NoteRefusal(const Stage& stage, Request& request, const Status& why);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
   // Notes that two stages changed one field of a request. Warns once if their plugins look like one
   // program that is asked twice: it would scale a value twice.
   void NoteBoth(const FieldOwner& former, const FieldOwner& later);
-  // Notes that a call waited for the stage since then.
+  // Notes that a call has waited for the stage from `since` until now.
   void NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since);
 
   Clock& clock_;
@@ -105,8 +107,9 @@ class Pipeline {
   FieldOwners owners_;
   // Stages, with their plugins, whose dropped placements were logged.
   std::set<std::pair<std::string, std::string>> reported_;
-  std::set<std::string, std::less<>> reported_keys_;  // the same for dropped labels
-  std::set<std::string, std::less<>> reported_both_;  // the same for names of one program
+  std::set<std::string, std::less<>> reported_keys_;  // stages whose dropped labels were logged
+  std::set<std::string, std::less<>>
+      reported_both_;  // pairs of plugins that look like one program, logged before
   uint64_t dropped_placements_ = 0;
   uint64_t ignored_failures_ = 0;
 };

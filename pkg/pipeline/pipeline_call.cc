@@ -119,7 +119,7 @@ void PipelineCall::Abandon() {
     return;
   }
   if (phase == Phase::kForwarded) outcome_ = {.known = false, .sent = &adjustment_};
-  // The stage that holds the reply has seen the outcome.
+  // The stage that holds the reply has seen the outcome already.
   if (phase == Phase::kReplying && held_) calls_.pop_back();
   while (!calls_.empty()) {
     calls_.back()->After(*request_, outcome_);
@@ -149,7 +149,7 @@ void PipelineCall::Forget(size_t from) {
 
 namespace {
 
-// A plugin of the stage that wants CPUs or memory nodes.
+// The stage's plugin that wants to set CPUs or memory nodes; "" if unknown.
 std::string PluginOfPlacement(const StageCall& call) {
   for (const FieldChange& change :
        {FieldChange{.field = Field::kCpusetCpus}, FieldChange{.field = Field::kCpusetMems},
@@ -234,8 +234,8 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   for (FieldChange& change : changes) {
     std::string plugin = call.PluginOf(change);
     std::string value = ShownValue(adjustment, change);
-    // Only numbers are compared, since they are few, and a program that is asked twice would scale
-    // them twice.
+    // Only numbers are compared: they are few, and if a program is asked twice, it would scale them
+    // twice.
     const auto before = change.field > Field::kOomScoreAdj || plugin.empty()
                             ? owners_.end()
                             : std::ranges::find(owners_, change, &FieldOwner::change);
@@ -250,7 +250,7 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   return OkStatus();
 }
 
-// Whether an earlier stage than the asked one owns the placement.
+// Whether a stage before the asked one owns the placement.
 bool PipelineCall::PlacementIsOwned() const {
   for (size_t i = 0; i < asked_; ++i) {
     if (calls_[i]->stage().OwnsPlacement()) return true;

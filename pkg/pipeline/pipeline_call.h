@@ -60,21 +60,21 @@ class PipelineCall {
   PipelineCall(const PipelineCall&) = delete;
   PipelineCall& operator=(const PipelineCall&) = delete;
 
-  // Asks the pipeline's present stages. The request outlives the call.
+  // Asks the stages that the pipeline has now. The request outlives the call.
   void Start(Request& request);
   // Called once with the reply to the forwarded request. True: the client may get it now.
   bool OnReply(Outcome outcome);
-  // After a decision that was no refusal: the request cannot be forwarded after all. All stages
+  // Called if the decision was no refusal but the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();
   // Ends the call because the client has gone away; the front gets no further calls.
   void Abandon();
-  // After the request was forwarded: whether numbers in the reply are to be replaced by those that
-  // the client requested (StageCall::ShowsAsked), and the replacement.
+  // After the request was forwarded. ShowsAsked: whether numbers in the reply must be replaced by
+  // those that the client requested (StageCall::ShowsAsked). ShowAsked replaces them.
   bool ShowsAsked() const;
   void ShowAsked(CpuNumbers& reported) const;
-  // The result when the client may get the reply: if it is not OK, the client gets this error
-  // instead of a successful reply.
+  // Valid when the client may get the reply. If it is not OK, the client gets this error instead of
+  // a successful reply.
   const Status& reply_error() const { return reply_error_; }
   // Whether a stage holds the reply.
   bool HoldsReply() const { return phase_ == Phase::kReplying; }
@@ -108,13 +108,13 @@ class PipelineCall {
   void EndWith(const Status& refusal);
   void Forget(size_t from);
   void RollBackAll();
-  // Records the stage's changes. An error: the protocol cannot carry one.
+  // Records the stage's changes. Fails if the protocol cannot carry one of them.
   Status NoteChanges(const StageCall& call, const Adjustment& adjustment);
   // Removes the cgroup v2 files that the protocol cannot carry from the adjustment.
   void LeaveOutFiles(const Stage& stage, Adjustment& adjustment);
   // Not OK: the request names files of cgroup v2 that could not be removed.
   Status CheckFiles() const;
-  // Removes the request's own cgroup v2 files about values that are decided here.
+  // Removes those of the request's own cgroup v2 files whose values are decided here.
   void DropFiles();
   bool PassReply();
   void StartTimer(void (PipelineCall::*expire)());
@@ -134,7 +134,7 @@ class PipelineCall {
   Answer answer_ = Answer::kNone;
   bool in_stage_ = false;  // a method of a stage runs: its answer is handled when it returns
   bool held_ = false;
-  bool dropped_files_ = false;  // dropped files were counted
+  bool dropped_files_ = false;  // dropped files were already counted for this call
   Status refusal_;              // by a stage that refused or failed
   Outcome outcome_;
   Status reply_error_;

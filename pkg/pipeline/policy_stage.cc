@@ -27,7 +27,7 @@ namespace {
 constexpr uint32_t kClaimWarnings = 10;
 constexpr std::chrono::minutes kClaimWarningPeriod{1};
 
-// A stop or removal of a missing object has succeeded, also for the kubelet.
+// If the object is missing, its stop or removal has succeeded, also for the kubelet.
 bool IsFound(const Outcome& outcome) {
   return outcome.ok() || outcome.gone();
 }
@@ -39,12 +39,13 @@ const Adjustment& SentBy(const Outcome& outcome) {
 
 // The claims that a container shows.
 struct ShownClaims {
-  std::set<std::string> uids{};        // claims that the container carries, or is refused for
+  std::set<std::string> uids{};  // claims that the container carries, or for which it is refused
   std::vector<std::string> ignored{};  // devices and variables that stand for no claim
 };
 
-// Adds claims of CDI devices, also claims that are not held: the container is refused then. While
-// none is held, devices of the compatible kind belong to another driver or to forgotten claims.
+// Adds the claims of CDI devices. A claim that is not held is added, too, so that the container is
+// refused. Exception: if no claim is held at all, a device of the compatible kind is ignored, since
+// it belongs to another driver or to a forgotten claim.
 void AddClaimsInDevices(const ContainerDetails& details, const HeldClaims& held,
                         ShownClaims& shown) {
   for (const std::string& device : details.cdi_devices) {
@@ -58,7 +59,8 @@ void AddClaimsInDevices(const ContainerDetails& details, const HeldClaims& held,
   }
 }
 
-// Adds the held claims of variables, after those of devices. `pod` may be nullptr.
+// Adds held claims that variables name, unless a device names them already. An error: a claim is
+// for other pods. `pod` may be nullptr.
 Status AddClaimsInVariables(const ContainerDetails& details, const HeldClaims& held, const Pod* pod,
                             ShownClaims& shown) {
   for (const EnvironmentVariable& variable : details.environment) {
@@ -83,8 +85,8 @@ Status AddClaimsInVariables(const ContainerDetails& details, const HeldClaims& h
   return OkStatus();
 }
 
-// The common part of calls with a decision: waiting until the resource manager knows the runtime's
-// state, and being destroyed meanwhile.
+// The common part of calls with a decision: a call waits until the resource manager knows the
+// runtime's state, and may be destroyed meanwhile.
 class DecidedCall : public StageCall {
  public:
   explicit DecidedCall(PolicyStage& stage)
@@ -124,11 +126,12 @@ class DecidedCall : public StageCall {
     manager_.Refresh(lifetime_.Guard([this](const Status&) { Enter(); }));
   }
   bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
-  // Whether a refusal may be revised by a list.
+  // Tentative if a list of the runtime's state may still change the refusal.
   ResourceManager::Refusal refusal() const {
     return MayListMore() ? ResourceManager::Refusal::kTentative : ResourceManager::Refusal::kFinal;
   }
-  // Another client of the runtime may have removed the containers that have these CPUs.
+  // Whether a list may help: another client may have removed the containers that have the missing
+  // CPUs.
   bool ShouldList(const Status& refusal) const {
     return MayListMore() && refusal.code() == StatusCode::kResourceExhausted;
   }
@@ -161,7 +164,7 @@ class CreateContainerCall final : public DecidedCall {
       manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id), SentBy(outcome));
       return;
     }
-    // The container may exist despite the error; only the runtime knows.
+    // The container may exist despite the missing id or the error; only the runtime knows.
     if (outcome.ok() || outcome.unclear()) return manager_.CreateUnclear(*admitted_);
     manager_.RefusedByRuntime(*admitted_, outcome.message);
     manager_.CreateFailed(*admitted_);
@@ -172,7 +175,7 @@ class CreateContainerCall final : public DecidedCall {
     if (hinted_ || !AskForHints(request)) Place(request);
   }
 
-  // False: there are no hints to wait for.
+  // False: there is no answer to wait for.
   bool AskForHints(Request& request) {
     hinted_ = true;
     const Policy& policy = manager_.policy();
@@ -209,7 +212,7 @@ class CreateContainerCall final : public DecidedCall {
       auto& all = std::get<CreateRequest>(request.body).hints;
       all = std::move(paths_.hints);
       std::move(devices_.hints.begin(), devices_.hints.end(), std::back_inserter(all));
-      // Checks the connection again, since it may be a new one.
+      // Enters again and so checks the connection, which may be a new one now.
       Enter();
     };
   }
@@ -283,7 +286,8 @@ class UpdateContainerCall final : public DecidedCall {
  private:
   void Decide(Request& request) override {
     const auto& update = std::get<ContainerUpdate>(request.body);
-    // Another client of the runtime may have created it; the id may be an abbreviated one.
+    // The container may be unknown because another client created it, or because the id is
+    // abbreviated.
     if (MayListMore() && !manager_.Knows(request.container_id)) return DecideAfterList();
     auto admission = manager_.AdmitUpdate(request.container_id, update.resources, refusal());
     if (!admission.ok()) {
@@ -380,8 +384,8 @@ class NoticeCall final : public StageCall {
     // This stage is the last one that sees the request, so the pod can be moved.
     manager_.PodCreated(std::move(pod), SentBy(outcome));
   }
-  // A kubelet asks when it notices a change; this reveals containers that ended by themselves, as
-  // init containers do.
+  // A kubelet asks for a status when it notices a change: this reveals containers that ended by
+  // themselves, as init containers do.
   void NoteStatus(const ContainerId& id, const Outcome& outcome) {
     if (outcome.gone() && manager_.Knows(id)) manager_.ContainerRemoved(id);
     if (outcome.ok() && !outcome.id.empty()) manager_.ContainerExited(ContainerId(outcome.id));

@@ -31,10 +31,10 @@ class PolicyStage final : public Stage {
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
               DeviceHints* devices = nullptr);
 
-  // Containers show the claims that they carry by CDI devices, which only kubelets set. An NRI
-  // plugin needs variables, too: most runtimes show it no CDI devices, but the variables made of
-  // them. Users may set any variable, so a variable counts only if its claim is held and is for the
-  // container's pod.
+  // Takes claims from environment variables, too. A container shows its claims by CDI devices,
+  // which only kubelets set, but most runtimes show an NRI plugin only the variables that were made
+  // from these. Users may set any variable: if its claim is not held it is ignored, and if the
+  // claim is for other pods the container is refused.
   void TakeClaimsFromVariables() { claims_in_variables_ = true; }
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;

@@ -19,7 +19,7 @@
 namespace resmgr {
 
 // A Linux namespace of a pod sandbox or a container, by its name in the OCI runtime specification
-// ("network"). Without a path: a new one.
+// ("network"). An empty path: a new namespace.
 struct LinuxNamespace {
   std::string type;
   std::string path;
@@ -70,10 +70,10 @@ struct ResourceChange {
   StringMap unified{};                         // cgroup v2 file to value
 };
 
-// The announced features of one of a runtime's pod handlers ("" is the default one).
+// The features that the runtime has announced for one of its pod handlers ("" is the default one).
 struct HandlerFeatures {
   std::string name;
-  bool recursive_read_only = false;  // supports such mounts
+  bool recursive_read_only = false;  // pods of this handler can have recursively read-only mounts
 };
 
 // Queries and updates that stages may send to the runtime behind a front door, over their own

@@ -25,22 +25,22 @@ class StageCall;
 
 // The end of the call at the runtime.
 struct Outcome {
-  // The meaning of the outcome for stages that keep account of what the runtime has.
+  // The outcome's meaning for stages that keep account of the runtime's objects.
   enum class Kind {
-    kDone,     // it has taken effect
+    kDone,     // the call has taken effect
     kGone,     // NOT_FOUND: its object does not exist, so a stop or removal has succeeded
-    kRefused,  // it has not taken effect, and will not
+    kRefused,  // the call has not taken effect, and will not
     kUnclear,  // no answer, CANCELLED, DEADLINE_EXCEEDED or UNAVAILABLE: it may have taken effect,
                // or may do so later; only the runtime knows
   };
 
   bool known = true;  // false: no answer, or the client went away; it may have taken effect
   int code = 0;       // the runtime's gRPC status code, if known
-  // CreateContainer, RunPodSandbox: the id from the runtime. ContainerStatus: that of an exited
-  // container, else empty. Valid until After returns.
+  // CreateContainer, RunPodSandbox: the new id from the runtime. ContainerStatus: the container's
+  // id if it has exited, else empty. Valid until After returns.
   std::string_view id{};
-  std::string message{};  // of an answer that is not OK
-  // The changes of all stages together to the request; nullptr if no request was forwarded.
+  std::string message{};  // the runtime's error message
+  // The sum of all stages' changes to the request; nullptr if no request was forwarded.
   const Adjustment* sent = nullptr;
 
   Kind kind() const;
@@ -59,7 +59,7 @@ enum class StageRank {
   kPolicy,   // the resource manager's
   kProgram,  // stages of the program that composes the daemon (RelayDoorOptions::stages)
   kHookServers,
-  kNriPlugins,  // these see what hook servers change
+  kNriPlugins,  // plugins see the changes of hook servers
   kCpuFiles,    // checks its mount against the mounts of all other stages
 };
 
@@ -87,10 +87,10 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Creates its part in a call; nullptr: it does not need this one.
+  // Creates the stage's part in a call; nullptr: the stage does not need this call.
   virtual std::unique_ptr<StageCall> Begin(const Request& request) = 0;
-  // Whether it alone decides about CPUs and memory nodes: later stages' values for them are
-  // dropped.
+  // Whether this stage alone decides about CPUs and memory nodes: values for them from later stages
+  // are dropped.
   virtual bool OwnsPlacement() const { return false; }
   // Another stage is about to set these values of a container, by its own request to the runtime;
   // `accepted`: the runtime has taken them.
@@ -129,7 +129,7 @@ class StageCall {
   virtual void Refused(const Status& /*why*/) {}
   // The request is not forwarded, since a later stage refused it or the client went away.
   virtual void RollBack() {}
-  // The call ended. Stages are called in reverse order, before the client gets the reply.
+  // The call has ended. Stages are called in reverse order, before the client gets the reply.
   virtual void After(Request& request, const Outcome& outcome);
   // For ContainerStatus, when it is forwarded: whether the reply may have other numbers than the
   // client requested. `shares_in_file`: a stage has set a file of the container's cgroup v2 instead
@@ -148,8 +148,8 @@ class StageCall {
   Stage& stage() const { return stage_; }
 
  protected:
-  // The answers. One that is given after Before has returned may destroy this object, so it must be
-  // the last call.
+  // The answers. After Before has returned, an answer may destroy this object, so it must be the
+  // caller's last action.
   void Pass();
   void Adjust(Adjustment&& adjustment);
   void Adjust(ResourceValues&& values);
@@ -157,8 +157,8 @@ class StageCall {
   void Refuse(Status status);
   // The stage could not decide: Stage::Options::failure decides what happens.
   void Fail(Status status);
-  // Until the answer: whether an earlier stage alone decides about CPUs and memory nodes, so that
-  // this one's values for them are dropped.
+  // Valid until the answer: whether an earlier stage alone decides about CPUs and memory nodes, so
+  // that this stage's values for them are dropped.
   bool PlacementIsOwned() const;
   // Returns the right to answer later, also after this object's end.
   LateAnswer AnswerLater();
@@ -198,7 +198,7 @@ class LateAnswer {
   friend class StageCall;
   explicit LateAnswer(std::shared_ptr<StageCall*> call) : call_(std::move(call)) {}
 
-  // The call to be answered, once; nullptr if it has ended.
+  // Returns the call to be answered, at most once; nullptr if it has ended or was returned before.
   StageCall* Take();
 
   std::shared_ptr<StageCall*> call_;

@@ -17,7 +17,7 @@ bool IsProtobuf(std::string_view bytes) {
   return !reader.failed();
 }
 
-// Reduces the text to a part of itself.
+// Shortens the text to this part of itself.
 void CutTo(std::string_view part, std::string& text) {
   if (part.empty()) return text.clear();
   const auto begin = static_cast<size_t>(part.data() - text.data());

@@ -20,7 +20,7 @@
 namespace resmgr::ttrpc {
 
 // Calls on one connection to a serving peer. Go peers run concurrent calls in any order: if the
-// order matters, wait for one before the next. Loop's thread only.
+// order matters, wait for one answer before the next call. Loop's thread only.
 class Client final : private Multiplexer::Receiver {
  public:
   // Called once, never within Call, with the encoded response, or the peer's error;
@@ -42,15 +42,15 @@ class Client final : private Multiplexer::Receiver {
   // Call with a payload that is sent to several peers.
   void Call(std::string_view service, std::string_view method, SharedBytes payload,
             std::chrono::milliseconds timeout, Done done);
-  // Call with a timeout that only the peer observes: a late answer is reported, too.
+  // Call whose timeout only the peer observes, so that a late answer is reported, too.
   void CallUntilAnswered(std::string_view service, std::string_view method, SharedBytes payload,
                          std::chrono::milliseconds timeout, Done done);
   // Ends all calls with this status. Must be called when the multiplexer has lost the trunk.
   void Lose(const Status& why);
 
   size_t calls() const { return calls_.size(); }
-  // Not OK once the peer has sent a response that is too long or not protobuf, which also ends its
-  // call: such a peer should be disconnected.
+  // Not OK once the peer has sent a response that is too long or not protobuf. The call fails, and
+  // the peer should be disconnected.
   const Status& fault() const { return fault_; }
 
  private:
@@ -62,7 +62,7 @@ class Client final : private Multiplexer::Receiver {
   // After `patience` the call is given up; 0: never.
   void SendShared(std::string_view service, std::string_view method, SharedBytes payload,
                   std::chrono::milliseconds timeout, std::chrono::milliseconds patience, Done done);
-  // `rest`: the end of the body.
+  // `rest`: the end of the message, behind `body`.
   void Send(std::string body, SharedBytes rest, std::chrono::milliseconds patience, Done done);
   void OnBytes(std::string_view bytes) override;
   void End(uint32_t stream, StatusOr<std::string> response);

@@ -19,7 +19,7 @@ struct Request {
   std::string_view method;              // "CreateContainer"
   std::string_view payload;             // the encoded request of the method
   std::chrono::nanoseconds timeout{0};  // remaining time of the caller; 0: no limit
-  // At most kMostMetadata entries, such as "traceparent".
+  // The caller's metadata, such as "traceparent": at most kMostMetadata entries, the first ones.
   std::vector<std::pair<std::string_view, std::string_view>> metadata{};
 };
 

@@ -49,7 +49,8 @@ bool FrameReader::ReadHeader(std::string_view& bytes) {
 bool FrameReader::ReadBody(std::string_view& bytes) {
   const size_t part = std::min(bytes.size(), frame_.header.length - body_read_);
   if (!frame_.skipped) {
-    // The budget counts it already; memory that was not received yet is not touched.
+    // The whole length is reserved, since the budget counts it already; the kernel gives no memory
+    // for bytes before they arrive.
     if (frame_.body.empty() && part > 0) frame_.body.reserve(frame_.header.length);
     frame_.body.append(bytes.substr(0, part));
   }

@@ -47,8 +47,8 @@ class FrameReader {
   // The budget outlives the reader.
   explicit FrameReader(MemoryBudget& budget) : budget_(budget) {}
 
-  // Takes bytes from the front of `bytes` up to the end of a frame; nullopt: all bytes were taken,
-  // and more are needed. Frames of unknown types are skipped.
+  // Takes bytes from the front of `bytes` up to the end of a frame. nullopt: all bytes were taken,
+  // and the frame is not complete. Frames of unknown types are skipped.
   std::optional<Frame> Next(std::string_view& bytes);
 
  private:

@@ -12,7 +12,8 @@ class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{64} << 20;
 
-  // Shares up to this size in bytes do not count for `whole`, so they always find room there.
+  // Shares up to this size in bytes do not count for `whole`, so they are never refused because of
+  // it.
   static constexpr size_t kSmall = size_t{16} << 10;
 
   // `whole`, which may be null and outlives this object, is a further budget that several share.

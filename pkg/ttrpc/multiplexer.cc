@@ -27,7 +27,7 @@ Multiplexer::Multiplexer(EventLoop& loop, UniqueFd socket, std::function<void(co
 
 Multiplexer::~Multiplexer() = default;
 
-// During a pause only the end of the connection is reported as readable.
+// During a pause the socket counts as readable only when the connection has ended.
 void Multiplexer::OnEvents(int events) {
   const std::weak_ptr<void> alive = lifetime_.token();
   if ((events & EventLoop::kWritable) != 0 && writing_) Write();
@@ -152,7 +152,7 @@ void Multiplexer::Lose(Status why) {
   queue_.clear();
   unsent_ = 0;
   writing_ = false;
-  // Reported later, so that a caller of Send is not called back from within.
+  // Reported in a later turn of the loop, so that Send never calls its caller back.
   losing_ = loop_.After(std::chrono::milliseconds(0), [this, why = std::move(why)] {
     socket_.Reset();
     if (const auto lost = std::exchange(lost_, nullptr)) lost(why);

@@ -64,8 +64,8 @@ class Multiplexer {
   // several connections are sent the same bytes: it is not copied. Dropped if the trunk is lost.
   void Send(uint32_t id, std::string_view header, std::string body, SharedBytes rest = nullptr);
 
-  // For a peer that floods: nothing is read during the pause, and after it only little at a time,
-  // until a pause has passed without another call of Slow.
+  // Called if the peer floods: nothing is read during the pause, and after it only little at a
+  // time, until a pause has passed without another call of Slow.
   void Slow(std::chrono::milliseconds pause);
 
   // Bytes that wait for the peer.

@@ -12,7 +12,8 @@
 namespace resmgr::ttrpc {
 namespace {
 
-// Bytes; shorter payloads are copied into the message, longer ones are sent from their own memory.
+// Payloads below this length are copied into the message; longer ones are sent from their own
+// memory.
 constexpr size_t kCopied = 4096;
 constexpr size_t kLongestName = 128;  // bytes of a service's or method's name in an error
 // Limit of a caller's timeout; no runtime or plugin uses a longer one.

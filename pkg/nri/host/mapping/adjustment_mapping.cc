@@ -35,8 +35,8 @@ std::string OwnerOf(const std::vector<OwnedField>& owners, api::Field field, std
   return found == owners.end() ? "a plugin" : "plugin \"" + Printable(found->plugin) + "\"";
 }
 
-// The owners of the CPUs, which only plugins can have set wrongly: `plugin "10-a" wants CPU
-// resources`.
+// Names the plugins that set CPU resources, for an error about them: `plugin "10-a" wants CPU
+// resources`. Only plugins can have set invalid values.
 std::string CpuOwners(const std::vector<OwnedField>& owners) {
   std::string names;
   for (const OwnedField& owned : owners) {
@@ -114,7 +114,8 @@ Status AddDevices(const HostFiles& files, const FoundFiles& found, const Mapping
   return OkStatus();
 }
 
-// A mount that a plugin wants read-only must not be writable further below.
+// Adds the mounts. If the CRI would make a read-only mount writable further below, the policy
+// decides.
 Status AddMounts(const HostFiles& files, const FoundFiles& found, const MappingContext& context,
                  MappedAdjustment& mapped) {
   for (size_t i = 0; i < files.mounts.size(); ++i) {
@@ -242,7 +243,7 @@ Status AdjustmentMapper::MapEnvironment() {
   return removes ? UnsetEnvironment() : OkStatus();
 }
 
-// The CRI cannot unset a variable that only the image sets: an empty value is not the same.
+// The CRI cannot remove a variable that only the image sets, and an empty value is something else.
 Status AdjustmentMapper::UnsetEnvironment() {
   const api::Container pristine = context_.pristine.Make();
   KeySet requested;
@@ -399,7 +400,7 @@ Status AdjustmentMapper::MapSeccomp() {
   return OkStatus();
 }
 
-// Requests know only the class of service.
+// A request can name a class, but has no fields for the rest of LinuxRdt.
 Status AdjustmentMapper::MapRdt() {
   const api::LinuxRdt& rdt = linux_.rdt();
   const bool of_resources = linux_.resources().has_rdt_class();

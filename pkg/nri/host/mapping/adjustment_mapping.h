@@ -38,8 +38,8 @@ struct MappedAdjustment {
   // Printable lines for the log about changes that are left out.
   std::vector<std::string> warnings;
   size_t more_warnings = 0;
-  // If not empty, these must be looked up in the file system, off the loop (FindHostFiles), before
-  // AddHostFiles completes the adjustment.
+  // If not empty, the adjustment is not complete: FindHostFiles must look these up, off the loop,
+  // and AddHostFiles must add the result.
   HostFiles host_files;
   api::Field rdt_field = api::FIELD_RDT_CLASS;  // the source of the RDT class
 };
@@ -51,9 +51,9 @@ struct MappedAdjustment {
 StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
                                          const MappingContext& context);
 
-// The second half, if there are host_files: `found` is the result for them. kFailedPrecondition:
-// the node does not have a device, or has it with another mode or owner; a read-only mount would be
-// writable further below; the policy refuses.
+// The second half of the mapping, needed if there are host_files; `found` is the result for them.
+// kFailedPrecondition: the policy refuses, since the node lacks a device or has it with another
+// mode or owner, or since a read-only mount would be writable further below.
 Status AddHostFiles(const FoundFiles& found, const MappingContext& context,
                     MappedAdjustment& mapped);
 

@@ -72,13 +72,13 @@ std::string ChangeOwners::PluginOf(const FieldChange& change) const {
     const auto found = plugins_.find(std::pair(field, key));
     return found == plugins_.end() ? "" : found->second;
   };
-  // A field may result from a file in `unified`.
+  // The field may have been set by a file in `unified`.
   if (const std::string file = FileOf(change); !file.empty()) {
     std::string plugin = look(api::FIELD_CGROUPS_UNIFIED, file);
     if (!plugin.empty()) return plugin;
   }
   const api::Field field = FieldOf(change.field);
-  // Hooks add up: all plugins that set some are owners together.
+  // Hooks add up, so all plugins that set hooks own them together.
   std::string plugin = look(field, IsKeyed(field) ? change.key : "");
   if (!plugin.empty()) return plugin;
   if (change.field == Field::kUnified) return look(FieldBehind(change.key), "");

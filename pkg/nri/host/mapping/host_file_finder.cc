@@ -63,9 +63,9 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
 
 void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
-  // The call for these files has ended, so a written profile must be removed here.
+  // The creation has ended meanwhile, so the profile that was written for it is removed here.
   if (question.empty() && found.ok()) Forget(*found);
-  // Later, when the thread that has answered is free.
+  // In the next turn of the loop, when the thread that has answered is free.
   RemoveForgottenSoon();
   if (!question.empty()) question.mapped().done(std::move(found));
 }
@@ -89,7 +89,7 @@ void HostFileFinder::RemoveForgotten() {
       ::unlink(path.c_str());
     return [this] { RemoveForgottenSoon(); };
   });
-  // Without a thread, the next answer tries again.
+  // If no thread can be started, they are removed after the next answer.
   if (begun.ok()) forgotten_.clear();
 }
 

@@ -57,15 +57,16 @@ class HostFileFinder {
   };
 
   void Answer(uint64_t number, StatusOr<FoundFiles> found);
-  // As soon as a thread is free.
+  // Remove the profiles in forgotten_ on a free thread, now or in the next turn of the loop. If no
+  // thread is free, they wait for the next answer.
   void RemoveForgotten();
   void RemoveForgottenSoon();
-  // nullptr: all are busy.
+  // nullptr: all threads are busy.
   OffLoop* FreeThread();
 
   EventLoop& loop_;
   const Options options_;
-  // Prefix of its profiles' names, unique among finders.
+  // Prefix of the profiles' names, different for each finder.
   const std::string prefix_;
   std::vector<std::unique_ptr<OffLoop>> threads_;
   std::map<uint64_t, Question> questions_;

@@ -109,7 +109,7 @@ Status LookAtMounts(const HostFiles& files, FoundFiles& found) {
 
 constexpr int kMostLinks = 40;  // the kernel's limit
 
-// Cuts off and returns the first part of the path; "" at its end.
+// Cuts off the first part of the path and returns it; "" at the path's end.
 std::string TakePart(std::string& path) {
   const size_t begin = std::min(path.find_first_not_of('/'), path.size());
   const size_t end = std::min(path.find('/', begin), path.size());
@@ -131,7 +131,7 @@ std::optional<std::string> ReadLink(const std::string& path) {
   return std::string(target.data(), static_cast<size_t>(size));
 }
 
-// The path within the mounted file system.
+// Returns where the path lies in the mounted file system.
 std::string InFileSystem(const MountTable::Mount& mount, std::string_view path) {
   const size_t above = mount.point == "/" ? 0 : mount.point.size();
   const std::string_view below = path == "/" ? std::string_view() : path.substr(above);
@@ -175,7 +175,7 @@ std::vector<FoundDevice> FindDevices(const std::vector<WantedDevice>& devices) {
     }
     if (!paths) paths = WalkDev();
     const auto found = paths->find({device.block, device.major, device.minor});
-    // The device file may have changed since.
+    // Checked again, since the device file may have changed after the search.
     if (found != paths->end()) (void)TakeIfDevice(found->second, device, all[i]);
   }
   return all;
@@ -189,7 +189,7 @@ bool NodePaths::IsNodes(std::string_view path) const {
          own->minor == node->minor && InFileSystem(*own, path) == InFileSystem(*node, path);
 }
 
-// Part by part, so that no link is followed from another root than the node's.
+// Part by part, so that each link is resolved below the node's root.
 std::optional<std::string> NodePaths::Walk(std::string path) const {
   std::string done;  // "" is the root
   int links = 0;
@@ -202,7 +202,7 @@ std::optional<std::string> NodePaths::Walk(std::string path) const {
     const std::string next = done + "/" + part;
     struct stat status = {};
     if (::lstat((options_.root + next).c_str(), &status) != 0) {
-      // The kernel fails here, while runtimes that clean paths textually go on.
+      // At a missing part the kernel would fail, while runtimes that clean paths as text go on.
       if (errno != ENOENT || HasParent(path) || !IsNodes(done.empty() ? "/" : done)) {
         return std::nullopt;
       }

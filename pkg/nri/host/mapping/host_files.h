@@ -83,7 +83,7 @@ class NodePaths {
     // The mounts of the node, and those of this process; both outlive this object.
     const MountTable& node;
     const MountTable& own;
-    // The node's root directory; "" if it is the process' own, or cannot be reached. In that case
+    // The node's root directory; "" if it is the process' own, or cannot be reached. If it is "",
     // only files that are the same by both mount tables count.
     std::string root{};
   };

@@ -110,7 +110,7 @@ StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits) {
 }
 
 bool CanBeNonRecursive(const Mount& mount, const RuntimeTraits& traits) {
-  // The Docker API has the label in another list than the mounts that can be non-recursive.
+  // The Docker API has SELinux labels only in its other list of mounts, which are always recursive.
   return traits.non_recursive_mounts && !mount.selinux_relabel && !mount.recursive_read_only;
 }
 

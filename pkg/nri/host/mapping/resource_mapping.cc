@@ -99,7 +99,8 @@ class ShortfallList {
   std::vector<Shortfall> list_;
 };
 
-// Without these a container may not work, or may be less secure than intended.
+// Fields whose loss refuses the creation by default: without them a container may not work, or may
+// be less secure than intended.
 constexpr std::array kRefused{
     api::FIELD_MOUNTS,
     api::FIELD_OCI_HOOKS,
@@ -119,7 +120,7 @@ constexpr std::array kRefused{
 ResourceChange ToResourceChange(const api::LinuxResources& resources, const RuntimeTraits& traits) {
   ResourceChange change;
   change.resources = ToResources(resources);
-  // Some runtimes refuse a negative limit.
+  // A negative limit is left out, since some runtimes refuse it.
   if (change.resources.memory_limit < 0) change.resources.memory_limit.reset();
   const api::LinuxMemory& memory = resources.memory();
   if (memory.swap().value() > 0) change.memory_swap_limit = memory.swap().value();
@@ -206,7 +207,8 @@ std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
   return list.Take();
 }
 
-// Entries that cannot be removed are in every container anyway, or come from its image.
+// A removal that is impossible is ignored by default: the entry is one that every container has, or
+// comes from the image.
 UnsupportedPolicy::UnsupportedPolicy() {
   additions_.fill(FailurePolicy::kIgnore);
   removals_.fill(FailurePolicy::kIgnore);

@@ -47,8 +47,8 @@ struct Shortfall {
 // "Mounts /proc", for messages; rules for devices have neither name nor key.
 std::string Shown(const Shortfall& shortfall);
 
-// The values that neither of the two functions above can map. `update`: for an existing container,
-// whose classes of block I/O and RDT cannot change.
+// The wanted values that neither of the two functions above can map. `update`: the container
+// exists, so its classes of block I/O and RDT cannot change.
 std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
                                     const RuntimeTraits& traits, bool update);
 

@@ -50,7 +50,8 @@ RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
           .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
           .recursive_read_only = false,
           .non_recursive_mounts = !release || *release >= Release{19, 3},
-          // True on any node: the API has fields for values that the CRI puts into cgroup v2 files.
+          // Set for cgroup v1, too: the Docker API has fields for the values that the CRI can only
+          // put into cgroup v2 files.
           .cgroup_v2 = true,
           .resource_limits = true,
           .unsets_variables = true,
@@ -85,7 +86,8 @@ RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeat
   return of_handler;
 }
 
-// The whole message is compared: pods contain strings that runtimes quote in other errors.
+// The whole message must match: runtimes quote strings of pods in other errors, which could look
+// alike.
 bool SaysWithoutRdt(std::string_view message, std::string_view container,
                     std::string_view rdt_class) {
   constexpr std::string_view kBeforeId = "failed to generate container \"";

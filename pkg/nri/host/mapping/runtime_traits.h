@@ -47,7 +47,7 @@ struct RuntimeTraits {
 // non-recursive since 19.03 (its release notes). Unknown runtimes count as new.
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2);
 
-// The same for a pod of this handler: `handlers` were announced by the runtime.
+// TraitsOf for a pod of this handler; `handlers` are those that the runtime has announced.
 RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeatures> handlers,
                         std::string_view handler);
 

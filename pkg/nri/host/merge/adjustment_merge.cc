@@ -8,8 +8,8 @@
 namespace resmgr::nri {
 namespace {
 
-// Bytes; longer changes are applied at once, since otherwise the parts that they remove or replace
-// would be kept, too.
+// Longer changes are applied to the request at once: while they wait, the parts that they remove or
+// replace are kept, too.
 constexpr size_t kMostToKeep = 16 << 10;
 
 }  // namespace

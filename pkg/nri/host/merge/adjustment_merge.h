@@ -54,16 +54,17 @@ class ShownRequest {
  private:
   const std::shared_ptr<const PristineContainer> pristine_;
   std::optional<api::CreateContainerRequest> request_;
-  google::protobuf::RepeatedPtrField<std::string> args_before_;  // of the unchanged container
+  google::protobuf::RepeatedPtrField<std::string>
+      args_before_;                                // the container's arguments before any change
   std::vector<api::ContainerAdjustment> to_show_;  // changes that request_ does not have yet
 };
 
 // Merges the changes that plugins want of one new container, in the order in which the plugins are
-// asked. Each sees the container with the changes of those before it. A field, or a keyed entry of
-// it, is set by one plugin only; hooks and rules for devices add up (NRI 0.12).
+// asked. Each plugin sees the container with the changes of those before it. Only one plugin may
+// set a field, or a keyed entry of it; hooks and rules for devices add up (NRI 0.12).
 //
-// Unlike in other hosts every removal is final: it removes a former plugin's value, and stays in
-// the result because of the container's original value.
+// A removal is final, unlike in other hosts: it removes the value of an earlier plugin, and also
+// stays in the result, because the container itself may have the value.
 //
 // A reply of 4 MiB takes time in proportion to it and to the merged state. Thread-compatible.
 class AdjustmentMerge {
@@ -83,9 +84,9 @@ class AdjustmentMerge {
   const api::Container& container() const { return request().container(); }
   const PristineContainer& pristine() const { return shown_->pristine(); }
 
-  // The sum of all plugins' changes. Keys that begin with "-" are removals. A key present both with
-  // and without "-" is replaced; in maps apply removals first. In lists they precede the new value.
-  // Arguments are without the mark that they override others.
+  // The sum of all plugins' changes. A key that begins with "-" is a removal; if the same key is
+  // also present without "-", the entry is replaced. In lists, the removal precedes the new value;
+  // in maps, apply removals first. Arguments do not include NRI's mark for overriding others.
   const api::ContainerAdjustment& adjustment() const { return adjustment_; }
   // The updates of other containers.
   const std::vector<api::ContainerUpdate>& updates() const { return updates_.all(); }

@@ -17,8 +17,8 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // Changes that plugins may not make on this node (NRI 0.10: the default validator).
 struct DefaultValidatorOptions {
   bool reject_oci_hook_adjustment = false;
-  // Concerns a seccomp policy, by the profile that the container has without it; a container
-  // without a profile is unconfined.
+  // These three reject any change of the seccomp policy, if the container's own profile is
+  // RuntimeDefault, Unconfined (or absent), or custom.
   bool reject_runtime_default_seccomp_adjustment = false;
   bool reject_unconfined_seccomp_adjustment = false;
   bool reject_custom_seccomp_adjustment = false;
@@ -28,8 +28,8 @@ struct DefaultValidatorOptions {
   // names more in its annotation required-plugins.noderesource.dev: a list of names as YAML or
   // JSON. The suffix "/container.NAME" has precedence over "/pod", and that over no suffix.
   std::vector<std::string> required_plugins{};
-  // A pod or container with this annotation set to true needs none of them; it has the same
-  // suffixes as the one above. "": there is no such annotation.
+  // If this annotation is set to true, a pod or container needs none of the required plugins; it
+  // has the same suffixes as the annotation above. "": there is no such annotation.
   std::string tolerate_missing_plugins_annotation{};
 };
 

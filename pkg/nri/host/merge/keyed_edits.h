@@ -68,9 +68,9 @@ class MapEdits {
 };
 
 // One plugin's edits of a list whose entries have keys, such as mounts. All removals of a reply
-// precede the values that it sets, in whatever order they are (NRI 0.6): an entry that is both
-// removed and set is replaced. Refers to the reply. Takes time in proportion to the lists.
-// Immutable.
+// take effect before the values that it sets, in whatever order the reply has them (NRI 0.6): an
+// entry that is both removed and set is replaced. Refers to the reply. Takes time in proportion to
+// the lists. Immutable.
 //
 // Kind describes the entries:
 //   Entry, kField      their type and their field

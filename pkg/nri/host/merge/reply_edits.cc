@@ -195,7 +195,7 @@ bool AnyHook(const api::Hooks& hooks) {
          !hooks.poststart().empty() || !hooks.poststop().empty();
 }
 
-// An empty first argument tells that the plugin means to override others (NRI 0.10).
+// Whether the plugin means to override the arguments of others: the first one is empty (NRI 0.10).
 bool Overrides(const Strings& args) {
   return !args.empty() && args[0].empty();
 }
@@ -204,7 +204,7 @@ bool HasArgs(const Strings& args) {
   return args.size() > (Overrides(args) ? 1 : 0);
 }
 
-// The mark alone restores the container's original arguments.
+// If there is nothing behind the mark, the container gets its original arguments back.
 void SetArgs(const Strings& wanted, const Strings& before, Strings& args) {
   if (wanted.empty()) return;
   args.CopyFrom(HasArgs(wanted) ? wanted : before);

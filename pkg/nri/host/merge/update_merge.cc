@@ -52,7 +52,7 @@ Status UpdateMerge::Add(std::string_view plugin, const ContainerUpdateList& upda
   }
   ledger_.Keep();
   const std::string& target_id = request_.container().id();
-  api::LinuxResources wanted;  // of the target, in total: it is applied once
+  api::LinuxResources wanted;  // the sum of this reply's values for the target, to be applied once
   for (const api::ContainerUpdate* const update : *granted) {
     if (update->container_id() == target_id) {
       AddResources(update->linux().resources(), wanted);

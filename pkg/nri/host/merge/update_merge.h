@@ -32,8 +32,8 @@ StatusOr<std::vector<const api::ContainerUpdate*>> ClaimUpdates(const ContainerU
 // fields that plugins set. Thread-compatible.
 class ContainerUpdates {
  public:
-  // Adds an update whose claims were granted. The result may fail if all of its updates may (NRI
-  // 0.6).
+  // Adds an update whose claims were granted. The merged update ignores failures only if each of
+  // its parts does (NRI 0.6).
   void Add(const api::ContainerUpdate& update);
 
   // In the order of the containers' first updates.

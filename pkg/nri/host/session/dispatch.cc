@@ -31,7 +31,7 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
   if (plugin.port == nullptr) return answered(Lost(plugin));
   const std::chrono::milliseconds timeout = budget.For(plugin.settings());
   if (timeout.count() == 0) {
-    // Plugins must learn of events even when no time is left to wait for their answers.
+    // Even when no time is left to wait for their answers, plugins must learn of events.
     if (kind == Dispatcher::Kind::kNotice) {
       ask(plugin, plugin.settings().request_timeout, [](const Status&) {});
     }
@@ -44,7 +44,8 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
 
 PluginSettings HostedPlugin::settings() const {
   PluginSettings settings = port == nullptr ? last_settings : port->settings();
-  // A required plugin that is slow counts like a missing one (nri#316).
+  // If a required plugin does not answer, the request is refused, as if the plugin were missing
+  // (nri#316).
   if (settings.required) settings.failure = FailurePolicy::kFail;
   return settings;
 }
@@ -73,7 +74,7 @@ Dispatcher::Dispatcher()
 void Dispatcher::Add(PluginPort& port) {
   auto plugin = std::make_shared<HostedPlugin>(
       HostedPlugin{.name = port.full_name(), .port = &port, .last_settings = port.settings()});
-  // After others of the same name: NRI leaves their order open.
+  // Behind plugins of the same name, whose order NRI leaves open.
   const auto at = std::ranges::upper_bound(plugins_, plugin->name, {},
                                            [](const auto& other) { return other->name; });
   plugins_.insert(at, std::move(plugin));
@@ -154,7 +155,7 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
                                                                .done = std::move(done),
                                                                .spending = budget.Spend()});
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
-    // False: other plugins have used up the time, and this one is not to blame.
+    // If it is not asked, because other plugins have used up the time, it is not to blame.
     const bool asked = budget.For(plugin->settings()).count() > 0;
     const auto answered = lifetime_.Guard([this, plugin, asked, gathering](const Status& answer) {
       Status refusal = JudgeValidation(*plugin, asked, answer);

@@ -18,12 +18,12 @@
 
 namespace resmgr::nri {
 
-// A plugin for those that ask it; it remains valid when the plugin is lost meanwhile.
+// A plugin as its callers hold it: valid even if the plugin is lost meanwhile.
 struct HostedPlugin {
   std::string name;                // index and name
-  PluginPort* port = nullptr;      // null once it is lost
+  PluginPort* port = nullptr;      // null once the plugin is lost
   PluginSettings last_settings{};  // the settings when it was lost
-  bool unvalidated = false;        // it left a request for validation unanswered
+  bool unvalidated = false;        // the plugin has left a request for validation unanswered
 
   // The settings in force, which may change while it is connected.
   PluginSettings settings() const;
@@ -69,8 +69,8 @@ class Dispatcher {
   // Asks one plugin, whose port is not null; answers once, at once or later.
   using Ask = std::function<void(HostedPlugin& plugin, std::chrono::milliseconds, Answered)>;
   using Done = std::function<void(const Status&)>;
-  // kRequest: a refusal ends the event. kNotice: a refusal is logged and the other plugins are told
-  // as well.
+  // kRequest: a refusal ends the event. kNotice: a refusal is only logged, and the next plugins
+  // still get the event.
   enum class Kind { kRequest, kNotice };
 
   Dispatcher();
@@ -88,20 +88,21 @@ class Dispatcher {
   // status, which names the plugin. `done` runs at once if all answer at once. When the budget is
   // spent, plugins still get notices, but the call does not wait for them.
   void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
-  // Asks for validation, all plugins at once: `done` runs after the last answer, with the first
-  // refusal. A plugin that does not answer refuses, whatever its settings say, and is disconnected;
-  // its settings count for the other requests that wait for it then, so that a hanging plugin
-  // refuses at most one request.
+  // Asks all plugins for validation at the same time: `done` runs after the last answer, with the
+  // first refusal. If a plugin does not answer, the request is refused, whatever its settings say.
+  // Unless the budget was spent before it was asked, the plugin is also disconnected, and its
+  // settings decide the other requests that wait for it, so that a hanging plugin refuses at most
+  // one request.
   void Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done);
 
-  // How often an event went on without a plugin that did not answer.
+  // How often an event went on although a plugin did not answer.
   uint64_t ignored_failures() const { return ignored_failures_; }
 
  private:
   struct Round;
 
   void Continue(const std::shared_ptr<Round>& round);
-  // OK: the event goes on. Else the refusal.
+  // OK: the event goes on. Any other status is the refusal.
   Status Judge(Kind kind, const HostedPlugin& plugin, const Status& answer);
   Status JudgeValidation(HostedPlugin& plugin, bool asked, const Status& answer);
 

@@ -30,7 +30,7 @@ struct HostOptions {
   // Time for all pieces of all pods and containers together.
   std::chrono::milliseconds sync_timeout{30'000};
   // Number of late answers in a row that disconnect a plugin. A question that is not asked because
-  // another answer is overdue counts once its own time is over. 0: no limit.
+  // another answer is overdue counts as late when its own time is over. 0: no limit.
   uint32_t strikes = 3;
   // Time for plugins to answer that they shut down, when the host stops.
   std::chrono::milliseconds last_words{500};

@@ -58,7 +58,8 @@ PluginNames ListPluginFiles(const std::string& plugin_path) {
   for (fs::directory_iterator each(plugin_path, error), end; !error && each != end;
        each.increment(error)) {
     if (!IsExecutable(each->path().string())) continue;
-    // Keeps the first ones by name, whatever the order of the directory's listing.
+    // Only the first names in alphabetical order are kept, in whatever order the directory lists
+    // them.
     std::string name = each->path().filename().string();
     files.insert(std::upper_bound(files.begin(), files.end(), name), std::move(name));
     if (files.size() > kMostPluginFiles + 1) files.pop_back();

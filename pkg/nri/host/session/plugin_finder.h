@@ -96,8 +96,8 @@ class PluginFinder {
   bool listed_ = false;  // in the present look
   bool told_ = false;
   OffLoop lister_;
-  // By path, in the order of index and name. Hanging ones stay, so that a file never has more than
-  // one thread.
+  // By path, in the order of index and name. A hanging read stays here, so that a file never
+  // occupies more than one thread.
   std::map<std::string, Reading> readings_;
   std::vector<std::string> paths_;  // the paths of the present look
   EventLoop::HandlePtr deadline_;

@@ -94,7 +94,7 @@ void PluginHost::TakePlugins(const PluginFinder::Found& found) {
     if (!runs && !IsServedOtherwise(plugin)) fresh.push_back(plugin);
   }
   std::erase_if(processes_, [&found](const auto& each) {
-    // The plugin's files could not be read in time and may be unchanged.
+    // The plugin's files could not be read in time; it goes on, since they may be unchanged.
     if (std::ranges::find(found.late, each->plugin().path) != found.late.end()) return false;
     return std::ranges::find(found.plugins, each->plugin()) == found.plugins.end();
   });
@@ -194,7 +194,8 @@ void PluginHost::OnReady(PluginSession& session, std::vector<api::ContainerUpdat
             fmt::join(EventNames(session.events()), " "));
   listener_.OnReady(session, std::move(updates));
   if (former != nullptr && !former->ended()) {
-    // A plugin that the host has started is not started again: it would replace its successor.
+    // If the host itself started the former plugin, it must not start it again: that would replace
+    // the successor.
     if (const auto process = ProcessOf(*former); process != processes_.end()) {
       processes_.erase(process);
     }

@@ -28,8 +28,8 @@ namespace resmgr::nri {
 // that the other is lost. Loop's thread only.
 class PluginHost final : private PluginSession::Owner, private PluginProcess::Owner {
  public:
-  // Both outlive the host; the listener is told of each lost plugin, also by Stop, but not by the
-  // destructor.
+  // Both outlive the host. The listener is informed of each lost plugin, also by Stop, but not by
+  // the destructor.
   PluginHost(EventLoop& loop, PluginListener& listener, HostOptions options);
   ~PluginHost();
   PluginHost(const PluginHost&) = delete;
@@ -101,7 +101,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   Processes processes_;
   bool started_ = false;  // plugins may be started
   bool over_ = false;     // Stop was called
-  size_t to_answer_ = 0;  // plugins that were told that the host stops
+  size_t to_answer_ = 0;  // answers to the shutdown still to come
   std::function<void()> stopped_;
   EventLoop::HandlePtr stopping_;
 };

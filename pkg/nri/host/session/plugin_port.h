@@ -21,7 +21,7 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // with `more` (NRI 0.7). Made once and shared by all plugins that connect while nothing changes:
 // for 1,000 containers it takes 14 of the 59 ms that 16 plugins cost the host (nri-host-bench).
 struct SyncMessages {
-  // A pod or container that exceeds a message and is left out.
+  // A pod or container that is left out because it is too long for one message.
   struct TooLong {
     std::string id;
     size_t bytes = 0;
@@ -64,10 +64,10 @@ struct PluginSettings {
   // own refusals always count.
   FailurePolicy failure = FailurePolicy::kIgnore;
   std::chrono::milliseconds request_timeout{2'000};
-  // Containers are created only while it is connected, and after it has answered.
+  // Containers are created only while this plugin is connected, and after it has answered.
   bool required = false;
-  // It gets containers' real ids as soon as they exist, for plugins that look into cgroups. A
-  // container's id then changes after its creation; otherwise it never does.
+  // The plugin gets containers' real ids as soon as they exist, for plugins that look into cgroups:
+  // the id that it knows then changes after the creation. Without this option an id never changes.
   bool real_ids = false;
 };
 
@@ -117,12 +117,12 @@ class PluginListener {
  public:
   virtual ~PluginListener() = default;
 
-  // All existing pods and containers, for a plugin that was just configured. Events from now on
-  // must be sent to its port, where they follow these.
+  // Returns all existing pods and containers, for a plugin that was just configured. Later events
+  // must be sent to its port, which delivers them after these messages.
   virtual SharedSyncMessages Inventory(PluginPort& plugin) = 0;
-  // The plugin has taken them and may be asked; it wants these updates.
+  // The plugin has taken the inventory and may be asked questions; it wants these updates.
   virtual void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) = 0;
-  // A ready plugin asks for updates of its own accord. `done` gets those that failed.
+  // A ready plugin asks for updates of its own accord. `done` gets the updates that failed.
   using Updated = std::function<void(std::vector<api::ContainerUpdate> failed)>;
   virtual void OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
                                   Updated done) = 0;

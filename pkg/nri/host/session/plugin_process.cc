@@ -21,7 +21,7 @@
 namespace resmgr::nri {
 namespace {
 
-// Executing a file whose disk hangs is left to the thread.
+// The destructor does not wait for the thread, which may hang while it executes a plugin's file.
 constexpr std::chrono::milliseconds kPatience{0};
 
 constexpr int kPluginSocket = 3;  // the value of NRI_PLUGIN_SOCKET
@@ -34,7 +34,7 @@ class Spawning {
     ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, 1);
     ::posix_spawn_file_actions_adddup2(&actions_, output, 2);
-    // The last action, since either of the two may be fd 3 here.
+    // Last, since `output` or `socket` may itself be fd 3, which this action overwrites.
     ::posix_spawn_file_actions_adddup2(&actions_, socket, kPluginSocket);
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kPluginSocket + 1);
     ::posix_spawnattr_init(&attributes_);

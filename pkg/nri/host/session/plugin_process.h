@@ -84,7 +84,8 @@ class PluginProcess {
  public:
   class Owner {
    public:
-    // The plugin runs and is connected. Returns its session; nullptr: it cannot be served now.
+    // The plugin runs, and `socket` is connected to it. Returns its session; nullptr: it cannot be
+    // served now.
     virtual const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket,
                                            pid_t pid) = 0;
     // The plugin was not started; `why` includes the time of the next start.
@@ -104,7 +105,7 @@ class PluginProcess {
   PluginProcess& operator=(const PluginProcess&) = delete;
 
   void Start();
-  // Its session has ended: kills the process and starts it again later.
+  // Called when the plugin's session has ended: kills the process and starts it again later.
   void Restart();
 
   const PluginFile& plugin() const { return plugin_; }

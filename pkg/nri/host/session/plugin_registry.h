@@ -51,7 +51,8 @@ class PluginRegistry {
   // A session of the plugin has ended; another one may be ready.
   void Remove(std::string_view full_name, bool was_ready, PluginState state, const Status& why);
 
-  // The process of a started plugin has ended, which explains more than the end of its session.
+  // The process of a started plugin has ended; `why` explains more than the end of the session
+  // does.
   void NoteExit(std::string_view index, std::string_view name, const Status& why);
 
   // By index and name.
@@ -65,7 +66,7 @@ class PluginRegistry {
     size_t ready = 0;  // ready sessions
     PluginState state = PluginState::kDisconnected;
     uint32_t events = 0;
-    std::string exit;        // end of its process, until it is ready again
+    std::string exit;        // how its process ended; reset when it is ready again
     std::string last_error;  // error of the connection, newer than that of the figures
     PluginStats stats;
     uint64_t ended = 0;  // orders plugins by the end of their last sessions

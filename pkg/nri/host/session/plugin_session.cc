@@ -138,7 +138,8 @@ void PluginSession::OnSynchronized(const Answer& answer) {
   }
   const bool more = taken_ < inventory_->messages.size();
   if (more && (!response.more() || response.update_size() > 0)) {
-    // The plugin took one message for the whole inventory, and would take the next one so, too.
+    // A plugin older than NRI 0.7 takes the first message for the whole inventory, and would
+    // replace it by the next one.
     return End(FailedPrecondition(
         "it is older than NRI 0.7, and takes no more than one message of pods and containers"));
   }
@@ -211,9 +212,9 @@ void PluginSession::NoteRefusal() {
   trunk_.Slow(kFloodPause);
 }
 
-// At most ttrpc::kMostRequests wait here. Until it is answered, a request takes memory that the
-// plugin's answers need, too. Long ones are answered at once; they need no delay, since they cost
-// the plugin as much as the daemon.
+// At most ttrpc::kMostRequests refusals wait here. Until a request is answered, it takes memory
+// that the plugin's answers need, too, so long requests are refused at once; they need no delay,
+// since they cost the plugin as much as the daemon.
 void PluginSession::Refuse(const Status& why, size_t request_size,
                            const ttrpc::Server::Reply& reply) {
   constexpr size_t kLongest = kMostHeld / ttrpc::kMostRequests / 4;
@@ -272,12 +273,12 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
                         Done<Response> done) {
   if (queue_ == nullptr) return done(Unavailable("it has not registered"));
   if (shadow_ && !ended()) {
-    // The plugin is only informed, since the one that it will replace still decides.
+    // Only for information: the plugin that this one will replace still decides.
     question.tells = true;
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
     return done(Response());
   }
-  // A flooding plugin's answer comes after all its other data, and calls would wait for that.
+  // The answer of a flooding plugin comes behind all its other data, so calls do not wait for it.
   if (Floods()) timeout = std::chrono::milliseconds(0);
   queue_->Ask(std::move(question), timeout,
               [this, event, done = std::move(done)](const Answer& answer) {

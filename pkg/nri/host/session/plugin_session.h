@@ -42,7 +42,7 @@ class PluginSession final : public PluginPort {
    public:
     // The plugin has registered. The figures outlive the session.
     virtual PluginStats& StatsOf(const PluginSession& session) = 0;
-    // The plugin is configured, and gets these messages.
+    // The plugin is configured. Returns the messages that it gets.
     virtual SharedSyncMessages Inventory(PluginSession& session) = 0;
     // The plugin has taken the messages.
     virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
@@ -84,7 +84,7 @@ class PluginSession final : public PluginPort {
   PluginSession(const PluginSession&) = delete;
   PluginSession& operator=(const PluginSession&) = delete;
 
-  // StatsOf was called for it.
+  // Whether StatsOf was called for this session.
   bool has_figures() const { return queue_ != nullptr; }
   bool was_ready() const { return was_ready_; }
   bool has_inventory() const { return has_inventory_; }
@@ -96,8 +96,8 @@ class PluginSession final : public PluginPort {
   // Name and process for logs: "10-logger (pid 17)".
   std::string Label() const;
 
-  // While shadowed, a ready session of the same plugin answers instead: this one gets all events,
-  // but its decisions do not count.
+  // While this session is shadowed, a ready session of the same plugin decides: this one gets all
+  // events, but its answers have no effect.
   void SetShadow(bool shadow) { shadow_ = shadow; }
   // Called when the context's options have changed.
   void FindSettings();

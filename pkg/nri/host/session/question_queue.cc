@@ -12,8 +12,8 @@
 namespace resmgr::nri {
 namespace {
 
-// A plugin's library cancels a handler at its deadline, and answers with the handler's error, which
-// would count as a refusal. So it is given slightly more time than the host waits.
+// A plugin's library cancels a handler at its deadline and sends the handler's error, which would
+// count as a refusal. So the plugin is given slightly more time than the host waits.
 constexpr std::chrono::milliseconds kGrace{100};
 
 constexpr const char* kStateChange = "StateChange";
@@ -110,7 +110,7 @@ void QuestionQueue::Next() {
   asked_ = std::move(waiting_.front());
   waiting_.pop_front();
   bytes_ -= asked_->question.payload->size();
-  // The asker does not wait any more: the time limit begins now.
+  // No caller waits for this question any more, so its time limit begins only now.
   if (!asked_->done) asked_->deadline = loop_.Now() + asked_->timeout;
   asked_->timer =
       loop_.After(std::chrono::ceil<std::chrono::milliseconds>(asked_->deadline - loop_.Now()),
@@ -141,7 +141,7 @@ void QuestionQueue::OnAnswer(StatusOr<std::string> answer) {
   late_at_.clear();
   Answer(*entry, std::move(answer));
   if (!ended_.ok()) return;
-  // The plugin's own clock may be the first to report the time-out.
+  // The plugin's own clock may report the time-out before ours does.
   if (on_time && status.code() == StatusCode::kDeadlineExceeded) {
     if (!Strike(status)) return;
   } else if (on_time) {
@@ -186,7 +186,8 @@ bool QuestionQueue::Strike(const Status& why) {
   return false;
 }
 
-// The time of a waiting question is over: it is not asked any more, unless it tells of an event.
+// The time of a waiting question is over. It is not asked any more, unless it is a notice of an
+// event.
 void QuestionQueue::OnOverdue(Entry& entry) {
   const Status why = DeadlineExceeded("{} was not asked within {} ms", entry.question.method,
                                       entry.timeout.count());
@@ -256,8 +257,8 @@ Question EventForms::Make(const api::StateChangeEvent& event) {
           .otherwise = [this, kind](Question& question) { return Change(question, kind); }};
 }
 
-// The plugin does not have the method by which it was asked. A question that was built before the
-// other form was found is changed, too; a question that has tried both forms is given up.
+// Called if the plugin lacks the method that was called: changes the question into the other form,
+// also if it was built before the working form was known. False: the plugin has neither form.
 bool EventForms::Change(Question& question, api::Event event) {
   const uint32_t bit = BitOf(event);
   const bool was_own = question.method != kStateChange;

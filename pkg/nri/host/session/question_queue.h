@@ -24,8 +24,8 @@ namespace resmgr::nri {
 struct Question {
   std::string method;          // "CreateContainer"
   ttrpc::SharedBytes payload;  // encoded; never null
-  // The question tells of an event, so the plugin should get it even if its answer is late. False
-  // if it asks for a decision: a late one would not be applied.
+  // True: the question is a notice of an event, which the plugin should get even if it answers
+  // late. False: it asks for a decision, which would not be applied if it is late.
   bool tells = false;
   // Called if the plugin has no such method: changes the question into another form, and returns
   // true.
@@ -78,7 +78,7 @@ class QuestionQueue {
     std::chrono::milliseconds timeout{0};
     EventLoop::Clock::time_point deadline;
     EventLoop::Clock::time_point sent;
-    Done done;  // empty: it was called
+    Done done;  // empty once it was called
     EventLoop::HandlePtr timer;
   };
   using EntryPtr = std::unique_ptr<Entry>;
@@ -89,7 +89,7 @@ class QuestionQueue {
   void Send();
   void OnAnswer(StatusOr<std::string> answer);
   void OnLate();
-  // Counts a question that is not asked because an answer is overdue: it is late, too, at
+  // Counts a question that is not asked, because another answer is overdue, as a late answer at
   // `deadline`.
   void CountLateAt(EventLoop::Clock::time_point deadline);
   void WaitForNextLate();
@@ -127,12 +127,12 @@ std::vector<std::string> EventNames(uint32_t bits);
 // The method's name, "CreateContainer"; "" for an event without one.
 const char* MethodOf(api::Event event);
 
-// The form in which one plugin hears of events that were sent by StateChange before NRI 0.12 and
-// have methods of their own since. The form of its version is tried first, then the other one if
-// the method is missing, and the working form is remembered for each event.
+// The form in which one plugin gets events that were sent by StateChange before NRI 0.12 and have
+// had methods of their own since. The form of the plugin's version is tried first, then the other
+// one if the method is missing, and the working form is remembered for each event.
 class EventForms {
  public:
-  // NRI 0.12: a plugin that sends its version at registration has the methods.
+  // NRI 0.12 and later have the methods; such a plugin sends its version at registration.
   explicit EventForms(bool has_version) : own_method_(has_version ? kAllEvents : 0) {}
 
   // This object outlives the question.

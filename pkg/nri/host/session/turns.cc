@@ -9,13 +9,13 @@ namespace resmgr::nri {
 struct Turns::State {
   std::deque<std::function<void(Turn)>> waiting;
   bool busy = false;
-  bool running = false;  // Next is running
+  bool running = false;  // a call of Next is under way
 };
 
 Turns::Turns() : state_(std::make_shared<State>()) {}
 
 Turns::~Turns() {
-  // The dropped functions may own anything.
+  // Destroyed last: the dropped functions may own any object.
   const auto dropped = std::exchange(state_->waiting, {});
 }
 

@@ -18,7 +18,7 @@ namespace resmgr::nri {
 // Loop's thread only.
 class Turns {
  public:
-  // A turn ends when this is let go.
+  // A turn ends when its last copy is released.
   using Turn = std::shared_ptr<void>;
 
   Turns();

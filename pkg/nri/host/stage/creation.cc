@@ -65,7 +65,7 @@ class CreateCall final : public StageCall {
     if (create == nullptr) return Pass();
     const HostPodPtr pod = stage_.view().FindPod(create->pod_id.value());
     if (pod == nullptr && !refreshed_) return DecideAfterRefresh(request, so_far);
-    // The call passes: the runtime itself refuses it.
+    // Passes the call: the runtime itself refuses it.
     if (pod == nullptr || !pod->ready) return Pass();
     CreateRequest shown = *create;
     shown.pod_id = PodSandboxId(pod->message->id());
@@ -252,7 +252,7 @@ void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
     sent_class_ = wide->rdt_class.value_or("");
   }
   const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
-  // Failures are logged only: the runtimes' own NRI hosts go on as well.
+  // A failed update is only logged, as in the runtimes' own NRI hosts.
   stage_.updates().Apply(merge_->updates(),
                          [self = shared_from_this(), whole, turn](const PluginUpdates::List&) {
                            self->Answer(std::move(*whole));
@@ -314,7 +314,8 @@ void Creation::Clarify() {
   Adopt();
   stage_.view().AfterRefresh([self = shared_from_this()](const Status& status) {
     self->abandoned_ = false;
-    // A list that was under way may have missed the container; a list that has it has set its id.
+    // A failed list is repeated. A list that has the container has set its id; without an id it was
+    // not created.
     if (!status.ok()) return self->Clarify();
     if (self->container_->creating()) self->Undo();
   });

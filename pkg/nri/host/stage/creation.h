@@ -24,11 +24,11 @@ namespace resmgr::nri {
 
 class NriStage;
 
-// One container's creation and its plugins: they are asked one after the other and each sees the
-// former ones' changes, then validators see the result, then updates of other containers are
-// carried out, and the request is changed. If the client goes away it outlives the call: plugins
-// that have heard of the container must hear of its end. Kept alive by its pending callbacks.
-// Loop's thread only.
+// One container's creation and its plugins. They are asked one after the other, and each sees the
+// changes of those before it; then validators see the result, updates of other containers are
+// carried out, and the request is changed. If the client goes away, this object outlives the call:
+// plugins that have heard of the container must hear of its end. Kept alive by its pending
+// callbacks. Loop's thread only.
 class Creation final : public std::enable_shared_from_this<Creation> {
  public:
   Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned, const HostPodPtr& pod);

@@ -12,8 +12,8 @@ namespace {
 
 using Step = std::function<void(HostEvents::Done)>;
 
-// Runs one step after the other, then `done`. The steps' results are ignored: they report past
-// events.
+// Runs one step after the other, then `done`. The steps' results are ignored, since the events have
+// already happened.
 void InSequence(std::shared_ptr<std::vector<Step>> steps, size_t next, HostEvents::Done done) {
   if (next == steps->size()) return done(OkStatus());
   const Step& step = (*steps)[next];
@@ -89,15 +89,15 @@ void HostEvents::Stop(const HostContainerPtr& container, const Budget& budget, D
 
 void HostEvents::Remove(const HostContainerPtr& container, const Budget& budget, Done done) {
   if (std::exchange(container->remove_told, true)) return done(OkStatus());
-  // A plugin that connects from now on may not hear of the removal, so it is not shown the
-  // container.
+  // Counts as stopped now, so that a plugin that connects meanwhile is not shown the container: it
+  // might not hear of the removal.
   container->SetState(api::CONTAINER_STOPPED);
   std::vector<Step> steps;
   steps.emplace_back(
       [this, container, budget](Done next) { Stop(container, budget, std::move(next)); });
   if (container->told) {
     steps.emplace_back([this, container, budget](Done next) {
-      // Another process may have this pid now.
+      // The pid is cleared, since another process may have it now.
       container->message.EditLater([](api::Container& message) { message.clear_pid(); });
       Tell(api::EVENT_REMOVE_CONTAINER, container->pod, container, budget, std::move(next));
     });

@@ -52,7 +52,7 @@ class StartCall final : public StageCall {
   }
 
  private:
-  // Plugins need the process and the cgroup, which only the runtime knows.
+  // Asks the runtime for the process and the cgroup, which plugins need.
   static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
                       const SharedHold& hold, const Turns::Turn& turn) {
     const auto inspected = [&stage, container, budget, hold,
@@ -98,7 +98,8 @@ class StopCall final : public StageCall {
  public:
   explicit StopCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
-  // An event of its removal may come before the reply.
+  // Finds the container before the runtime is asked, since an event of its removal may come before
+  // the reply.
   void Before(Request& request, const Adjustment&) override {
     container_ = stage_.view().Find(request.container_id.value());
     Pass();
@@ -112,7 +113,7 @@ class StopCall final : public StageCall {
     if (outcome.ok()) {
       return stage_.TellStop(container_, stage_.NewBudget(), [hold] { hold->Release(); });
     }
-    // Runs after the turn in which plugins are told of the removal.
+    // Releases the reply after the turn in which plugins hear of the removal.
     stage_.InTurn(*container_->pod, [hold](const Turns::Turn&) { hold->Release(); });
   }
 
@@ -141,7 +142,8 @@ class RemoveCall final : public StageCall {
   void After(Request& request, const Outcome& outcome) override {
     Inventory& inventory = stage_.view().inventory();
     inventory.TakeOutcome(request, outcome);
-    // The container still exists, and new plugins must be shown it.
+    // The container still exists, although plugins were informed of its removal: it must be shown
+    // to new plugins.
     if (outcome.kind() == Outcome::Kind::kRefused) inventory.Refresh();
   }
 
@@ -226,7 +228,8 @@ class EndPodCall final : public StageCall {
  public:
   explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
-  // An event of its removal may come before the reply.
+  // Finds the pod before the runtime is asked, since an event of its removal may come before the
+  // reply.
   void Before(Request& request, const Adjustment&) override {
     pod_ = stage_.view().FindPod(request.pod_id.value());
     Pass();
@@ -239,7 +242,7 @@ class EndPodCall final : public StageCall {
     if (pod_ == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, stopped, hold](const Turns::Turn& turn) {
-      // An earlier turn has told plugins of the removal.
+      // If the pod was removed, an earlier turn has informed the plugins.
       if (!stopped) return hold->Release();
       stage.events().StopPod(pod, stage.NewBudget(),
                              [hold, turn](const Status&) { hold->Release(); });

@@ -48,7 +48,7 @@ class NriStage final : public Stage, public PluginListener {
     EventLoop& loop;
     RuntimeAccess& runtime;  // for its own requests
     resmgr::Inventory& inventory;
-    Pipeline& pipeline;  // of which this is a stage
+    Pipeline& pipeline;  // has this stage
   };
 
   NriStage(Context context, NriStageOptions options);
@@ -56,10 +56,11 @@ class NriStage final : public Stage, public PluginListener {
 
   // Learns of the runtime's objects, and removes files that a former run has left.
   void Start();
-  // Applies options to later calls and to the next questions, except `start_before`,
-  // `profile_directory` and `find_files`.
+  // Applies options to later calls and questions. Changes of `start_before`, `profile_directory`
+  // and `find_files` have no effect.
   void Configure(NriStageOptions options);
-  // Sets the properties known from the runtime's version, and its announced handlers of pods.
+  // Sets the properties known from the runtime's version, and the pod handlers that the runtime has
+  // announced.
   void SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers);
   // The runtime has refused a container because it has no RDT: until the next configuration no
   // container gets a class.

@@ -91,7 +91,7 @@ class UpdateCall final : public StageCall {
                }));
   }
 
-  // Updates other containers before the container itself, as NRI does. Failures are logged.
+  // Updates other containers before the asked one, as NRI does. Failures are logged.
   void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
                     const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
     stage_.updates().Apply(
@@ -111,7 +111,8 @@ class UpdateCall final : public StageCall {
     if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
       return answer.Refuse(std::move(added));
     }
-    // The pipeline drops and counts such changes.
+    // If the policy owns the placement, the pipeline drops such changes from the adjustment and
+    // counts them; here they only must not get into wanted_.
     if (stage_.PlacementIsOwned()) LeaveOutPlacement(target);
     OverlayResources(target, wanted_);
     answer.Adjust(std::move(adjustment));

@@ -121,7 +121,8 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   }
   hooks_.left_out(*container, *left_out);
   if (!AnySet(wanted)) return batch->End(update, false);
-  // Sent complete, as a kubelet does, since runtimes take an update for all wanted values.
+  // All known values are sent, as a kubelet does, since a runtime may reset values that an update
+  // leaves out. Exception: if the policy owns the placement, the stored CPU values are not sent.
   api::LinuxResources whole = container->message->linux().resources();
   if (owned) {
     LeaveOutPlacement(whole);

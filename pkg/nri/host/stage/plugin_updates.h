@@ -51,8 +51,8 @@ class PluginUpdates {
   // one container conflict; unknown containers are removed, as in NRI.
   void Normalize(google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const;
 
-  // Carries out one update for each container. `done` gets those that failed, except those whose
-  // failure is to be ignored. It runs at once if no request is needed.
+  // Carries out one update for each container. `done` gets the updates that failed, except those
+  // that ignore failures. It runs at once if no request is needed.
   void Apply(const List& updates, std::function<void(const List& failed)> done);
 
  private:

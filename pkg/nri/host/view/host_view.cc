@@ -79,7 +79,7 @@ void HostView::Remove(const HostContainer& container) {
   ++*edits_;
   const auto alias = by_alias_.find(container.alias);
   if (alias == by_alias_.end() || alias->second.get() != &container) return;
-  // Kept to the end of this function.
+  // Keeps the container until this function returns.
   const HostContainerPtr removed = alias->second;
   by_alias_.erase(alias);
   const auto object = inventory().containers().find(container.id.value());
@@ -125,7 +125,8 @@ SharedSyncMessages HostView::Encode(bool real_ids) {
       continue;
     }
     api::Container view = ViewOf(*container, real_ids);
-    // NRI has no state for a container that is being created, and plugins expect it in the list.
+    // NRI has no state for a container that is being created, but plugins expect such a container
+    // in the list.
     if (container->creating()) view.set_state(api::CONTAINER_CREATED);
     writer.Add(view);
   }
@@ -146,7 +147,8 @@ void HostView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
 void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) {
   if (const HostContainerPtr known = Of(object)) {
     const bool ended = facts.container.state == ContainerState::kExited;
-    // The report may be older than the end; a container that runs again was started later.
+    // A report without an end may be older than the known end; if the container runs again, it was
+    // started later.
     if (!ended && HasEnded(*known) && facts.started_at <= known->message->started_at()) return;
     AddFacts(facts, known->message.Edit());
     if (ended && !known->stop_told) ends_.exited(known);

@@ -34,7 +34,7 @@ class SeenMessage {
   const Message& operator*() const { return Made(); }
   const Message* operator->() const { return &Made(); }
   // The encoded message, cached until the next edit: a question about a container takes 27,300
-  // instructions in place of 35,800 where its pod is encoded anew (callgrind).
+  // instructions; if its pod had to be encoded anew, it would take 35,800 (callgrind).
   const std::string& Encoded() const {
     if (encoded_.empty()) encoded_ = Made().SerializeAsString();
     return encoded_;
@@ -89,9 +89,9 @@ struct HostPod {
   explicit HostPod(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
 
   SeenMessage<api::PodSandbox> message;
-  bool ready = true;         // false: stopped
-  bool stop_told = false;    // plugins were told that it stops
-  bool remove_told = false;  // plugins were told that it is removed
+  bool ready = true;         // false: the pod is stopped
+  bool stop_told = false;    // plugins have got the event of its stop
+  bool remove_told = false;  // plugins have got the event of its removal
   Turns turns;               // for all events of the pod and of its containers
 };
 
@@ -104,7 +104,7 @@ struct HostContainer {
   std::string alias;                    // the id in the message (AliasOf)
   ContainerId id;                       // runtime's id; empty while the container is being created
   SeenMessage<api::Container> message;  // with the alias as id
-  bool told = false;                    // a plugin may know it
+  bool told = false;                    // a plugin may have been shown it
   bool stop_told = false;
   bool remove_told = false;
 
@@ -121,7 +121,7 @@ using HostContainerPtr = std::shared_ptr<HostContainer>;
 // records live on with their last user. Loop's thread only.
 class HostView final : public TypedView<HostPod, HostContainer> {
  public:
-  // Called when the inventory learns of an end that plugins may not have been told.
+  // Called when the inventory learns of an end of which plugins may not have heard.
   struct Ends {
     std::function<void(const HostPodPtr&)> pod_stopped{};
     std::function<void(const HostPodPtr&)> pod_gone{};
@@ -137,13 +137,13 @@ class HostView final : public TypedView<HostPod, HostContainer> {
 
   // Replaces a pod with the message's id.
   HostPodPtr AddPod(api::PodSandbox message, bool ready);
-  // Plugins see it no more.
+  // From now on plugins do not see the pod.
   void RemovePod(const HostPod& pod);
 
   // Adds a container that is being created; the message has no id yet, and gets the alias. If
   // another container has that alias (`attempt` is created once more) it gets a free one.
   HostContainerPtr Begin(HostPodPtr pod, api::Container message, uint32_t attempt);
-  // The same without a message, which the caller sets.
+  // The other Begin, but the caller sets the message later.
   HostContainerPtr Begin(HostPodPtr pod, std::string_view name, uint32_t attempt);
   // Sets the runtime's id. A record with that id, for example from a list, is removed.
   void SetId(const HostContainerPtr& container, const ContainerId& id);

@@ -33,7 +33,7 @@ class ImageCache {
 
   RuntimeAccess& runtime_;
   std::map<std::string, ImageFacts, std::less<>> known_;
-  std::list<std::string> order_;  // the one known for longest first
+  std::list<std::string> order_;  // least recently added first
   Lifetime lifetime_;
 };
 

@@ -199,7 +199,7 @@ void AddAllButEnvironment(const CreateRequest& create, const ContainerDetails& d
 // Adds "NAME=value"; a variable that exists gets the new value in its place.
 void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env) {
-  // By name, a view into the entry itself: entries do not move.
+  // By name, which is a view into an entry of `env`: entries do not move.
   absl::flat_hash_map<std::string_view, int> places;
   places.reserve(static_cast<size_t>(env.size()) + environment.size());
   const auto name_of = [&env](int i) {
@@ -213,7 +213,7 @@ void AddEnvironment(const Environment& environment,
     const int last = env.size() - 1;
     const auto [place, is_new] = places.emplace(name_of(last), last);
     if (is_new) continue;
-    // A later value of a name replaces the former one.
+    // If a name is repeated, the last value counts.
     const int former = place->second;
     places.erase(place);
     env.SwapElements(former, last);

@@ -51,8 +51,8 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
 api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
                            const ImageFacts* image, const api::PodSandbox& pod);
 
-// The same with an id, as encoded fields of an api::Container, since building a message with
-// hundreds of variables is slow.
+// ToContainer with an id, but returns encoded fields of an api::Container, since building a message
+// with hundreds of variables is slow.
 void EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
                      const ImageFacts* image, const api::PodSandbox& pod, std::string_view id,
                      FieldWriter& container);
