@@ -11,11 +11,11 @@
 namespace resmgr::agent {
 namespace {
 
-// How long the API server may take to show the node to an agent that has asked for it. Patches wait
-// until then, since the node's state may show that they change nothing.
+// How long the first view of the node may take. Until then patches wait, since the node's state may
+// show that they change nothing.
 constexpr std::chrono::seconds kFirstViewPatience{5};
-// Limit of waiting patches; each is at most as long as a gRPC message. With more of them all are
-// carried out at once.
+// Limits of the waiting patches. If they are exceeded, all waiting patches are carried out at once.
+// A single patch is at most as long as a gRPC message.
 constexpr size_t kMostHeldPatches = 256;
 constexpr size_t kMostHeldBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kBadEventsPeriod{60};
@@ -30,7 +30,7 @@ Status NoClaims() {
 
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
-  // The group decides about the node's configuration, so it is the administrators'.
+  // The group chooses the node's configuration, so only administrators may set the label.
   rules.reserved.insert(options.group_label);
   rules.reserved.insert(kStatusAnnotations.begin(), kStatusAnnotations.end());
   return rules;
@@ -108,7 +108,8 @@ void Agent::NodeSeen(const Json& node) {
 
 bool Agent::FollowsSharedMap() const {
   const std::optional<ConfigMap>& pushing = pusher_.pushing();
-  // A waiting annotation must not be overtaken by a later one.
+  // While annotations wait for the agent's report, later annotations wait, too: otherwise they
+  // would be written first.
   if (!reporter_.taken_along().empty() || reporter_.WaitsWithSharedNews()) return true;
   return pushing && pushing->name != own_map_;
 }
@@ -117,8 +118,8 @@ void Agent::GetNode(TextDone done) {
   access_.Get(std::move(done));
 }
 
-// A value that the node shows already costs no request. An annotation that follows from a map that
-// thousands of nodes share is sent with the agent's own report about that map.
+// If the node shows the values already, no request is sent. Annotations that follow from a map that
+// thousands of nodes share are sent with the agent's own report about that map.
 void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
   const size_t bytes = SizeOf(operations);
   if (holds_patches_ && held_patches_.size() < kMostHeldPatches &&
@@ -129,7 +130,7 @@ void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
   }
   const std::optional<Json> annotations =
       view_.ChangedAnnotations(operations, reporter_.taken_along());
-  // A shared annotation must not overtake patches that are under way.
+  // Sent with the report, an annotation could be written before the patches that are under way.
   if (annotations && !access_.patching()) {
     if (annotations->empty()) return done(OkStatus());
     if (FollowsSharedMap() && reporter_.TakeAlong(*annotations)) return done(OkStatus());

@@ -36,11 +36,11 @@ struct AgentOptions {
   // Label, annotation and taint domains that the daemon may change on the node.
   std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
                                               "resource-policy.nri.io"};
-  // Reports about the node, besides its policy, that the daemon may send.
+  // Reports about the node that the daemon may send. Its policy may always be reported.
   bool show_cpus = true;
   bool pod_events = true;
   bool topology = true;
-  // Claims that the daemon may read, and the ResourceSlice that it may have written.
+  // Whether the daemon may read claims and have its ResourceSlice written.
   bool claims = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
   ReportOptions report{.spread = std::chrono::seconds(5)};
@@ -76,7 +76,8 @@ class Agent : public AgentHandler {
 
   void NodeSeen(const Json& node);
   void ReleasePatches();
-  // Whether the daemon's present changes follow from a map that other nodes use, too.
+  // Whether the daemon's present changes follow from a map that other nodes use, too, or must wait
+  // behind such changes.
   bool FollowsSharedMap() const;
 
   const std::string node_;
@@ -85,7 +86,7 @@ class Agent : public AgentHandler {
   const std::chrono::milliseconds start_spread_;
   Clock& timers_;
   NodeView view_;
-  // True until the node has been seen: patches wait.
+  // Patches wait until the node has been seen, or kFirstViewPatience has passed.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;
   size_t held_bytes_ = 0;
@@ -99,7 +100,7 @@ class Agent : public AgentHandler {
   std::optional<TopologyWriter> topology_;  // nullopt: not written
   std::optional<ClaimReader> claims_;       // nullopt: not read
   std::optional<SliceWriter> slices_;       // nullopt: not written
-  RateLimit bad_events_;                    // limits their log lines
+  RateLimit bad_events_;                    // limits the log lines about them
 };
 
 }  // namespace resmgr::agent

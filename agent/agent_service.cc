@@ -11,7 +11,7 @@
 namespace resmgr::agent {
 namespace {
 
-// A method that parses its request and answers INVALID_ARGUMENT when it cannot.
+// A method that parses its request, and answers INVALID_ARGUMENT if that fails.
 template <typename Request>
 UnaryServer::Method Reads(std::function<void(const Request&, const UnaryServer::Reply&)> method) {
   return [method = std::move(method)](const std::string& message, const UnaryServer::Reply& reply) {
@@ -109,8 +109,8 @@ std::optional<DeviceReport> DevicesOf(const cri_resmgr::v1::ShowDevicesRequest& 
   return report;
 }
 
-// To the daemon, an answer that is late is the agent's: it would connect anew, and its other
-// questions would end.
+// Returns kUnavailable if the API server is late. From DEADLINE_EXCEEDED the daemon would conclude
+// that the agent itself is late, connect anew, and so end its other calls.
 Status ForDaemon(const Status& of_server) {
   if (of_server.code() != StatusCode::kDeadlineExceeded) return of_server;
   return Unavailable("{}", Message(of_server));

@@ -50,11 +50,12 @@ class AgentHandler {
   virtual std::string Pool() const = 0;
 };
 
-// The methods of these services. The handler must outlive their server.
+// The methods of v1.Agent, cri_resmgr.v1.NodeReports and NodeClaims. The handler must outlive the
+// server that has them.
 UnaryServer::Methods AgentService(AgentHandler& handler);
 
-// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in the
-// agent's words. kUnavailable: no agent answers there.
+// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, as the
+// agent describes it. kUnavailable: no agent answers there.
 Status ProbeAgent(const std::string& socket, std::string_view query,
                   std::chrono::milliseconds timeout);
 

@@ -79,16 +79,15 @@ class Reader {
   Status status_;
 };
 
-// Checks that the URL has a scheme, a host and maybe a port, without which no request could begin.
-// libcurl checks the rest.
+// Checks that the URL has a scheme, a host and, if any, a valid port. libcurl checks the rest.
 bool IsServerUrl(std::string_view url) {
   constexpr uint64_t kHighestPort = 65535;
   const size_t scheme = url.find("://");
   if (scheme == std::string_view::npos) return false;
   if (url.substr(0, scheme) != "https" && url.substr(0, scheme) != "http") return false;
   const std::string_view behind = url.substr(scheme + 3);
-  // Request paths are appended to the URL. Names and passwords belong into other keys; in the URL
-  // they would be logged.
+  // Request paths are appended to the URL, so it has no query. Names and passwords have keys of
+  // their own: in the URL they would be logged.
   if (behind.find_first_of("?#@") != std::string_view::npos) return false;
   const std::string_view authority = behind.substr(0, behind.find('/'));
   // The colons of an IPv6 address are within brackets.

@@ -68,8 +68,9 @@ inline constexpr std::string_view kServiceAccountDirectory =
 StatusOr<ClusterAccess> InClusterAccess(std::string_view host, std::string_view port,
                                         std::string_view directory);
 
-// Decodes a base64 text (RFC 4648, section 4), as kubeconfig files hold PEM texts. White space is
-// skipped; nullopt for any other character outside the alphabet, and without the padding.
+// Decodes a base64 text (RFC 4648, section 4), the form of PEM texts in kubeconfig files. White
+// space is skipped; nullopt for any other character outside the alphabet, and for a missing
+// padding.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace resmgr::agent

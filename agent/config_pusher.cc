@@ -10,7 +10,7 @@
 namespace resmgr::agent {
 namespace {
 
-// A daemon that restarts within this time is not reported.
+// A daemon that is away for less than this time, as at a restart, is not reported.
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr char kSilent[] = "cri-resmgr does not answer";
 
@@ -44,7 +44,8 @@ void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
   const bool same = wanted_ && map && SameContent(*wanted_, *map);
   wanted_ = map;
   if (same) {
-    // The verdict under way, or the last one, is about this content.
+    // The content is the same, so the known verdict, or the one that is awaited, holds for this
+    // version, too.
     if (verdict_.state != Verdict::State::kUnknown && verdict_.map == map->name) {
       Tell(verdict_.state, verdict_.reason);
     }

@@ -18,10 +18,10 @@ namespace resmgr::agent {
 // never from within a call, and none after the end of the object.
 class ConfigClient {
  public:
-  // The verdict: "" when the daemon accepted, else its reason. An error: it was not reached, or
-  // gave up.
+  // The verdict: "" if the daemon has accepted, else its reason. An error: the daemon was not
+  // reached, or did not answer.
   using Done = std::function<void(StatusOr<std::string> verdict)>;
-  // State changes of the daemon that gave the last verdict. All callbacks are set.
+  // Events of the daemon that gave the last verdict. All callbacks are set.
   struct Callbacks {
     // The daemon is gone; the next one may have no configuration.
     std::function<void()> lost{};
@@ -37,10 +37,10 @@ class ConfigClient {
   virtual void SetConfig(const std::map<std::string, std::string>& config, Done done) = 0;
 };
 
-// Brings the configuration that applies to the daemon, and again to each daemon that takes its
-// place, since it may have started without. A verdict is final until the configuration or the
-// daemon changes; without a verdict it tries again until it gets one. The configuration is pending
-// while the daemon is away, or silent, for longer than five seconds. Thread-compatible.
+// Delivers the applying configuration to the daemon, and again to each new daemon, which may have
+// started without it. A verdict is final until the configuration or the daemon changes; until there
+// is one, the delivery is repeated. The configuration is reported as pending while the daemon is
+// away, or silent, for longer than five seconds. Thread-compatible.
 class ConfigPusher {
  public:
   // Called at each change of the verdict.
@@ -53,7 +53,7 @@ class ConfigPusher {
   void Set(const std::optional<ConfigMap>& map);
 
   const Verdict& verdict() const { return verdict_; }
-  // The map that was sent and is not answered yet.
+  // The map that was sent and has no answer yet.
   const std::optional<ConfigMap>& pushing() const { return pushing_; }
 
  private:
@@ -83,7 +83,7 @@ class ConfigPusher {
   const Report report_;
   Backoff backoff_;
   std::optional<ConfigMap> wanted_;
-  std::string content_version_;       // the version of `wanted_` with which its content came
+  std::string content_version_;       // the version of `wanted_` that brought its content
   std::optional<ConfigMap> pushing_;  // under way
   bool settled_ = true;               // the daemon has given its verdict on `wanted_`
   std::optional<Wait> wait_;

@@ -114,7 +114,7 @@ void ConfigSource::TakeGroup() {
   view_.group_map = {};
   group_map_watch_.reset();
   if (view_.group.empty()) return;
-  // The agents' starts are spread already when the node is seen.
+  // The node is seen at a random time already, so the group's map needs no random wait of its own.
   RetryOptions retry = options_.retry;
   retry.start_spread = {};
   group_map_watch_ =

@@ -27,8 +27,7 @@ class ConfigSource {
     TokenBucket::Options group_limit{.burst = 5, .period = std::chrono::seconds(10)};
   };
   // Called with the map that applies now, nullopt for none: first when all objects are known, then
-  // at each new version. While an object is unknown again (after a change of the group) the last
-  // call counts.
+  // at each new version. While the map of a new group is not known yet, the last call counts.
   using Changed = std::function<void(const std::optional<ConfigMap>& map)>;
 
   // Called with the node's object each time that it is seen, before the calls of Changed that this
@@ -44,8 +43,8 @@ class ConfigSource {
   std::unique_ptr<ObjectWatch> FollowMap(const std::string& name, Seen<ConfigMap>& seen,
                                          const RetryOptions& retry);
   void NodeChanged(const Json* node);
-  // Each new group costs a list and a watch, so `group_limit_` bounds how often a change is taken;
-  // the last one counts.
+  // Takes the node's present group. Each new group costs a list and a watch, so `group_limit_`
+  // bounds how often this happens.
   void TakeGroup();
   void Decide();
 

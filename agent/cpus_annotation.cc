@@ -20,14 +20,14 @@ void CpusAnnotation::NodeSeen(const Json& node) {
   Write();
 }
 
-// A value that was written but is not seen yet may be written once more, which changes nothing.
+// A value that was written but not seen yet may be written once more, with no effect.
 void CpusAnnotation::Write() {
   if (!wanted_ || !shown_) return;
   const Json value = wanted_->empty() ? Json(nullptr) : Json(*wanted_);
   const Json& waiting = reporter_.taken_along();
   const auto found = waiting.find(kCpusAnnotation);
   if (found == waiting.end() ? *wanted_ == *shown_ : *found == value) return;
-  // A reporter that holds too much refuses; the next change of the node tries again.
+  // If the reporter refuses because too much waits, the next change of the node tries again.
   reporter_.TakeAlong({{std::string(kCpusAnnotation), value}});
 }
 

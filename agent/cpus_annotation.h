@@ -14,10 +14,10 @@ namespace resmgr::agent {
 // The annotation of the node that tells which of its CPUs are allocated (docs/annotations.md).
 inline constexpr std::string_view kCpusAnnotation = "cri-resource-manager.intel.com/cpus";
 
-// Keeps the annotation equal to the daemon's last value. It is sent with the reporter's PATCHes: at
-// some time within the spread, without reading the node before, and not at all where the node shows
-// it already. A node that shows another value, like one that was made anew, gets it again.
-// Thread-compatible.
+// Keeps the annotation equal to the daemon's last value. It is sent with the reporter's PATCHes, at
+// some time within the spread and without reading the node before; if the node shows the value
+// already, it is not sent. A node that shows another value, like one that was made anew, gets it
+// again. Thread-compatible.
 class CpusAnnotation {
  public:
   // Bytes of a value: enough for some hundred NUMA nodes. All annotations of an object together may
@@ -37,7 +37,7 @@ class CpusAnnotation {
 
   StatusReporter& reporter_;
   std::optional<std::string> wanted_;  // nullopt: the daemon has set none
-  std::optional<std::string> shown_;   // as seen last; "" where there is none
+  std::optional<std::string> shown_;   // as seen last; "" if absent
 };
 
 }  // namespace resmgr::agent

@@ -80,7 +80,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// This process's environment, with the command's variables in place of those of the same name.
+// This process's environment; the command's variables replace those of the same name.
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> merged;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -111,7 +111,8 @@ StatusOr<pid_t> Spawn(const Command& command, int output) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  // A process group of its own, so that processes that it starts are killed with it.
+  // The program gets a process group of its own, so that it is killed with all processes that it
+  // starts.
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
@@ -130,7 +131,7 @@ class Running : public RunningCommand {
   static std::unique_ptr<Running> Start(EventLoop& loop, const Command& command, CommandDone done) {
     auto running = std::unique_ptr<Running>(new Running(command.argv.front(), std::move(done)));
     if (const Status status = running->Open(loop, command); !status.ok()) {
-      // The failure is reported later, like every other result of a command.
+      // The callback must not run within this call, so the failure is reported from the loop.
       running->timer_ = loop.After(std::chrono::milliseconds(0),
                                    [self = running.get(), status] { self->End(status); });
     }

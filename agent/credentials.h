@@ -34,7 +34,8 @@ class RunningCommand {
 // that could not be started, failed, took too long or printed more than a MiB.
 using CommandDone = std::function<void(StatusOr<std::string> output)>;
 
-// Starts programs; an interface so that tests need none. The callback comes later, on the loop.
+// Starts programs; an interface, so that tests need no real ones. The callback comes later, on the
+// loop.
 class CommandRunner {
  public:
   virtual ~CommandRunner() = default;

@@ -153,7 +153,8 @@ Status CurlCall::Prepare(const ClusterAccess& access, const Credential& credenti
 
 Status CurlCall::PrepareHeaders(const Credential& credential) {
   headers_ = curl_slist_append(headers_, ("Accept: " + request_.accept).c_str());
-  // Without this libcurl asks first whether it may send a body of more than a MiB.
+  // Without this header libcurl first asks the server whether it may send a body of more than a
+  // MiB.
   headers_ = curl_slist_append(headers_, "Expect:");
   if (!request_.content_type.empty()) {
     headers_ = curl_slist_append(headers_, ("Content-Type: " + request_.content_type).c_str());
@@ -171,7 +172,7 @@ Status CurlCall::PrepareHeaders(const Credential& credential) {
 void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credential) {
   if (!access.ca.empty()) {
     SetPem(easy_, access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
-    // libcurl trusts the certificates of its built-in directory as well, unless it is told not to.
+    // Without this libcurl would also trust the certificates of its built-in directory.
     curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
     // A replaced CA file is used from the next connection on.
     curl_easy_setopt(easy_, CURLOPT_CA_CACHE_TIMEOUT, 0L);
@@ -260,7 +261,7 @@ void CurlCall::Finish(CURLcode code) {
   result_ = std::move(reply);
 }
 
-// Once per process; libcurl is never cleaned up, since others may use it too.
+// libcurl is initialized once per process and never cleaned up, since other code may use it, too.
 bool InitializeCurl() {
   static const bool kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return kInitialized;

@@ -11,8 +11,8 @@
 namespace resmgr::agent {
 
 // HTTPS (or HTTP) to one API server through libcurl, on the event loop; the only thread is the one
-// that libcurl starts to look up a name. HTTP/1.1, so that each watch has its own connection and a
-// lost one stops nothing else. A connection whose peer has vanished is noticed within a minute.
+// in which libcurl looks up a name. HTTP/1.1, so that each watch has its own connection and a lost
+// one stops nothing else. A connection whose peer has vanished is noticed within a minute.
 class CurlTransport : public HttpTransport {
  public:
   // The loop must outlive this object, and this object its calls. kInternal: no libcurl.

@@ -28,7 +28,7 @@ EventObject WarningOf(const std::string& node, std::string_view reason) {
   };
 }
 
-// A name may have 253 bytes, and the time has 17 with its dot.
+// Leaves room in a name, which may have 253 bytes, for the time with its dot (17 bytes).
 constexpr size_t kMaxSubject = 200;
 
 std::string Rfc3339(EventObject::Time time) {
@@ -76,7 +76,7 @@ void EventSeries::Send() {
 
 void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
   const StatusCode code = reply.ok() ? StatusOfReply(*reply).code() : reply.status().code();
-  // A repeated creation conflicts with its first try if only the reply was lost.
+  // If only the reply to a creation was lost, its repetition conflicts: the Event exists.
   exists_ = code == StatusCode::kOk || (!updating_ && code == StatusCode::kAborted);
   if (updating_ && !exists_) {
     event_.count = 1;

@@ -63,7 +63,7 @@ class EventSeries {
   const WallClock now_;
   EventObject event_;
   bool exists_ = false;    // as far as known
-  bool updating_ = false;  // the request under way is not a creation
+  bool updating_ = false;  // the request under way is an update
   bool more_ = false;      // occurrences arrived while a request was under way
   Delivery delivery_;
 };

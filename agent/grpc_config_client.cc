@@ -8,9 +8,10 @@
 namespace resmgr::agent {
 namespace {
 
-// gRPC's health checking protocol: a cheap call, whether or not the daemon implements it.
+// gRPC's health checking protocol: a cheap call, which any daemon answers, if only with
+// UNIMPLEMENTED.
 constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// Long: a daemon that hangs gets one probe, not one more at each interval.
+// Long, so that a daemon that hangs has one unanswered probe and not one for each interval.
 constexpr std::chrono::hours kProbeTimeout{1};
 // Bytes; the daemon's answer is one text.
 constexpr size_t kMaxReply = size_t{4} << 20;

@@ -42,7 +42,7 @@ struct HttpRequest {
 
 struct HttpReply {
   int status = 0;
-  std::string body{};  // empty where the pieces went to `data`
+  std::string body{};  // empty if the pieces went to `data`
   // The wait that the server asked for (Retry-After).
   std::optional<std::chrono::seconds> retry_after{};
 };
@@ -91,14 +91,14 @@ bool RefusesContent(const HttpReply& reply);
 std::chrono::seconds WaitAskedFor(const HttpReply& reply);
 
 // Repeats one request until the API server takes it. A new request replaces the former one, but is
-// not sent while the former one is under way: the server could carry out a request that was given
-// up after the new one. Thread-compatible.
+// not sent while the former one is under way: the server could carry out the former request after
+// the new one, even if the agent has given it up. Thread-compatible.
 class Delivery {
  public:
   // Gets the reply of the success, or the last one.
   using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
 
-  // The reaction to a refusal of the request's content (see RefusesContent).
+  // The reaction to a refusal of the request's content (RefusesContent).
   enum class Refusal { kTryAgain, kEnd };
 
   // `what` names the request in the log. `max_tries` 0: tries without limit; otherwise the answers
@@ -108,8 +108,8 @@ class Delivery {
 
   // Calls `done` once, but not for a request that was replaced.
   void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
-  // As Send, but keeps the waits of a former request that is under way: a server that fails, or
-  // asks for a pause, is spared as before.
+  // As Send, but if a former request is under way its waits go on, so that a server that fails or
+  // asks for a pause is spared.
   void Replace(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
   // Whether the server has a request that it has not answered.

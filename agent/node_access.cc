@@ -15,14 +15,14 @@
 namespace resmgr::agent {
 namespace {
 
-// Nodes change often (their heartbeat is in their status), but not several times in a row just
-// between our reading and writing.
+// Nodes change often (their heartbeat is in their status), but hardly this many times in a row
+// between a read and the write that follows.
 constexpr int kPatchTries = 5;
 // Limits of the queue of patches; the daemon itself waits for one at a time.
 constexpr size_t kMostPatches = 512;
 constexpr size_t kMostPatchBytes = size_t{16} << 20;
 
-// Less than the callers' own time limit.
+// Less than the time limits of the callers.
 constexpr std::chrono::seconds kTimeout{10};
 
 // The body, or the reason why it is missing.
@@ -35,7 +35,7 @@ StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
 // Less than the daemon's own time limit.
 constexpr std::chrono::seconds kClaimTimeout{8};
 
-// A server without this API also answers 404, which says nothing about the claim.
+// A server without this API also answers 404, which must not be reported as a missing claim.
 Status StatusOfClaim(const HttpReply& reply, const std::string& name) {
   Status status = StatusOfReply(reply);
   if (status.code() != StatusCode::kNotFound) return status;

@@ -67,8 +67,8 @@ class NodeAccess {
   std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
 };
 
-// Reads ResourceClaims on behalf of the daemon, with one try each, since the kubelet asks the
-// daemon again. Thread-compatible; no callback comes after the end of this object.
+// Reads ResourceClaims on behalf of the daemon, with one try each: the kubelet repeats its call.
+// Thread-compatible; no callback comes after the end of this object.
 class ClaimReader {
  public:
   // Gets the object as JSON. kInvalidArgument: the name is invalid; kResourceExhausted if too many

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxOperations = 256;
 
-// copy and move are left out: they could make a small patch fill any memory, and no client needs
+// copy and move are left out: a small patch could fill the memory with copies, and no client needs
 // them.
 constexpr std::array<std::string_view, 4> kOperations = {"add", "replace", "remove", "test"};
 
@@ -50,7 +50,8 @@ StatusOr<Json> ToJsonPatch(const std::vector<PatchOperation>& operations) {
   return patch;
 }
 
-// The library throws if the patch does not fit, except for a child of a scalar.
+// If the patch does not fit the library throws, but not for a child of a scalar, which is checked
+// here.
 StatusOr<Json> Apply(Json node, const Json& patch) {
   try {
     for (const Json& operation : patch) {
@@ -129,8 +130,7 @@ constexpr size_t kMostUnseen = size_t{256} << 10;
 
 Status KeyRules::Check(std::string_view what, std::string_view key) const {
   const std::string name = Printable(key);
-  // Label and annotation keys are case-sensitive, but a reader may confuse keys that differ in case
-  // only.
+  // Keys that differ from a reserved one in case only are refused, too: a reader may confuse them.
   const auto is_key = [key](const std::string& one) { return EqualsIgnoreCase(one, key); };
   if (std::any_of(reserved.begin(), reserved.end(), is_key)) {
     return Denied(fmt::format("{} {} is not the daemon's to change", what, name));

@@ -37,10 +37,9 @@ size_t SizeOf(const std::vector<PatchOperation>& operations);
 
 // The merge patch (RFC 7386) that changes `node` as the operations would, valid only for this
 // version of it; nullopt when they change nothing. The operations are applied to a copy and the
-// changes are compared with the rules, so it does not matter by which paths and indices a change is
-// made.
-// kInvalidArgument   not a JSON patch, or one that does not fit the node
-// kPermissionDenied  a change that the rules do not allow
+// changes are compared with the rules, so any path or index may be used for a change.
+// kInvalidArgument   not a JSON patch, or one that does not fit the node kPermissionDenied  a
+// change that the rules do not allow
 StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
                                             const std::vector<PatchOperation>& operations,
                                             const KeyRules& rules);
@@ -49,7 +48,7 @@ StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
 StatusOr<Json> PlanCapacityPatch(const std::map<std::string, std::string>& capacities,
                                  const KeyRules& rules);
 
-// Tells what a patch of the node would change, as far as the watch has shown the node. An
+// Predicts what a patch of the node would change, from the node that the watch has shown. An
 // annotation that was written but is not seen yet may be present or not, so a value that differs
 // from the seen or from the written one is a change. Thread-compatible.
 class NodeView {
@@ -60,9 +59,9 @@ class NodeView {
   void Seen(const Json& node);
   // Takes annotations that are sent to the API server, null for one to be removed.
   void Written(const Json& annotations);
-  // The annotations that the operations change if `waiting` are written before, null for one to be
-  // removed; nullopt if the operations change anything else, or cannot be judged by the known
-  // state.
+  // The changed annotations, null for one to be removed, if `waiting` are written before the
+  // operations; nullopt if the operations change anything else, or the known state does not
+  // suffice.
   std::optional<Json> ChangedAnnotations(const std::vector<PatchOperation>& operations,
                                          const Json& waiting) const;
 

@@ -18,8 +18,8 @@ constexpr int kNotAcceptable = 406;
 constexpr int kVersionGone = 410;
 constexpr int kTooManyAtOnce = 429;
 constexpr int kServiceUnavailable = 503;
-// After this many refusals the last version is not trusted any more: the server may have lost its
-// data, so that this version lies in its future.
+// After this many refusals the last version is dropped: a server that has lost data may not know
+// it.
 constexpr int kRefusalsBeforeList = 3;
 // A watch that lived this long was a success.
 constexpr std::chrono::seconds kGoodWatch{5};
@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kGoodWatch{5};
 constexpr std::chrono::seconds kGrace{30};
 constexpr std::chrono::seconds kTroubleLogPeriod{60};
 
-// The server runs but cannot serve; the request is not to blame.
+// The server runs but cannot serve now; the request is not the cause.
 bool IsOverloaded(int code) {
   return code == kTooManyAtOnce || code == kServiceUnavailable;
 }
@@ -45,7 +45,7 @@ constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {{
 // nullopt for an event of an unknown type.
 StatusOr<std::optional<WatchEvent>> Decode(std::string_view line) {
   std::optional<Json> json = ParseJson(line);
-  // The message leaves out the text: it could be a Secret's that a proxy sent to the wrong client.
+  // The message does not quote the line: a proxy may have sent a Secret to the wrong client.
   if (!json || !json->is_object()) return InvalidArgument("a line of the watch is not JSON");
   const std::string type = TextAt(*json, {"type"});
   const Json* object = Find(*json, {"object"});
@@ -190,8 +190,7 @@ std::chrono::milliseconds ObjectWatch::Refused(int code) {
 
 void ObjectWatch::LogTrouble(const Status& why) {
   const auto more = log_limit_.Pass(timers_.Steady());
-  // An error of another kind is logged again, such as a token that is refused once the server is
-  // back.
+  // Errors of another kind are logged at once, such as a refused token once the server is back.
   if (!more && why.code() == logged_) return;
   logged_ = why.code();
   GetLogger("watch").Warn("following {}/{}: {}; trying again ({} more like this were not logged)",

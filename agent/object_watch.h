@@ -55,15 +55,14 @@ struct RetryOptions {
   RetryGate::Options outage{};
   // The first request of each watch is sent at a random time within this period.
   std::chrono::milliseconds start_spread{0};
-  // How long the server should let a watch live: each asks for a random time from this to twice
-  // this.
+  // The server is asked to end a watch after a random time between this and twice this.
   std::chrono::seconds watch_timeout{300};
   uint64_t seed = 0;
 };
 
-// Follows one object by its name: lists it, then watches from that version on, and does both again
-// as often as it takes. Needs the verbs get, list and watch for that name alone, since the field
-// selector metadata.name makes every request one for the name. Thread-compatible.
+// Follows one object by its name: lists it, then watches from that version on, and repeats both as
+// often as necessary. Needs the verbs get, list and watch for that name alone, since each request
+// has the field selector metadata.name. Thread-compatible.
 //
 //   wait ──▶ list ──▶ watch ──▶ stream ends or breaks ──▶ wait ──▶ watch from the last version seen
 //             ▲                 410 Gone, or another refusal for the third time ──▶ wait ──▶ list

@@ -17,8 +17,8 @@ RetryGate::Duration RetryGate::Failed(TimePoint now) {
 
 RetryGate::Duration RetryGate::Postponed(TimePoint now) {
   if (now >= next_try_) return {};
-  // The watches that follow one try spread over this multiple of the longest wait, which suffices
-  // for two of them and more.
+  // The waiting watches are spread over this multiple of the longest wait. It is large enough for
+  // two and more of them.
   constexpr double kFollowers = 1.2;
   const auto spread = std::chrono::duration_cast<Duration>(longest_wait_ * kFollowers);
   return std::chrono::ceil<Duration>(next_try_ - now) + jitter_.UpTo(spread);

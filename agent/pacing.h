@@ -28,7 +28,7 @@ class Jitter {
   }
 
  private:
-  // Similar seeds would give similar first waits.
+  // Spreads the seeds, since similar seeds would give similar first waits.
   static std::minstd_rand::result_type Spread(uint64_t seed) {
     std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32U)};
     uint32_t spread = 0;
@@ -82,11 +82,11 @@ class TokenBucket {
     return std::max(std::chrono::milliseconds(0),
                     std::chrono::ceil<std::chrono::milliseconds>(Earliest() - now));
   }
-  // Takes a token, also before one is there; then the next taker waits longer.
+  // Takes a token even if none is free; then the next caller waits longer.
   void Take(Clock::time_point now) { full_at_ = std::max(full_at_, now) + options_.period; }
 
  private:
-  // With one token left the bucket is full (burst - 1) periods later.
+  // The time at which one token is free: (burst - 1) periods before the bucket is full.
   Clock::time_point Earliest() const { return full_at_ - (options_.burst - 1) * options_.period; }
 
   const Options options_;
@@ -94,9 +94,9 @@ class TokenBucket {
 };
 
 // Decides when the watches of one agent repeat requests that a server has not answered. One watch
-// tries, after a random wait of up to two thirds of the outage's length; the others follow it, each
-// at its own time, and wait on if it failed. So an outage costs the server one request per agent at
-// a time, and an agent is back within one and a half times the outage's length. Pure;
+// tries, after a random wait of up to two thirds of the outage's length; the others follow at times
+// of their own, and go on waiting if that try failed. So an outage costs the server one request per
+// agent at a time, and an agent is back within one and a half times the outage's length. Pure;
 // thread-compatible.
 class RetryGate {
  public:

@@ -34,7 +34,7 @@ bool IsReason(std::string_view reason) {
          std::ranges::all_of(reason, IsLetterOrDigit);
 }
 
-// Neither names nor UIDs have a slash.
+// A slash separates the parts, since neither names nor UIDs have one.
 std::string PodKey(const PodEvent& event) {
   return fmt::format("{}/{}/{}", event.pod_namespace, event.pod, event.uid);
 }
@@ -172,7 +172,8 @@ PodEvents::Known& PodEvents::KnownAs(const std::string& key, const PodEvent& eve
   return known;
 }
 
-// Waiting events are fewer than known ones, so one can be forgotten.
+// Forgets the Events used least recently. Fewer Events may wait than may be known, so there is one
+// to forget.
 void PodEvents::ForgetSome() {
   for (auto at = used_.begin(); known_.size() >= options_.most_known && at != used_.end();) {
     const auto found = known_.find(*at);
@@ -214,12 +215,12 @@ void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpRe
   under_way_.clear();
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   Known& known = known_.at(key);
-  // A repeated creation conflicts with its first try if only the reply was lost.
+  // If only the reply to a creation was lost, its repetition conflicts: the Event exists.
   known.exists = status.ok() || (updated && status.code() != StatusCode::kNotFound) ||
                  (!updated && status.code() == StatusCode::kAborted);
   if (status.ok()) refusal_told_ = false;
   if (updated && !known.exists) {
-    // The API server drops an Event after an hour.
+    // The API server has dropped the Event, as it does after an hour: a new one begins.
     known.object.count = std::max<int64_t>(1, known.unwritten);
     known.object.first = known.object.last;
     if (!std::exchange(known.waiting, true)) waiting_.push_front(key);

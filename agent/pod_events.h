@@ -42,9 +42,9 @@ Status CheckPodEvent(const PodEvent& event);
 // different messages within ten minutes, further ones become one Event ("combined from similar
 // events"); and one pod gets 25 at once, then one in five minutes. Beyond that, requests are
 // spread: each is made one to three spreads after the one before, or after the event. So a cluster
-// of n nodes makes at most n / (2 * spread) requests a second, and none about containers that a map
-// has moved within the first spread, in which all nodes report about the map. All memory is
-// bounded. Thread-compatible.
+// of n nodes makes at most n / (2 * spread) requests a second, and Events about containers that a
+// new map has moved wait for at least one spread, in which all nodes report about the map. All
+// memory is bounded. Thread-compatible.
 class PodEvents {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;

@@ -18,7 +18,8 @@ namespace resmgr::agent {
 namespace {
 
 constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
-// Tries go on while the server does not answer; a missing or conflicting object ends them.
+// As long as the server does not answer, the request is tried again; a missing or conflicting
+// object ends the tries.
 constexpr int kAllSliceTries = std::numeric_limits<int>::max();
 
 // The name of the object, the same at each start of an agent: "NODE-DRIVER".
@@ -130,7 +131,7 @@ Status SliceWriter::Show(std::optional<DeviceReport> report) {
   if (report) RESMGR_RETURN_IF_ERROR(CheckDevices(node_, *report));
   fresh_until_ = timers_.Steady() + options_.fresh;
   wanted_ = std::move(report);
-  // The kubelet removes the object of a former driver.
+  // The object of the former driver is not followed any more: the kubelet removes it.
   if (wanted_ && wanted_->driver != driver_) Follow();
   Plan();
   return OkStatus();
@@ -182,7 +183,8 @@ void SliceWriter::Plan() {
   if (!known_ || uid_.empty() || paused_) return;
   const auto now = timers_.Steady();
   const bool right = UpToDate();
-  // An earlier agent wrote the right object: changes follow within `soon`, as after an own write.
+  // An earlier agent wrote the right object, so later changes are sent within `soon`, as after a
+  // write of this agent.
   if (right && wanted_ && !accepted_ && !delivery_.under_way())
     accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
   if (right || (wanted_ && now >= fresh_until_)) {
@@ -191,7 +193,8 @@ void SliceWriter::Plan() {
   }
   auto due = now + jitter_.UpTo(accepted_ ? options_.soon : options_.spread);
   if (last_write_) due = std::max(due, *last_write_ + options_.gap);
-  // A write sends the report that is current by then, so a later report does not delay it.
+  // A planned write sends the report that is current by then, so a later report does not delay the
+  // write.
   if (timer_ && due_ <= due) return;
   due_ = due;
   timer_ =
@@ -233,7 +236,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
   if (status.ok()) {
     const Json object = ParseJson(reply->body).value_or(Json());
     accepted_ = Accepted{.report = *sent_, .uid = uid_, .spec = WithoutGeneration(object)};
-    // The watch has shown another object meanwhile, which may be newer.
+    // If the watch has shown another object meanwhile, that may be newer than the reply.
     const bool look = seen_ && object_ != object;
     object_ = object;
     if (std::exchange(told_, std::nullopt))

@@ -55,11 +55,11 @@ Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport
 
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
 // object, and writes it again when it vanishes or differs, each time with a higher generation. The
-// kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
-// written only while the daemon goes on reporting: a driver that is gone keeps no devices. Writes
-// are at least `gap` apart and sent within `soon`; the agent's first one is sent at a random time
-// within `spread`. A write that the server refuses is logged once, and tried again `pause` later.
-// Nothing is asked of the server before the first report. Thread-compatible.
+// kubelet deletes it when it starts, and when the driver is gone for half a minute. So it is
+// written only while the daemon goes on reporting. Writes are at least `gap` apart and sent within
+// `soon`; the agent's first one is sent at a random time within `spread`. A write that the server
+// refuses is logged once, and tried again `pause` later. Nothing is asked of the server before the
+// first report. Thread-compatible.
 class SliceWriter {
  public:
   struct Options {
@@ -113,14 +113,14 @@ class SliceWriter {
   const uint64_t seed_;
   Jitter jitter_;
   std::string uid_;     // the node's; "": not seen yet
-  std::string driver_;  // whose object is watched; "": none
+  std::string driver_;  // the driver whose object is watched; "": none
   std::optional<DeviceReport> wanted_;
   Clock::SteadyTime fresh_until_{};
   bool known_ = false;          // object_ is what the server has, as far as known
   std::optional<Json> object_;  // nullopt: there is none
   int64_t generation_ = 0;      // the highest one that was seen or sent
   std::optional<Accepted> accepted_;
-  std::optional<DeviceReport> sent_;  // of the request under way; nullopt: a removal
+  std::optional<DeviceReport> sent_;  // the report of the request under way; nullopt: a removal
   bool seen_ = false;                 // the watch showed the object since the last write
   bool paused_ = false;
   std::optional<StatusCode> told_;  // the refusal that was logged last

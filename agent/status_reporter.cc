@@ -100,8 +100,8 @@ void StatusReporter::NodeSeen(const Json& node) {
   Plan();
 }
 
-// Whether other nodes report the same at the same time: a new ConfigMap, or a new version of it,
-// where neither the new nor the reported ConfigMap is for this node alone.
+// Whether other nodes have the same news at the same time: a new ConfigMap, or a new version of it.
+// False if the new or the reported ConfigMap is for this node alone.
 bool StatusReporter::IsSharedNews() const {
   if (shown_[kStatus].empty()) return false;  // a new node
   if (wanted_[kMap] == shown_[kMap] && wanted_[kVersion] == shown_[kVersion]) return false;
@@ -123,7 +123,7 @@ bool StatusReporter::LeaveOut(const Json& annotations) {
     others_.erase(key);
     under_way = under_way || others_sent_.contains(key);
   }
-  // Replace the retried patch by one without these annotations.
+  // The patch that is being retried must be replaced by one without these annotations.
   if (under_way) Write();
   return std::ranges::none_of(annotations.items(), [this](const auto& entry) {
     return others_before_.contains(entry.key());
@@ -138,15 +138,16 @@ void StatusReporter::Plan() {
     return;
   }
   const auto now = timers_.Steady();
-  // A rejection, or news of losses, makes two requests: the patch and an Event.
+  // A rejection, or news of losses, makes two requests (the patch and an Event), so it gets twice
+  // the spread.
   const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
   const int requests = event ? 2 : 1;
   const bool spread = !news || IsSharedNews();
-  // The earlier of two random times would not be evenly distributed.
+  // The first random time stays: the earlier of two would not be evenly distributed.
   if (timer_ && spread && spread_) return;
   const auto delay = spread ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
   const auto due = now + std::max({delay, options_.debounce, limit_.Wait(now)});
-  // A report sends the state that is current by then, so later news do not delay it.
+  // A planned report sends the state that is current by then, so later news do not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   spread_ = spread;
@@ -190,15 +191,15 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   const Json others = std::exchange(others_sent_, Json::object());
   others_before_ = Json::object();
   const bool refused = reply.ok() && RefusesContent(*reply);
-  // The node's object was made anew meanwhile; only the watch knows its annotations.
+  // The node's object was made anew meanwhile: only the watch can show its annotations.
   if (!refused && sent_uid_ != uid_) return Plan();
   for (const auto& [key, value] : others.items()) {
     const auto waiting = others_.find(key);
     if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
   }
   if (!refused) {
-    // A state that the watch showed meanwhile may already contain the patch; if not, the watch
-    // shows the patch later.
+    // If the watch has shown the node meanwhile, that state may be newer than the patch. If it is
+    // older, the watch will show the patch.
     if (!seen_) shown_ = sent;
     return Plan();
   }
@@ -211,8 +212,8 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   Plan();
 }
 
-// The node may show the same rejection since before the agent's start, with another version of a
-// map whose metadata changed: that is not news.
+// If the node has shown this rejection since before the agent's start, it is no news, even if the
+// version of the map differs: only its metadata changed.
 void StatusReporter::TellRejection() {
   const int times = std::exchange(rejections_, 0);
   if (verdict_.state != Verdict::State::kRejected || times == 0) return;

@@ -33,7 +33,7 @@ inline constexpr std::string_view kPolicyLossesAnnotation =
     "cri-resource-manager.intel.com/policy-losses";
 
 struct ReportOptions {
-  // Thousands of nodes report about a ConfigMap that they share at random times within this period:
+  // Period in which thousands of nodes report, at random times, about a ConfigMap that they share:
   // 10,000 reports are 133 a second. Twice as long for a rejection, which also makes an Event.
   std::chrono::milliseconds spread{75'000};
   // Changes within this time are one report.
@@ -62,17 +62,17 @@ class StatusReporter {
   // Takes the node's object as it is now; called before the first verdict, and at each change.
   void NodeSeen(const Json& node);
   // Adds other annotations of the node, null for one to be removed, that follow from a map that
-  // nodes share. They become part of the next report, within `spread` at the latest. False, and not
-  // taken, if too many wait already. If the API server refuses a report with them, they are dropped
-  // and the report is sent without them.
+  // nodes share. They become part of the next report, within `spread` at the latest. Returns false
+  // and takes none if too many wait already. If the API server refuses a report with them, they are
+  // dropped and the report is sent without them.
   bool TakeAlong(const Json& annotations);
   // `written` gets the taken annotations each time that they are sent to the API server.
   void TellOthersWritten(std::function<void(const Json& annotations)> written) {
     others_written_ = std::move(written);
   }
-  // Drops these keys from the taken annotations, since they are written by other means. False if
-  // the server has a request with some of these keys, which it may carry out after a request that
-  // is sent now.
+  // Drops these keys from the taken annotations, since the caller writes them by other means. False
+  // if a request with some of these keys has no reply yet: the server may carry it out after a
+  // request that is sent now.
   bool LeaveOut(const Json& annotations);
   // The taken annotations that are not written yet.
   const Json& taken_along() const { return others_; }
@@ -107,16 +107,16 @@ class StatusReporter {
   std::string uid_;                      // the node object's
   std::string sent_uid_;                 // the UID when sent_ was sent
   Json others_ = Json::object();         // from TakeAlong, until they are written
-  Json others_sent_ = Json::object();    // those of others_ that are under way
-  Json others_before_ = Json::object();  // those of requests that were replaced before a reply
+  Json others_sent_ = Json::object();    // the part of others_ that is under way
+  Json others_before_ = Json::object();  // of replaced requests without a reply
   std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
-  std::string losses_;                      // what the node shows of them
-  std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
-  int rejections_ = 0;                      // since the last Event
+  std::string losses_;                      // the losses that the node shows
+  std::optional<std::string> told_losses_;  // from an Event, or as the agent found them
+  int rejections_ = 0;                      // rejections since the last Event
   Clock::SteadyTime due_{};
   bool spread_ = false;         // due_ is some time within the spread
   EventLoop::HandlePtr timer_;  // the next report
-  RateLimit refusals_;          // in the log
+  RateLimit refusals_;          // limits log lines about refusals
   Delivery annotations_;
   EventSeries rejected_;
   EventSeries lost_;

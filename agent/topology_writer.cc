@@ -18,7 +18,8 @@
 namespace resmgr::agent {
 namespace {
 
-// Tries go on while the server does not answer; a missing or conflicting object ends them.
+// As long as the server does not answer, the request is tried again; a missing or conflicting
+// object ends the tries.
 constexpr int kAllTries = std::numeric_limits<int>::max();
 
 std::vector<int64_t> AvailableCpus(const SchedulerView& view) {
@@ -38,8 +39,8 @@ bool IsOwn(const Json& object) {
   });
 }
 
-// The API server's words for a conflict of apply, in one field or in several; they differ from
-// those for a write that only came in between.
+// The beginning of the API server's message if another manager owns applied fields. A write that
+// only came in between has another message.
 constexpr std::string_view kApplyConflict = "Apply failed with ";
 
 bool IsOfAnotherWriter(const Status& status) {
@@ -52,9 +53,9 @@ constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
 // Far more pods than a node has.
 constexpr size_t kMostTopologyPods = 4096;
 constexpr size_t kMostTopologyAmounts = 16;
-constexpr size_t kLongestPoolName = 1024;   // bytes; a name of 253 bytes, each shown as four
+constexpr size_t kLongestPoolName = 1024;   // bytes; a name has 253, each shown as up to four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
-// The least that the plugin takes.
+// The least number that the scheduler's plugin accepts.
 constexpr size_t kLeastMaxNodes = 2;
 
 std::string ZoneName(size_t index) {
@@ -69,8 +70,8 @@ Json OwnAttribute(std::string_view name, std::string_view value) {
   return TopologyAttribute(fmt::format("{}{}", kOwnAttributes, name), value);
 }
 
-// Adds the lists that are not empty: the API server of Kubernetes 1.20 takes "" for null in an
-// apply patch, and refuses the object.
+// Adds the lists that are not empty. The API server of Kubernetes 1.20 takes "" in an apply patch
+// for null, and refuses the object.
 void AddCpus(const CpuSet& all, const CpuSet& exclusive, Json& attributes) {
   if (!all.empty()) attributes.push_back(OwnAttribute("cpus", all.ToString()));
   if (!exclusive.empty()) attributes.push_back(OwnAttribute("exclusive", exclusive.ToString()));
@@ -127,7 +128,7 @@ Json ZoneObject(const SchedulerView& view, size_t index) {
           {"resources", std::move(resources)}};
 }
 
-// The prefix keeps the name apart from those of NUMA nodes, since names of zones are unique.
+// Zones need unique names, so the prefix distinguishes pools from NUMA nodes.
 std::string PoolZoneName(const ViewPool& pool) {
   return fmt::format("pool:{}", pool.name);
 }
@@ -145,7 +146,7 @@ Status CheckPools(const SchedulerView& view) {
   return OkStatus();
 }
 
-// A pool has no resources here, since the zones of the NUMA nodes have them.
+// A pool has no resources: they are in the zones of the NUMA nodes.
 Json PoolObject(const SchedulerView& view, const ViewPool& pool) {
   Json attributes = Json::array();
   AddCpus(pool.cpus, pool.exclusive, attributes);
@@ -165,8 +166,8 @@ Json TopologyAttributes(const SchedulerView& view) {
   Json attributes = Json::array();
   attributes.push_back(TopologyAttribute("topologyManagerPolicy",
                                          view.refuses ? "single-numa-node" : "best-effort"));
-  // With the scope "container" the plugin assumes a NUMA node for each container of a pod, and
-  // policies choose others (ADR 17).
+  // With the scope "container" the plugin assumes a NUMA node for each container, which may differ
+  // from the policy's choice (ADR 17).
   attributes.push_back(
       TopologyAttribute("topologyManagerScope", view.refuses ? "pod" : "container"));
   attributes.push_back(
@@ -202,7 +203,7 @@ Status TopologyWriter::Show(std::optional<SchedulerView> view) {
 void TopologyWriter::NodeSeen(const Json& node) {
   const std::string uid = TextAt(node, {"metadata", "uid"});
   if (uid.empty() || uid == uid_) return;
-  // The object of a node that was made anew is gone with the former one.
+  // If the node was made anew, its object was deleted with the former node.
   uid_ = uid;
   known_ = Known::kNothing;
   Plan();
@@ -240,7 +241,7 @@ void TopologyWriter::Plan() {
   const auto now = timers_.Steady();
   auto due = now + jitter_.UpTo(IsUrgent() ? options_.soon : options_.spread);
   if (last_write_) due = std::max(due, *last_write_ + options_.gap);
-  // A write sends the view that is current by then, so a later change does not delay it.
+  // A planned write sends the view that is current by then, so a later change does not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   timer_ =
@@ -284,7 +285,7 @@ void TopologyWriter::LookForOwn() {
       Delivery::Refusal::kEnd);
 }
 
-// Removes the object that was seen and no later object of that name.
+// Removes the object that was found, but not one that has replaced it meanwhile.
 void TopologyWriter::Found(const StatusOr<HttpReply>& reply) {
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   if (status.code() == StatusCode::kNotFound) return Removed(reply);
@@ -314,7 +315,7 @@ void TopologyWriter::Removed(const StatusOr<HttpReply>& reply) {
     return Plan();
   }
   known_ = Known::kNothing;
-  // The object changed meanwhile: it is looked at again.
+  // The object has changed meanwhile: look at it again.
   if (status.code() == StatusCode::kAborted) return Plan();
   Pause(status);
 }

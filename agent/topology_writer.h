@@ -68,7 +68,7 @@ class TopologyWriter {
   std::string uid_;     // the node's; "": not seen yet
   bool shown_ = false;  // the daemon has given its first view
   std::optional<SchedulerView> view_;
-  std::optional<SchedulerView> sent_;  // of the last write
+  std::optional<SchedulerView> sent_;  // the view of the last write
   Known known_ = Known::kNothing;
   std::string body_;                // if kWritten
   bool paused_ = false;             // the server refused; timer_ ends this
@@ -83,15 +83,15 @@ class TopologyWriter {
 // The path of the node's NodeResourceTopology (topology.node.k8s.io/v1alpha2), which has its name.
 std::string TopologyPath(std::string_view node);
 
-// Whether the view makes an object that schedulers read as it is meant: names of resources and
-// pods, numbers that are not negative, not more available than there is, a distance to each zone.
-// kInvalidArgument names the bad value.
+// Checks that schedulers can read the view's object as intended: names of resources and pods, no
+// negative numbers, no more available than there is, a distance to each zone. kInvalidArgument
+// names the bad value.
 Status CheckTopology(const SchedulerView& view);
 
-// The object, for server-side apply. It is owned by the node of this UID, with which it vanishes.
-// Zones are "node-0", "node-1", ... without gaps, since the plugin of the scheduler indexes lists
-// with these numbers; an attribute has the number of the NUMA node. The fingerprint covers the pods
-// with exclusive resources, which are all pods of the view.
+// The object, for server-side apply. Its owner is the node of this UID, so that it is deleted with
+// the node. Zones are "node-0", "node-1", ... without gaps, since the plugin of the scheduler
+// indexes lists with these numbers; an attribute has the number of the NUMA node. The fingerprint
+// covers the pods of the view, which all have exclusive resources.
 Json TopologyObject(std::string_view node, std::string_view uid, const SchedulerView& view);
 
 }  // namespace resmgr::agent

@@ -19,7 +19,7 @@ namespace ssl = boost::asio::ssl;
 // Limit in bytes; certificates with their chain have a few KiB.
 constexpr size_t kMaxSize = size_t{1} << 20;
 
-// Returns codes of start-up problems, whatever the file system's error was.
+// Returns kUnavailable, the code of start-up problems, for every error of the file system.
 StatusOr<std::string> ReadPem(const std::string& file) {
   auto text = ReadFile(file, kMaxSize);
   if (!text.ok()) return Unavailable("{}", Message(text.status()));
@@ -52,7 +52,8 @@ StatusOr<TlsContext> CertificateFiles::Load() {
   if (error || SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION) != 1) {
     return Internal("TLS cannot be limited to version 1.2 and later");
   }
-  // The key first, so that the check below reports a certificate that does not match it.
+  // The key comes first, so that a certificate that does not match it is reported by the check
+  // below.
   context->use_private_key(asio::buffer(tried_.key), ssl::context::pem, error);
   if (error) return Unusable(key_file_, "private key", error);
   context->use_certificate_chain(asio::buffer(tried_.certificate), error);

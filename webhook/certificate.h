@@ -10,7 +10,7 @@
 
 namespace resmgr::webhook {
 
-// New connections take the context of their time, and keep it.
+// A connection keeps the context that was current when it began.
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
 // The server's certificate, from two PEM files that may be renewed at any time, one after the other

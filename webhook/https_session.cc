@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-// Time for a client to notice that a connection ends.
+// Time for a client to close its side of the connection.
 constexpr std::chrono::seconds kGoodbye{2};
 
 }  // namespace
@@ -92,7 +92,7 @@ void Session::Refuse(const Error& error) {
     return Write({431, "text/plain", "the header is too large\n"}, false);
   }
   if (error == beast::error::timeout) return;
-  // Errors of this category are requests that are not HTTP; other categories are errors of the
+  // Only errors of this category mean that the bytes are not HTTP; the others are errors of the
   // connection.
   if (error.category() == make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message) {
@@ -140,7 +140,7 @@ void Session::Abort() {
 }
 
 void Session::Close() {
-  // A server that ends does not wait for the client.
+  // A server that is ending does not wait for the client to close.
   if (draining_) return;
   standing_.waiting = true;
   beast::get_lowest_layer(stream_).expires_after(kGoodbye);
@@ -148,7 +148,7 @@ void Session::Close() {
 }
 
 void Session::Discard() {
-  // The read has no deadline of its own: Close has set one.
+  // The read needs no deadline of its own: the one that Close has set covers it.
   beast::get_lowest_layer(stream_).async_read_some(asio::buffer(discarded_),
                                                    Then(&Session::Discard));
 }

@@ -20,13 +20,13 @@
 
 namespace resmgr::webhook {
 
-// The properties of a connection that decide whether it is closed for the sake of another one.
+// The properties by which the server chooses the connection to be closed for another one.
 struct Standing {
   using Clock = std::chrono::steady_clock;
 
   bool reviewed = false;  // a review was answered on it
   bool waiting = true;    // for a request, or for the connection's end
-  // The time of the last answered review, else of the connection.
+  // The time of the last answered review; without one, of the connection's begin.
   Clock::time_point proven_at = Clock::now();
   size_t body_room = 0;  // bytes reserved for the body that is being read
   Clock::time_point body_since{};
@@ -34,12 +34,13 @@ struct Standing {
 };
 
 // Whether `a` is closed before `b`: first connections without an answered review, then those that
-// wait for a request, then those with a request under way; among equals the one whose proven_at is
-// oldest. API servers send reviews within milliseconds, so theirs is never the oldest.
+// wait for a request, then those with a request under way; among equals the one with the oldest
+// proven_at. An API server sends its review within milliseconds, so that other connections are
+// older.
 bool LessUseful(const Standing& a, const Standing& b);
 
 // One connection: a handshake, then requests until either side ends it. Every wait has a deadline.
-// Lives as long as one of its operations is under way, all on the server's thread.
+// A session lives as long as one of its operations is under way. Server's thread only.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
@@ -79,7 +80,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void ReadHeader();
   void ReadBody();
   size_t BodyRoom() const;
-  // Answers bytes that could not be read as a request, if the client may still listen.
+  // Answers bytes that could not be parsed as a request, if the client may still read an answer.
   void Refuse(const Error& error);
   void Answer(const Request& request);
   void Write(HttpReply reply, bool keep_alive);

@@ -51,7 +51,7 @@ json AddOperation(std::string_view path, json value) {
   return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
 }
 
-// The annotation's value, or the reason why it cannot have one.
+// The annotation's value, or the reason why none can be written.
 StatusOr<std::string> ValueFor(const json* annotations, const json& stored) {
   RESMGR_ASSIGN_OR_RETURN(std::string value, ResourcesOfPod(stored));
   const size_t size = SizeOfOthers(annotations) + kResourcesAnnotation.size() + value.size();
@@ -144,7 +144,7 @@ StatusOr<PodPatch> PatchOfPod(const json& pod, const json& stored) {
   }
   if (Says(annotations, *value)) return PodPatch{};
   if (annotations == nullptr) patch.push_back(AddOperation(kAnnotationsPath, json::object()));
-  // "add" also replaces.
+  // The operation "add" also replaces an existing value.
   patch.push_back(AddOperation(kResourcesPath, *value));
   return PodPatch{.patch = JsonText(patch)};
 }

@@ -26,7 +26,8 @@ bool IsPodToAnnotate(const AdmissionRequest& request) {
          (request.operation == "CREATE" || request.operation == "UPDATE");
 }
 
-// The API server keeps the stored spec at a write of "status", whatever spec the request has.
+// The pod whose spec will be stored: at a write of "status" the API server ignores the request's
+// spec.
 const nlohmann::json& StoredPod(const AdmissionRequest& request) {
   return request.sub_resource == "status" ? request.old_object : request.object;
 }
@@ -183,11 +184,11 @@ class Keeper final : public nlohmann::json_sax<json> {
   }
 
   json root_;
-  // The kept objects and arrays that are not closed yet. An array moves its elements when it grows,
-  // but none of them is open then.
+  // The kept objects and arrays that are not closed yet. A growing array moves its elements, but
+  // only when none of them is open, so the pointers stay valid.
   std::vector<Slot> open_;
   Slot next_;
-  json* member_ = nullptr;  // while member_rule_ is set
+  json* member_ = nullptr;  // used if member_rule_ is set
   const Rule* member_rule_ = nullptr;
   size_t skipped_ = 0;  // open objects and arrays that are left out
   size_t kept_bytes_ = 0;

@@ -21,7 +21,7 @@ struct HttpReply {
 //
 // A pod that is created or updated, or whose status is, gets the patch of PatchOfPod (pod_patch.h);
 // every other request is allowed unchanged. A pod that cannot be read is allowed too, with a
-// warning that tells why it got no annotation: this webhook never keeps a pod from being written.
+// warning that says why it got no annotation: this webhook never keeps a pod from being written.
 // 400, with the reason as text, when the body is not an AdmissionReview.
 HttpReply ReviewAdmission(std::string_view body);
 
@@ -38,8 +38,8 @@ struct AdmissionRequest {
   nlohmann::json old_object{};  // the stored object; null with CREATE
 };
 
-// kInvalidArgument when the text is not such a review. There is no answer without a uid, so the
-// sender could not understand one.
+// kInvalidArgument if the text is not such a review, or has no uid: without it the sender could not
+// match the answer.
 StatusOr<AdmissionRequest> DecodeAdmissionReview(std::string_view text);
 
 // The API server's objects are always allowed: this webhook refuses nothing.

@@ -116,7 +116,7 @@ class Server::Impl : private Session::Owner {
  private:
   void AwaitSignal() {
     signals_.async_wait([this](const Error& error, int signal) {
-      // Cancelling does not reach a handler that is queued already.
+      // A handler that is queued already runs even after it was cancelled.
       if (error || stopping_) return;
       if (signal != SIGHUP) return Drain();
       Reload();
@@ -229,7 +229,7 @@ class Server::Impl : private Session::Owner {
     grace_timer_.async_wait([this](const Error& error) {
       if (!error) io_.stop();
     });
-    // A copy: ending sessions leave the list.
+    // A copy, since sessions that end are removed from the list.
     const auto sessions = sessions_;
     for (Session* const session : sessions)
       session->Drain();

@@ -18,14 +18,15 @@ struct ServerLimits {
   size_t header = size_t{16} << 10;
   // At this limit a new connection closes the least useful one (LessUseful).
   size_t connections = 128;
-  // Bytes of all bodies that are being read. A body that needs more room closes the session whose
-  // body has been read for the longest time.
+  // Bytes that the bodies being read may take together. If a body needs more, the session whose
+  // body has been read for the longest time is closed.
   size_t bodies = size_t{24} << 20;
   // Time from the connection, or from an answer, to the next request's header, before a review has
   // been answered on the connection.
   std::chrono::milliseconds first_request{10'000};
-  // The same time after a review was answered. Longer than API servers keep idle connections (90
-  // s), so that they close them and never send into a connection that was just closed.
+  // The same time once a review was answered. API servers close idle connections after 90 s; a
+  // longer time here makes sure that they do so first, and never send into a connection that was
+  // just closed.
   std::chrono::milliseconds idle{120'000};
   // Time from the header to the body's last byte, and for the client to take the answer.
   std::chrono::milliseconds body_time{10'000};
@@ -68,7 +69,7 @@ class Server {
   // Stops accepting, lets answers that are under way finish, and ends Run. Thread-safe.
   void Stop();
 
-  // The port that it listens on.
+  // The port on which the server listens.
   uint16_t port() const;
 
  private:

@@ -184,7 +184,7 @@ Status Check(AgentFlags& flags, std::string_view node_name) {
     return InvalidArgument("-agent-socket and -cri-resmgr-socket are both {}", flags.agent_socket);
   }
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.cri_resmgr_socket), "-cri-resmgr-socket"));
-  // The kubelet lower-cases the host's name, too.
+  // Lower case, as the kubelet makes the node's name from the host's.
   flags.agent.node = ToLower(node_name);
   return CheckNames(flags);
 }

@@ -112,7 +112,7 @@ Status Run(const AgentFlags& flags) {
 }
 
 int Main(int argc, const char* const* argv) {
-  // Writing to a closed peer or reader must be an error of the write, not end the process.
+  // Without this, a write to a closed connection or pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
   SendProtobufLogToOurs();
   const auto flags = ParseAgentFlags(argc, argv, Variable("NODE_NAME"));

@@ -89,19 +89,20 @@ Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon
   bool apply_ = false;
 };
 
-// Daemons of older versions do not report this.
+// The count is missing in reports of older daemons.
 std::string NotFoundText(const Reply& report) {
   const int64_t unread = report.value("unread", int64_t{0});
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);
 }
 
-// Sending values again changes neither a parent cgroup nor what running processes inherited.
+// Whether a repair, which sends the values again, can mend the difference. It cannot change a
+// parent cgroup, nor what running processes have inherited.
 bool IsMendedByRepair(const Reply& drift) {
   const std::string where = drift.value("where", "");
   return (where == "cgroup" || where == "runtime") && drift.value("why", "").empty();
 }
 
-// Each cause outside of containers once, with the containers that it affects.
+// The causes that lie outside of containers, each with the containers that it affects.
 std::string CausesText(const Reply& report) {
   std::vector<std::pair<std::string, std::set<std::string>>> causes;
   for (const Reply& container : report.at("containers")) {

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// OK if all values are as decided or, after a repair, will be; else kDrift.
+// OK if all values are as decided, or will be after the repair; else kDrift.
 Status AuditOutcome(const Reply& report, bool repair);
 
 // The outputs of `audit` and `uninstall` for people.

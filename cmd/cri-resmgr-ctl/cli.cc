@@ -27,7 +27,7 @@ constexpr std::string_view kExitStatus =
     "be reached or the output cannot be written; 3 a bug or, of audit, a value that differs.";
 constexpr std::string_view kSocketHelp = "The socket of the running daemon (its -admin-socket).";
 
-// Whether the argument is a flag whose value may follow.
+// Whether the argument is a flag that may take the next argument as its value.
 bool WantsMore(std::string_view argument) {
   return argument.size() > 1 && argument[0] == '-' && argument.find('=') == std::string_view::npos;
 }
@@ -85,7 +85,7 @@ class Invocation {
   CommandLine line_;
 };
 
-// The command line without a command: -help and -version.
+// The flags of a command line without a command: -help and -version.
 struct ProgramLine {
   ProgramLine() : line(kProgram, kSummary) {
     DeclareSocket(line, socket);
@@ -183,7 +183,7 @@ int RunCli(int argc, const char* const* argv, std::string_view version, const Co
            std::ostream& out, std::ostream& err) {
   Status status = Run(argc, argv, version, commands, out, err);
   out.flush();
-  // A script must not take a full disk for success.
+  // If the disk is full the command must fail, so that scripts notice.
   if (status.ok() && !out) status = Unavailable("the output cannot be written");
   if (!status.ok()) err << kProgram << ": " << PrintableLines(Message(status)) << '\n';
   return ExitCodeOf(status);

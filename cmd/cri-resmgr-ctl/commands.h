@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// Values differ from the decided ones. No error of a daemon has this code.
+// The code for "values differ from the decided ones", which no error of a daemon has.
 inline constexpr StatusCode kDrift = StatusCode::kDataLoss;
 
 class Command;
@@ -36,10 +36,10 @@ class Command {
   std::string_view description() const { return description_; }
 
   virtual void Declare(CommandLine& line) = 0;
-  // Sets the running daemon's socket; `told`: -socket was given. Called before Run; commands that
-  // need no daemon ignore it.
+  // Sets the running daemon's socket; `told`: it was given by -socket. Called before Run; commands
+  // that need no daemon ignore it.
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
-  // Sets the stream for notes beside the result; called before Run.
+  // Sets the stream for notes, which are not part of the result; called before Run.
   virtual void UseNotes(std::ostream& /*notes*/) {}
   // Sets the description of the program; called before Run.
   virtual void UseProgram(const ProgramView& /*program*/) {}

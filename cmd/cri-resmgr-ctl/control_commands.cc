@@ -53,7 +53,7 @@ ConfigMaps for the agent, as they are.
 
   std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
 
-  // The file, if it is named once, as an argument or by -f; else "".
+  // The file, if exactly one is given, as an argument or by -f; else "".
   std::string File() const {
     if (arguments_.size() == 2 && file_.empty()) return arguments_.back();
     return arguments_.size() == 1 ? file_ : "";
@@ -101,7 +101,7 @@ ConfigMaps for the agent, as they are.
             ? ""
             : fmt::format("these containers lose exclusive CPUs, which needs -force:\n{}\n",
                           LossesTable(losses));
-    // Daemons of older versions do not tell.
+    // Older daemons do not report movesKnown.
     const std::string moves = reply.value("movesKnown", true) || !reply.at("moves").empty()
                                   ? MovesTable(reply.at("moves"))
                                   : "which containers move is not known yet: the null policy is "

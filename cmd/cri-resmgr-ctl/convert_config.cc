@@ -36,7 +36,7 @@ std::string TextOf(const ConfigNode& map, std::string_view key) {
 
 using Kind = ConfigNode::Kind;
 
-// Null stands for a key without a value.
+// Null passes, since it stands for a key without a value.
 Status CheckKind(const ConfigNode& node, std::string_view path, Kind kind) {
   if (node.kind == kind || node.kind == Kind::kNull) return OkStatus();
   return ErrorAt(node, path,
@@ -112,7 +112,7 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
   return {PrintNode(MapNode(std::move(modules))), {}};
 }
 
-// Keeps the one key of `agent` that exists here, too.
+// Keeps the only key of `agent` that also exists here.
 void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
   constexpr std::string_view kPodResources = "podResourceAPI";
   const ConfigNode* const asks = FindKey(agent, kPodResources);
@@ -183,7 +183,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   return converted;
 }
 
-// Turns a number of cri-resource-manager into the word that stands for it here.
+// Converts a priority, a number in cri-resource-manager, to a word of this project.
 ConfigNode Priority(const ConfigNode& value) {
   constexpr std::array<std::string_view, 4> kWords = {"high", "normal", "low", "none"};
   const std::optional<int64_t> number = ParseInt(value.text);
@@ -229,7 +229,8 @@ StatusOr<ConvertedConfig> FromBalloons(const ConfigNode& policy, const ConfigNod
   return converted;
 }
 
-// Copies the keys that all policies with pools have; notes the others, except the list of pools.
+// Copies the keys that exist in all policies with pools; notes the others, except the list of
+// pools.
 Entries CommonKeys(const ConfigNode& section, std::string_view path, std::string_view pools,
                    Notes& notes) {
   Entries entries;
@@ -355,14 +356,14 @@ constexpr std::array kPolicies = {
     PolicyKind{"dynamic-pools", FromDynamicPools},
 };
 
-// The text of a module in a ConfigMap, or the module itself.
+// Returns the module itself, or parses its text from a ConfigMap.
 StatusOr<ConfigNode> ModuleOf(const ConfigNode& value, std::string_view source) {
   if (value.kind != Kind::kScalar) return value;
   return ParseYaml(value.text, source);
 }
 
-// The module `policy` of a file, or of the data of a ConfigMap; modules beside it that define
-// classes go to `classes`, and others are noted.
+// Finds the module `policy` in a file, or in the data of a ConfigMap. Modules that define classes
+// are added to `classes`; other modules are noted.
 StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view source,
                                   Entries& classes, Notes& notes) {
   RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
@@ -383,7 +384,8 @@ StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view s
   return module;
 }
 
-// Notes classes that do not exist: the other project ignored them, here they are errors.
+// Notes names of classes that do not exist: the other project ignores them, this daemon refuses
+// them.
 void NoteUnknownClasses(const ConfigNode& document, const PolicyFactory& factory,
                         const ConfigNode& section, ConvertedConfig& converted) {
   ClassesConfig classes;

@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// A configuration of another project as one of ours.
+// The configuration of another project, converted to this project's form.
 struct ConvertedConfig {
   std::string yaml;
   // One sentence for each key that was left out, has no effect here or means something else.

@@ -14,7 +14,7 @@ using ControlEntries = std::vector<ConfigNode::Entry>;
 using ControlNotes = std::vector<std::string>;
 
 constexpr std::array<std::string_view, 3> kControls = {"cpu", "rdt", "blockio"};
-// Keys of a class of CPUs that exist here, too.
+// Keys of a CPU class that also exist here.
 constexpr std::array<std::string_view, 8> kCpuKeys = {"minFreq",
                                                       "maxFreq",
                                                       "uncoreMinFreq",
@@ -76,7 +76,7 @@ Status ConvertCpu(const ConfigNode& control, std::string_view path, ControlEntri
   return OkStatus();
 }
 
-// The schema of goresctrl stays, and the keys around it change.
+// The schema of goresctrl stays; only the keys around it change.
 Status ConvertRdt(const ConfigNode& control, std::string_view path, ControlEntries& classes,
                   ControlNotes& notes) {
   ControlEntries rdt;

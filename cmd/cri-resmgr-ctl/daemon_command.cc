@@ -19,7 +19,7 @@
 namespace resmgr {
 namespace {
 
-// A number that a change sets; null is what the container asks for.
+// A number that a change sets; null stands for the value that the container requests.
 std::string NumberText(const Reply& number) {
   return number.is_null() ? "as asked" : OrderedJsonText(number);
 }
@@ -40,7 +40,7 @@ std::string PlaceText(const Reply& place) {
   return text;
 }
 
-// The reason for which the daemon knows no containers; "" if it knows some, or there are none.
+// Why the daemon knows no containers; "" if it knows some, or there are none to know.
 std::string WhyNoneIsKnown(const std::string& socket) {
   const auto text = AskDaemon(socket, "Status", "{}");
   const Reply status = text.ok() ? Reply::parse(*text, nullptr, false) : Reply();
@@ -48,7 +48,7 @@ std::string WhyNoneIsKnown(const std::string& socket) {
   return Printable(why, why.size());
 }
 
-// Time limit for finding out whether a daemon runs.
+// Time limit of the call that finds out whether a daemon runs.
 constexpr std::chrono::milliseconds kProbeTimeout{5'000};
 
 UnaryAnswer Ask(const std::string& socket, std::string_view method, std::string_view request,
@@ -56,8 +56,9 @@ UnaryAnswer Ask(const std::string& socket, std::string_view method, std::string_
   return AskUnary(socket, fmt::format("/cri_resmgr.v1.Admin/{}", method), request, timeout);
 }
 
-// Whether another program than the daemon may have answered: a gRPC server without this service, a
-// proxy whose backend is away, or a server that does not speak HTTP/2, which breaks the connection.
+// Whether the error may come from a program other than the daemon: a gRPC server without this
+// service, a proxy whose backend is away, or a server that does not speak HTTP/2 and breaks the
+// connection.
 bool MayBeOfAnother(StatusCode code) {
   return code == StatusCode::kUnimplemented || code == StatusCode::kUnavailable ||
          code == StatusCode::kUnknown || code == StatusCode::kInternal;
@@ -134,7 +135,7 @@ std::string DaemonCommand::FormWithReason(const Reply& reply) const {
   if (why.empty()) return text;
   const std::string line = fmt::format("No containers are known: {}.\n", why);
   if (as_table()) return reply.empty() ? line : text + line;
-  // Programs read the answer, so the reason is a note beside it.
+  // Programs read the answer, so the reason is printed as a note and not as a part of the answer.
   if (!watch_) notes() << "cri-resmgr-ctl: " << line;
   return text;
 }

@@ -44,24 +44,25 @@ class DaemonCommand : public Command {
   virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
-  // Whether a reply that may list containers lists none: the output then has the reason why the
-  // daemon knows none, if there is one.
+  // Whether the reply could list containers but lists none. If so, the output adds why the daemon
+  // knows no containers, if there is a reason.
   virtual bool HasNoContainers(const Reply& /*reply*/) const { return false; }
-  // Whether the request succeeded; the error, printed after the reply, is that of the command.
+  // Whether the request succeeded. An error is printed after the reply and becomes the command's
+  // error.
   virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
   // Asks the daemon and returns the arranged reply.
   StatusOr<Reply> Ask(std::string_view request) const;
   // Table of the reply, fit for a terminal.
   std::string TextOf(const Reply& reply) const { return Table(Readable(reply, "")); }
-  // For notes beside the result.
+  // The stream for notes, which are not part of the result.
   std::ostream& notes() const { return *notes_; }
   // How Table formats a list; SetStyle derives it from `out` and the flags.
   const TableStyle& style() const { return style_; }
   void SetStyle(const std::ostream& out);
   // Whether -o wide was given: all columns, and no cell is cut.
   bool wide() const { return output_ == "wide"; }
-  // Whether the output is Table's.
+  // Whether the output is the text of Table.
   bool as_table() const { return output_ == "table" || wide(); }
   bool as_json() const { return output_ == "json"; }
 
@@ -71,7 +72,7 @@ class DaemonCommand : public Command {
     Status outcome;
   };
   StatusOr<Shown> Look(std::string_view request) const;
-  // Returns Form's text, with the reason why there are no containers.
+  // Returns Form's text and, if there are no containers, the reason.
   std::string FormWithReason(const Reply& reply) const;
   std::string Form(const Reply& reply) const;
   Reply Readable(const Reply& value, std::string_view member) const;
@@ -83,10 +84,10 @@ class DaemonCommand : public Command {
   bool watch_ = false;
 };
 
-// Whether no object of the list has anything in its member "containers".
+// Whether the member "containers" is empty in every object of the list.
 bool NoneHasContainers(const Reply& list);
 
-// The member as text, numbers too; "-" when it is absent or empty.
+// The member as text, also a number; "-" if it is absent or empty.
 std::string Cell(const Reply& object, const char* key);
 
 // A table of JSON's list of moves (pkg/admin/node_json.h).
@@ -106,12 +107,12 @@ class ContainerFilter {
   std::string selector_;
 };
 
-// The answer to a new configuration comes after the runtime has moved every container.
+// Long, since a new configuration is answered only after the runtime has moved every container.
 inline constexpr std::chrono::milliseconds kPatience{60'000};
 
 // Asks the daemon on its admin socket and waits for the answer, at most for `patience`. `method` is
 // one of pkg/admin/admin_service.h. Errors are the daemon's, or kUnavailable, which names the
-// socket, when no daemon listens there.
+// socket, if no daemon listens there.
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request,
                                 std::chrono::milliseconds patience = kPatience);

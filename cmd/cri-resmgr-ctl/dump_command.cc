@@ -27,7 +27,7 @@ using Answer = nlohmann::json;
 constexpr std::chrono::milliseconds kPollPause{500};
 constexpr std::chrono::minutes kLongestDump{10};
 
-// Adds the numbers of the calls that these lines are about: "[time] #12 (intercepted) REQUEST ...".
+// Collects the numbers of the calls in these lines: "[time] #12 (intercepted) REQUEST ...".
 void NoteCalls(std::string_view text, std::set<int64_t>& calls) {
   for (const std::string_view line : Split(text, '\n')) {
     const size_t at = line.find("] #");
@@ -69,7 +69,7 @@ configuration dumps is not changed by it. Secrets are hidden.
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
     std::ofstream file;
     if (!file_.empty()) {
-      // Only the owner may read a new file, as with the daemon's dumps.
+      // A new file is readable by its owner only, as the daemon's dumps are.
       const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       file.open(file_, std::ios::trunc);
       if (!file) return Unavailable("-o: cannot write {}", Printable(file_, 256));

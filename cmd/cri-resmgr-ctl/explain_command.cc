@@ -29,7 +29,7 @@ std::string LimitText(int64_t limit, const std::string& text) {
   return limit > 0 ? text : "none";
 }
 
-// The container's own needs: "2 CPUs, limit 2; memory 32 MiB, limit none".
+// The container's own requests and limits: "2 CPUs, limit 2; memory 32 MiB, limit none".
 std::string Asked(const Reply& container) {
   const int64_t cpu = Number(container, "request");
   const int64_t cpu_limit = Number(container, "limit");
@@ -46,7 +46,7 @@ std::string Listed(std::string_view one, std::string_view list) {
   return fmt::format("{}{} {}", one, several ? "s" : "", list);
 }
 
-// Its placement: "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0".
+// The container's placement: "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0".
 std::string RunsOn(const Reply& container) {
   const std::string cpus = container.value("cpus", "");
   const std::string own = container.value("exclusive", "");
@@ -60,7 +60,7 @@ std::string RunsOn(const Reply& container) {
   return text + (mems.empty() ? "; any memory node" : "; " + Listed("memory node", mems));
 }
 
-// Whether its placement is in force; the last audit has the last word.
+// Whether the placement is in force. A drift that the last audit found outweighs everything else.
 std::string_view InForce(const Reply& container) {
   if (!container.value("audit", "").empty()) return "no: it has drifted";
   return container.value("settled", false) ? "yes" : "not yet";
@@ -123,7 +123,7 @@ void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
     rows.push_back({"  left out", line.is_string() ? line.get<std::string>() : ""});
 }
 
-// Adds a row for each class: "idle 10us" and "10, by CPU; of classes.isolation".
+// Adds a row for each class of the container: "idle 10us" and "10, by CPU; of classes.isolation".
 void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   for (const Reply& one : container.value("classes", Reply::array())) {
     const std::string reason = one.value("reason", "");
@@ -135,8 +135,8 @@ void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   }
 }
 
-// Leaves out the problem of a refusal, which only advises to run this command: the row "refused"
-// has more.
+// Leaves out the problem "refused", which only advises to run this command: the row "refused" says
+// more.
 void AddProblemRows(const Reply& container, std::vector<TableRow>& rows) {
   for (const Reply& problem : container.value("problems", Reply::array())) {
     const bool told = container.contains("refused") && problem.is_object() &&
@@ -179,7 +179,7 @@ std::string HeldText(const Reply& container) {
   return "  now held (in CPUs)\n" + FormatTable(rows);
 }
 
-// The considered places as a table, with the columns that any of them has; then the other lines.
+// A table of the considered places, without columns that no place has; then the other candidates.
 std::string CandidatesText(const Reply& container) {
   struct PlaceColumn {
     const char* title;
@@ -213,7 +213,7 @@ std::string CandidatesText(const Reply& container) {
     row.push_back(Cell(place, "verdict"));
   }
   std::string text = places.empty() ? "" : FormatTable(rows);
-  // The first lines repeat these places; daemons of older versions send only lines.
+  // The first candidates repeat these places. Older daemons send no places, only the lines.
   const Reply& lines = container.at("candidates");
   for (size_t i = places.size(); i < lines.size(); ++i)
     text += "    " + lines[i].get<std::string>() + '\n';
@@ -250,7 +250,7 @@ std::string ClaimAsks(const Reply& claim) {
   return text;
 }
 
-// Adds a row for each pod that may use the claim. Daemons of older versions do not list them.
+// Adds a row for each pod that may use the claim. Older daemons do not list these pods.
 void AddReservedRows(const Reply& claim, std::vector<TableRow>& rows) {
   if (!claim.contains("reservedFor")) return;
   const Reply pods = claim.value("reservedFor", Reply::array());
@@ -363,7 +363,7 @@ std::string UnplacedOverview(const Reply& containers, const TableStyle& style) {
 // Length of a short id, as people copy it.
 constexpr size_t kShortId = 13;
 
-// Whether two containers have one name: several attempts, or pods of the same name.
+// Whether two of the containers have the same name: several attempts, or pods of the same name.
 bool HaveOneName(const Reply& containers) {
   std::set<std::string> names;
   return !std::ranges::all_of(containers, [&names](const Reply& container) {
@@ -371,7 +371,7 @@ bool HaveOneName(const Reply& containers) {
   });
 }
 
-// Describes several containers, a line each.
+// Describes several containers, one line each.
 std::string Overview(const Reply& containers, const TableStyle& style) {
   if (!containers.empty() && IsUnplaced(containers.front()))
     return UnplacedOverview(containers, style);

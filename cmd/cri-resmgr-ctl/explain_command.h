@@ -8,7 +8,7 @@
 
 namespace resmgr {
 
-// The output for people: one container in full, several with a line each, in this style.
+// The output for people: a single container in full, or several in this style with a line each.
 std::string ExplanationText(const Reply& containers, const TableStyle& style = {});
 
 }  // namespace resmgr

@@ -25,7 +25,8 @@ constexpr size_t kLongestText = 160;
 constexpr std::chrono::seconds kFollowPause{1};
 constexpr std::chrono::hours kLongestSince{24 * 366};
 
-// Whether an entry is about the pod: "[NAMESPACE/]POD[/CONTAINER]" or the beginning of it.
+// Whether the entry's container is the pod's, or the named one: "[NAMESPACE/]POD[/CONTAINER]" or
+// the beginning of that.
 bool IsAbout(const Reply& entry, std::string_view pod) {
   const std::string container = entry.value("container", "");
   const size_t slash = container.find('/');
@@ -83,7 +84,8 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   StatusOr<Reply> Request() const override {
     if (count_ < 0) return InvalidArgument("-n: {} is less than 0", count_);
     if (!since_.empty()) RESMGR_RETURN_IF_ERROR(SinceText(since_).status());
-    // Entries that this command has to choose are counted after the choice.
+    // If this command itself selects entries, it needs all of them and applies the count
+    // afterwards.
     const bool all = count_ == 0 || !pod_.empty() || !since_.empty() || follow_;
     return all ? Reply::object() : Reply{{"count", count_}};
   }
@@ -155,7 +157,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   bool follow_ = false;
   FollowedEntries followed_;
   bool answered_ = false;    // whether -f has shown the earlier entries
-  bool has_header_ = false;  // whether the names of the columns were shown
+  bool has_header_ = false;  // whether the column names were printed
 };
 
 }  // namespace

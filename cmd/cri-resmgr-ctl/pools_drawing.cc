@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kLongestList = 24;
 constexpr size_t kLineWidth = 100;
 constexpr size_t kNamedContainers = 12;
-// A pool that is its own ancestor would be a bug of the daemon, not a reason to hang.
+// Limits the recursion: if a bug of the daemon made a pool its own ancestor, the drawing must still
+// end.
 constexpr size_t kMaxDepth = 16;
 
 std::string Text(const Json& pool, const char* key) {
@@ -38,7 +39,7 @@ std::string CpuList(const std::string& list) {
                      CpuSet::Parse(list).value_or(CpuSet()).size());
 }
 
-// The unrequested part of the shared CPUs.
+// The part of the shared CPUs that no container has requested.
 std::string Free(const Json& pool) {
   const int shared = CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
   return fmt::format("{} of {}", CpusText(pool.at("free").get<int64_t>()), shared);
@@ -81,7 +82,7 @@ class Drawing {
     for (auto child = first; child != last; ++child) {
       const Json& pool = *child->second;
       const std::string mems = Text(pool, "mems");
-      // A part of a NUMA node has no memory of its own.
+      // A pool within a NUMA node has no memory of its own to show.
       const bool own_memory = depth == 0 || mems != mems_around;
       rows_.push_back(
           {std::string(2 * depth, ' ') + Printable(Text(pool, "name")), CpuList(Text(pool, "cpus")),

@@ -21,10 +21,11 @@ namespace {
 
 using Told = nlohmann::ordered_json;
 
-// These commands also work without a daemon: shell completion must not wait for one that hangs.
+// Short, since these commands also work without a daemon: shell completion must not wait for one
+// that hangs.
 constexpr std::chrono::milliseconds kShortPatience{1'500};
 
-// The daemon's answer; null without one.
+// The daemon's answer; null if there is none.
 Told AnswerOf(const std::string& socket, std::string_view method) {
   const StatusOr<std::string> text = AskDaemon(socket, method, "{}", kShortPatience);
   Told answer = text.ok() ? Told::parse(*text, nullptr, false) : Told();

@@ -66,7 +66,8 @@ std::string NameOfInput(const std::string& file) {
   return file == kStandardInput ? "standard input" : file;
 }
 
-// Reads the files of `claims`, which have only ResourceClaims, before the other files.
+// Reads the scenario's files. The files of `claims` may have only ResourceClaims, and are read
+// first.
 StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
                                  const std::vector<std::string>& files, const std::string& node,
                                  std::vector<std::string>& notes) {
@@ -101,7 +102,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
   return all;
 }
 
-// Without a policy in the configuration the simulation uses the null policy.
+// The policy of the configuration; the null policy if it names none.
 StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine& machine,
                                             const PolicyRegistry& policies) {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
@@ -114,7 +115,8 @@ Status Annotated(const Status& status, const std::string& topology) {
   return Annotate(status, "-topology " + topology);
 }
 
-// Finds what the daemon refuses when it reads a configuration with this policy.
+// Returns the errors about classes that the daemon finds when it reads a configuration with this
+// policy.
 Status CheckPolicyClassesOf(const PolicyRegistry& policies, const Config& config,
                             const ClassesConfig& classes) {
   const auto section = config.policy.sections.find(config.policy.active);
@@ -261,8 +263,8 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
       if (!rdt_.empty()) {
         auto rdt = ParseRdtMachine(rdt_, *shared);
         if (!rdt.ok()) return Annotate(rdt.status(), "-rdt");
-        // Reports an error of the schemata here, since a scenario would leave them out without a
-        // reason.
+        // An error of the schemata is reported here: the simulation itself would silently leave
+        // them out.
         RESMGR_RETURN_IF_ERROR(PreviewSchemata(config.classes.rdt, *rdt).status());
         setting.rdt = *std::move(rdt);
       }
@@ -339,8 +341,8 @@ bool HasClaims(const Scenario& scenario) {
   });
 }
 
-// A line of totals for each setting, with claims where the scenario has any; one that is not
-// possible has its error below.
+// Prints a line of totals for each setting, with numbers of claims if the scenario has any. Below a
+// setting that is not possible stands its error.
 Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scenario& scenario,
                                 std::ostream& out) const {
   std::vector<TableRow> rows = {{"TOPOLOGY", "CPUS", "POLICY", "PLACED", "REFUSED", "MOVED",

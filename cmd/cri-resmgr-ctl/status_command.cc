@@ -24,7 +24,7 @@ std::string Cpus(const Reply& reply, const char* key) {
   return fmt::format("{} ({})", CpuSet::Parse(list).value_or(CpuSet()).size(), list);
 }
 
-// Policies may let containers share the reserved CPUs, which then count twice.
+// Notes reserved CPUs that containers share, since they are counted in both numbers.
 std::string SharedToo(const Reply& reply) {
   const CpuSet reserved = CpuSet::Parse(reply.value("reserved", "")).value_or(CpuSet());
   const CpuSet shared = CpuSet::Parse(reply.value("shared", "")).value_or(CpuSet());
@@ -39,7 +39,7 @@ std::string Containers(const Reply& reply) {
   return text;
 }
 
-// The sections of the runbook about these problems, each once.
+// The runbook's sections about these problems, each listed once.
 std::string RunbooksOf(const Reply& problems) {
   std::error_code ignored;
   const std::string pages = PagesOf(std::filesystem::read_symlink("/proc/self/exe", ignored));
@@ -135,7 +135,7 @@ std::string WithSocket(const std::string& state, const std::string& socket) {
 }
 
 std::string ProblemText(const Reply& problem) {
-  // Daemons of older versions have sentences in place of objects.
+  // Older daemons send sentences in place of objects.
   if (problem.is_string()) return problem.get<std::string>();
   const std::string next = problem.value("next", "");
   return fmt::format("{}: {}{}{}", Cell(problem, "kind"), Cell(problem, "message"),

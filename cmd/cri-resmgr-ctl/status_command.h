@@ -8,14 +8,14 @@
 
 namespace resmgr {
 
-// "connected (/run/containerd.sock)"; the state alone where it names the socket, as errors do.
+// "connected (/run/containerd.sock)". Only the state if it names the socket itself, as errors do.
 std::string WithSocket(const std::string& state, const std::string& socket);
 
 // "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
 std::string ProblemText(const Reply& problem);
 
-// "/usr/share/doc/cri-resmgr/" where the pages of the package lie beside this program; else "", for
-// paths in the source.
+// "/usr/share/doc/cri-resmgr/" if the package's pages are installed beside this program; else "",
+// so that paths are those in the source.
 std::string PagesOf(const std::filesystem::path& program);
 
 }  // namespace resmgr

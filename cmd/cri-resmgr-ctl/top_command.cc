@@ -16,7 +16,7 @@
 namespace resmgr {
 namespace {
 
-// A number, or -1 where it is not known.
+// The member as a number; -1 if it is not known.
 double NumberOf(const Reply& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || !found->is_number() ? -1 : found->get<double>();

@@ -28,8 +28,8 @@ StatusOr<nlohmann::json> Described(const ServerType& type) {
 }
 
 // Shows a machine as the policies see it: the one that -topology describes, else the running
-// daemon's, else this one if -socket was not given and no daemon runs. With -types, the servers
-// that -topology knows by name.
+// daemon's; if no daemon runs and -socket was not given, the machine of this process. With -types,
+// the servers that -topology knows by name.
 class TopologyCommand final : public Command {
  public:
   TopologyCommand()

@@ -54,7 +54,7 @@ Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& o
       first = false;
     } else {
       RESMGR_RETURN_IF_ERROR(wait.After(text.status()));
-      // On a terminal the note follows the text, which has to be shown again.
+      // On a terminal the note stands below the text, so the text must be printed again after it.
       shown.clear();
     }
     std::this_thread::sleep_for(pause);

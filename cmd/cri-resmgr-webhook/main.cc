@@ -88,7 +88,7 @@ int Serve(Flags flags) {
 }
 
 int Main(int argc, const char* const* argv) {
-  // Writing to a closed reader must be an error of the write, not end the process.
+  // Without this, a write to a closed pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
   Flags flags;
   CommandLine line("cri-resmgr-webhook", kSummary);

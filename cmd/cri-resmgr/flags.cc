@@ -30,7 +30,7 @@ constexpr std::string_view kSummary =
     "which CPUs and memory nodes the containers run. Set the runtime endpoint of the kubelet (or\n"
     "of crictl) to the path of -relay-socket.";
 
-// Flags that name files; a file that one of them names must not set them.
+// Declares the flags that name configuration files. An options file must not set them.
 void DeclareConfigFiles(CommandLine& line, Flags& flags) {
   line.Group("Configuration");
   line.Flag(
@@ -203,7 +203,7 @@ CommandLine MakeCommandLine() {
   return line;
 }
 
-// Declares all flags; `flags` must not move afterwards.
+// Declares all flags. They keep pointers into `flags`, which must not move.
 void DeclareAll(CommandLine& line, Flags& flags, const ConfigChecks& checks) {
   DeclareConfigFiles(line, flags);
   flags.overrides.DeclareFlags(line, checks);
@@ -233,7 +233,8 @@ StatusOr<std::string> ChooseConfigFile(const Flags& flags) {
   return file;
 }
 
-// Fills flags and configuration from the file; options of an options file set `flags`.
+// Reads the file into the configuration. Options of an options file that are not part of the
+// configuration set `flags`.
 Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags& flags) {
   const StatusOr<std::string> content = ReadFile(file, kMaxConfigSize);
   if (!content.ok()) return InvalidArgument("{}", Message(content.status()));
@@ -291,7 +292,7 @@ Status CheckSockets(Flags& flags) {
     if (sockets[i].path.empty()) continue;
     RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
     for (size_t j = 0; j < i; ++j) {
-      // The runtime's and the images' sockets may be the same.
+      // Two sockets of the runtime and of images may be equal, but none of ours may equal another.
       if (!sockets[j].ours || sockets[j].path != sockets[i].path) continue;
       return InvalidArgument("{} and {} are both {}", sockets[j].flag, sockets[i].flag,
                              sockets[i].path);
@@ -326,7 +327,7 @@ Status CheckRuntimes(const Flags& flags) {
   return OkStatus();
 }
 
-// Refuses hook servers in a mode that would never ask them: they would protect nothing.
+// Refuses hook servers in a mode that never asks them: the node would seem protected by them.
 Status CheckHooks(const Flags& flags) {
   if (flags.config.hooks.directory.empty() || flags.mode != Mode::kNriPlugin) return OkStatus();
   return InvalidArgument("{}: hook servers are asked with -mode relay or docker",
@@ -426,7 +427,8 @@ StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks)
 }
 
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks) {
-  // Parses twice: first to find the file, then over the file's values.
+  // The arguments are parsed twice: first to find the file, then again so that flags win over the
+  // file's values.
   Flags first;
   CommandLine first_line = MakeCommandLine();
   DeclareAll(first_line, first, checks);

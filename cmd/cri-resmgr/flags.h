@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// The way by which requests about containers arrive (-mode).
+// How requests about containers arrive (-mode).
 enum class Mode { kRelay, kNriPlugin, kDocker };
 
 // The options of cri-resmgr (DESIGN 7.1). Paths of sockets are without "unix://".
@@ -59,7 +59,7 @@ struct Flags {
   bool version = false;
   std::string help;  // the text to print, if it was requested
 
-  // The values of the command line alone: they also override an agent's configuration.
+  // The values that the command line sets; they also override an agent's configuration.
   ConfigOptions overrides;
   // The configuration at the start: the defaults, then the file, then `overrides`.
   Config config;
@@ -71,26 +71,26 @@ struct Flags {
   // Empty: the socket is not served.
   std::string ConfigSocket() const;
   std::string AdminSocket() const;
-  // Empty: the kubelet is not asked where devices are.
+  // Empty: the kubelet is not asked for the devices of containers.
   std::string PodResourcesSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;
-  // The directory into which a delivered configuration may have files written.
+  // The directory in which a delivered configuration may have files written.
   std::string DumpDirectory() const;
   // The host directory of the files that tell containers their CPUs; an absolute path.
   std::string CpuFileDirectory() const;
-  // The one given configuration file; empty: none.
+  // The configuration file that was given; empty: none.
   std::string ConfigFile() const;
 };
 
 // Reads the command line and then the configuration file that it names, if any, in either format
-// (pkg/config/config_file.h). An options file may set every flag except those that name files
-// like itself; flags on the command line win. With -help, -version or -list-policies no file is
-// read. kInvalidArgument: one line with the flag, or with file and line.
+// (pkg/config/config_file.h). An options file may set every flag except those that name
+// configuration files; flags on the command line win. With -help, -version or -list-policies no
+// file is read. kInvalidArgument: one line with the flag, or with file and line.
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);
 
-// Reads the file again, with the command line over it. Options of an options file outside the
-// configuration change only at a restart.
+// Reads the file again; flags of the command line win over its values. Options of an options file
+// that are not part of the configuration change only at a restart.
 StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks);
 
 }  // namespace resmgr

@@ -27,19 +27,19 @@ struct Backend {
 constexpr std::array<Backend, 2> kBackends = {
     {{"Containerd", "relay", "-runtime-socket"}, {"Docker", "docker", "-docker-socket"}}};
 
-// A flag that exists here with the same value under another name.
+// A flag that exists here under another name, with the same values.
 struct Renamed {
   std::string_view name;
   const char* ours;
 };
 constexpr std::array<Renamed, 4> kRenamed = {{{"koord-runtimeproxy-endpoint", "-relay-socket"},
-                                              // The name up to version 1.3, and in all documents
-                                              // since.
+                                              // The flag's name up to version 1.3, and in all
+                                              // documents since.
                                               {"remote-image-service-endpoint", "-image-socket"},
                                               {"runtime-hook-server-key", "-hook-skip-key"},
                                               {"runtime-hook-server-val", "-hook-skip-value"}}};
 
-// A flag of klog, without a meaning here.
+// A flag of klog, which has no effect here.
 struct Meaningless {
   std::string_view name;
   bool is_switch;  // may be given without a value
@@ -97,11 +97,11 @@ class Translation {
     Say("-mode", backend_->mode);
     KoordCommandLine line{.arguments = {program, "-relay-socket", kEndpoint},
                           .warnings = std::move(warnings_)};
-    // A configuration file of cri-resmgr sets these instead.
+    // With a configuration file of cri-resmgr, that file sets the policy and the hook servers.
     if (!own_configuration_) {
       line.arguments.insert(line.arguments.end(), {"-policy", "null", "-hook-dir", kHookDirectory});
     }
-    // If a flag is given twice the last one counts.
+    // The last of repeated flags counts, so these follow the defaults.
     line.arguments.insert(line.arguments.end(), translated_.begin(), translated_.end());
     line.arguments.insert(line.arguments.end(), passed_.begin(), passed_.end());
     return line;

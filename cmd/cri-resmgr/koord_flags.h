@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // Translates the command line of Koordinator's koord-runtime-proxy (versions up to 1.8) for a link
-// of that name to cri-resmgr. Unless a flag says otherwise, hook servers of
+// to cri-resmgr that has this name. Unless a flag says otherwise, hook servers of
 // /etc/runtime/hookserver.d are asked and no policy is active. Pure functions.
 
 // Whether the last part of argv[0] is koord-runtime-proxy.
@@ -18,7 +18,7 @@ bool IsKoordProgram(std::string_view program);
 
 struct KoordCommandLine {
   std::vector<std::string> arguments;  // for ParseFlags: argv[0], then flags of cri-resmgr
-  std::vector<std::string> warnings;   // flags without a meaning here, and their replacements
+  std::vector<std::string> warnings;   // name flags that have no effect, and flags to use instead
 };
 
 // Flags of cri-resmgr stay as they are. kInvalidArgument: a flag's value is missing or invalid.

@@ -41,7 +41,8 @@ int ListPolicies(const PolicyRegistry& policies) {
   return Print(list);
 }
 
-// A configuration that was delivered to an earlier run has precedence over the file's.
+// Prints the configuration that a start would use: one that an agent delivered to an earlier run
+// has precedence over the file.
 int PrintConfigInForce(const NodeOptions& options) {
   const std::optional<KeptConfig> kept = LoadKeptConfig(options);
   std::string text;
@@ -55,7 +56,7 @@ int PrintConfigInForce(const NodeOptions& options) {
   return Print(text + OtherDefaults(config, options.policies));
 }
 
-// The arguments, translated into flags of cri-resmgr.
+// The arguments as flags of cri-resmgr, translated if the program is called koord-runtime-proxy.
 StatusOr<KoordCommandLine> ArgumentsOf(int argc, const char* const* argv) {
   if (argc > 0 && IsKoordProgram(argv[0])) return TranslateKoordFlags(argc, argv);
   return KoordCommandLine{.arguments = {argv, argv + argc}, .warnings = {}};
@@ -64,9 +65,10 @@ StatusOr<KoordCommandLine> ArgumentsOf(int argc, const char* const* argv) {
 }  // namespace
 
 int RunDaemon(int argc, const char* const* argv, std::string_view version) {
-  // Writing to a closed peer or reader must be an error of the write, not end the process.
+  // Without this, a write to a closed connection or pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
-  // Before any file is opened, since inherited sockets are known by their descriptor numbers.
+  // Before any other file is opened, since inherited sockets are identified by their descriptor
+  // numbers.
   InheritedSockets::Instance().AddFromEnvironment();
   SendProtobufLogToOurs();
   const PolicyRegistry policies = BuiltinPolicies();

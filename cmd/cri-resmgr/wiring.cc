@@ -24,7 +24,7 @@ namespace {
 std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
   const NriHostConfig& config = flags.config.nri;
   if (config.socket.empty()) return std::nullopt;
-  // The configuration was checked when it was read.
+  // Cannot fail, since the configuration was checked when it was read.
   NriHostingOptions options{.host = nri::HostOptionsOf(config),
                             .stage = nri::StageOptionsOf(config),
                             .cgroup_v2 = HasUnifiedCgroups()};
@@ -90,7 +90,7 @@ FrontDoorFactory DoorOf(const Flags& flags) {
        .nri_host = HostingOf(flags)});
 }
 
-// The socket of the runtime that the front door is connected to.
+// The socket of the runtime behind the front door.
 const std::string& BackOf(const Flags& flags) {
   switch (flags.mode) {
     case Mode::kRelay:
@@ -114,7 +114,7 @@ std::shared_ptr<NodePage> PageOf(const Flags& flags) {
 
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies,
                       std::string_view version) {
-  // A shared copy: a hanging disk may keep the task for longer than the daemon runs.
+  // A shared copy, since on a hanging disk the task may outlive the daemon.
   const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
   return {.version = std::string(version),
           .policies = policies,

@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Reads "cpus", "pool" and "node" of the request, which may all be left out.
+// Reads "cpus", "pool" and "node" of the request; any of them may be left out.
 Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice& choice) {
   RESMGR_ASSIGN_OR_RETURN(const std::string cpus, TextOrNone(request, "cpus"));
   RESMGR_ASSIGN_OR_RETURN(choice.cpus, CpuSet::Parse(cpus));
@@ -48,7 +48,7 @@ Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice
   return OkStatus();
 }
 
-// The counts of `status` without a policy.
+// The counts in the answer to Status under the null policy.
 OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   std::set<std::string_view> pods;
   for (const SeenContainer& one : seen)
@@ -64,7 +64,7 @@ void AddLastRound(const NodeView& node, OrderedJson& status) {
       {"time", Rfc3339(last.time)}, {"state", ToString(last.state)}, {"note", last.note}};
 }
 
-// Adds the problems of use that have ended, if there are any.
+// Adds the problems of use that have ended, if any.
 void AddEffects(const NodeView& node, OrderedJson& status) {
   if (node.usage == nullptr || node.usage->effects().empty()) return;
   OrderedJson ended = OrderedJson::array();
@@ -127,8 +127,8 @@ std::string Policies(const NodeView& node) {
   return OrderedJsonText(list);
 }
 
-// The null policy has no pools: the answer is an empty list and no error, since scripts ask without
-// knowing which policy is active.
+// The null policy has no pools. The answer is then an empty list and no error, since scripts ask
+// without knowing which policy is active.
 std::string Pools(const NodeView& node) {
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
@@ -151,7 +151,7 @@ std::string Topology(const NodeView& node, const Json& request) {
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
-// All entries that are kept, or the newest ones.
+// All kept entries, or the newest ones of the requested number.
 StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
   const History& history = node.host.history();
   size_t most = history.capacity();
@@ -188,7 +188,8 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
           reply(preview.status());
           return;
         }
-        // Under the null policy the containers that the new policy would place are not known.
+        // The null policy knows no containers, so a preview cannot list those that another policy
+        // would move.
         const bool known =
             node.host.manager() != nullptr || preview->config.policy.active == kNullPolicy;
         reply(OrderedJsonText({{"policy", preview->config.policy.active},
@@ -272,7 +273,7 @@ void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& 
   });
 }
 
-// The number of the dump; 0 where the request has none.
+// The number of the dump; 0 if the request has none.
 uint64_t TraceOf(const Json& request) {
   const auto trace = request.find("trace");
   return trace != request.end() && trace->is_number_unsigned() ? trace->get<uint64_t>() : 0;
@@ -303,7 +304,8 @@ auto AdderTo(UnaryServer::Methods& methods) {
   };
 }
 
-// Gives no list before the first look at the runtime, since it would wrongly be empty.
+// Before the first look at the runtime the list would wrongly be empty, so the answer waits for
+// that look.
 void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   HostClasses* const classes = node.classes;
   const auto answer = [classes, reply] {
@@ -315,7 +317,8 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   if (classes == nullptr) return reply(OrderedJsonText(OrderedJson::array()));
   const ResourceManager* const manager = node.host.manager();
   if (classes->known() || (manager != nullptr && !manager->ready())) return answer();
-  // The audit ends after work on classes that is under way.
+  // An audit ends only after the work on classes that is under way, so the answer comes after the
+  // first look.
   classes->Audit(false, [answer, reply](const auto& audited) {
     audited.ok() ? answer() : reply(audited.status());
   });
@@ -323,8 +326,8 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
 
 }  // namespace
 
-// A configuration of a megabyte takes some 20 ms to print. Calls that come meanwhile wait
-// for the next print, so that the work does not grow with their number.
+// To print a configuration of a megabyte takes some 20 ms. Calls that come before the print get the
+// same print, so that many calls cost no more than one.
 void AdminService::ConfigShow(UnaryServer::Reply reply) {
   want_config_.push_back(std::move(reply));
   if (!printing_) PrintForWaiting();
@@ -391,7 +394,7 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
 void AdminService::AddChanges(UnaryServer::Methods& methods) {
   const NodeView& node = node_;
   const auto add = AdderTo(methods);
-  // These requests may be long, so they are decoded off the loop.
+  // These requests may be long, so they are decoded off the event loop.
   methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",
                   [&node](std::string message, const UnaryServer::Reply& reply) {
                     ConfigCheck(node, std::move(message), reply);
@@ -441,7 +444,7 @@ void AdminService::AddDumps(UnaryServer::Methods& methods) {
   });
 }
 
-// `Status` does not wait: it tells whether the runtime is there.
+// `Status` does not wait, since it reports whether the runtime is there.
 void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
   for (const char* const name :
        {"Pools", "Containers", "Explain", "Top", "Cpus", "Classes", "ConfigCheck", "ConfigSet",

@@ -74,7 +74,7 @@ class AdminService {
         started_(std::chrono::steady_clock::now()),
         printer_(node_.loop, "config-show", std::chrono::milliseconds(100)) {}
 
-  // This must outlive the server.
+  // This object must outlive the server.
   UnaryServer::Methods Methods();
 
  private:
@@ -90,12 +90,12 @@ class AdminService {
   FirstLook first_look_{node_};
   ExplainMethod explain_{node_};
   PodDump pod_dump_{node_};
-  std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
+  std::vector<UnaryServer::Reply> want_config_;  // calls that the next print answers
   bool printing_ = false;
   OffLoop printer_;
 };
 
-// The methods of an AdminService that they own.
+// The methods of an AdminService. The methods own that object.
 UnaryServer::Methods AdminMethods(const NodeView& node);
 
 }  // namespace resmgr

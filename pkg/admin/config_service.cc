@@ -18,7 +18,7 @@ constexpr const char* kAgent = "agent";
 // Limit in bytes of a refusal's reason, which an agent may write into an annotation of the node.
 constexpr size_t kMaxError = 8192;
 
-// A field that is not UTF-8 would make a client lose the whole reply.
+// The text must be UTF-8: otherwise the client could not decode the reply at all.
 std::string ErrorText(const Status& status) {
   return Utf8Cut(PrintableLines(Message(status)), kMaxError);
 }

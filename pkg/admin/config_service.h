@@ -8,8 +8,8 @@ namespace resmgr {
 
 // Serves v1.Config, which an agent calls on -config-socket: SetConfig answers once the
 // configuration is in force for every container, or with the reason why nothing changed.
-// SetAdjustment refuses every adjustment by name, since this daemon has none. The objects that the
-// view refers to must outlive the server.
+// SetAdjustment refuses each adjustment, by its name, since this daemon has none. The objects that
+// the view refers to must outlive the server.
 UnaryServer::Methods ConfigMethods(const NodeView& node);
 
 }  // namespace resmgr

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookPatience{500};
 
-// Explains containers without a policy: what plugins changed, where the front door knows
+// Explains containers under the null policy: what plugins have changed, if the front door knows
 // containers.
 StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
@@ -45,7 +45,7 @@ StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
   return NoSuchContainer(what, names);
 }
 
-// Adds what the node's parts say about a container.
+// Adds to each container what other parts of the node know about it.
 void AddTexts(const NodeView& node, OrderedJson& containers) {
   for (OrderedJson& container : containers) {
     const std::string id = container.value("id", "");
@@ -64,7 +64,7 @@ void AddTexts(const NodeView& node, OrderedJson& containers) {
   }
 }
 
-// The problems that name a container or its pod.
+// Adds the problems that name a container or its pod.
 void AddProblems(const NodeView& node, OrderedJson& containers) {
   const std::vector<Problem> problems = ProblemsOf(node);
   if (problems.empty()) return;
@@ -82,7 +82,7 @@ void AddProblems(const NodeView& node, OrderedJson& containers) {
   }
 }
 
-// Adds why a container has fewer CPUs than it asks for.
+// Adds to each container why it has fewer CPUs than it asks for: some are offline.
 void AddOffline(const NodeView& node, OrderedJson& containers) {
   const CpuSet offline = OfflineCpus(node.machine) | node.offline();
   if (offline.empty()) return;
@@ -93,10 +93,10 @@ void AddOffline(const NodeView& node, OrderedJson& containers) {
   }
 }
 
-// Adds annotations that nothing reads because they are probably mistyped.
+// Adds annotations that have no effect, probably because they are mistyped.
 void AddMistyped(const ResourceManager& manager, OrderedJson& containers) {
   std::map<PodSandboxId, std::vector<std::string_view>> names;
-  std::map<std::string_view, const Pod*> pods;  // by ids of their containers
+  std::map<std::string_view, const Pod*> pods;  // by the ids of their containers
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     names[pod.id].push_back(container.name);
     pods.emplace(container.id.value(), &pod);
@@ -113,7 +113,8 @@ void AddMistyped(const ResourceManager& manager, OrderedJson& containers) {
   }
 }
 
-// The containers of a reply whose memory may lie elsewhere than decided, and their positions there.
+// The containers of a reply whose memory may lie on other nodes than decided, and their positions
+// in the reply.
 struct BoundContainers {
   std::vector<size_t> positions{};
   std::vector<MemorySubject> subjects{};
@@ -137,7 +138,7 @@ BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* ma
   return bound;
 }
 
-// Adds to refused containers the use of each pool.
+// Adds to refused containers what each pool holds.
 void AddHeld(const ResourceManager& manager, OrderedJson& containers) {
   OrderedJson held;
   for (OrderedJson& container : containers) {
@@ -161,7 +162,7 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
                       match);
 }
 
-// Names that `explain` could find.
+// The names of all containers that `explain` could find, for suggestions.
 std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager& manager,
                                     const ContainerChoice& choice) {
   std::vector<std::string> names;

@@ -15,14 +15,14 @@
 namespace resmgr {
 
 // Answers Explain (admin_service.h) with all that the parts of the node know of a container or
-// claim. Cgroups and files of claims are looked at away from the loop; what they do not tell in
-// time is left out. Loop's thread only.
+// claim. Cgroups and files of claims are looked at away from the loop; an answer that comes too
+// late is left out. Loop's thread only.
 class ExplainMethod {
  public:
   // `node` must outlive this.
   explicit ExplainMethod(const NodeView& node);
 
-  // NotFound for a container that is not known, with names that are near.
+  // NotFound for an unknown container; suggests similar names.
   void Answer(const nlohmann::json& request, const UnaryServer::Reply& reply);
 
  private:
@@ -33,7 +33,7 @@ class ExplainMethod {
   };
   using List = std::shared_ptr<OrderedJson>;
 
-  // Both run `then` once they have added what they found.
+  // Both call `then` when they have added what they found.
   void AddMemory(const List& list, std::function<void()> then);
   void AddClaimFiles(const List& list, const std::function<void()>& then);
 

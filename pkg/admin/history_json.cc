@@ -38,7 +38,7 @@ bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string
   return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
 }
 
-// The reason may end with any text, so the time has a clause of its own.
+// The reason may end with any text, so a clause of its own has the time.
 std::string RefusedText(const History::Entry& entry) {
   return fmt::format("{}; refused at {}", entry.error, Rfc3339(entry.time));
 }
@@ -93,7 +93,7 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
   std::reverse(entries.begin(), entries.end());
   std::set<std::string_view> seen;
   for (const History::Entry* const entry : entries) {
-    // Later moves and failed updates do not undo a refusal.
+    // A move or a failed update after a refusal does not undo the refusal.
     if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
     if (!seen.insert(entry->container).second) continue;
     if (entry->event != History::Event::kRefused) continue;

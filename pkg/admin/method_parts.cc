@@ -67,7 +67,7 @@ void FirstLook::Then(EventLoop::Task task) {
 
 bool FirstLook::IsOver() {
   if (over_) return true;
-  // Under the null policy there is nothing to look at.
+  // The null policy looks at no containers.
   const ResourceManager* const manager = node_.host.manager();
   if (manager == nullptr) return true;
   over_ = manager->ready() || std::chrono::steady_clock::now() - started_ >= kLongest;

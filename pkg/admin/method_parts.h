@@ -15,33 +15,32 @@ namespace resmgr {
 
 // Parts that the methods of the admin socket have in common, pure functions of request and node.
 
-// InvalidArgument where the request has no text of this key.
+// InvalidArgument if the request has no text under this key.
 StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key);
-// "" where the request does not say; InvalidArgument for anything but text.
+// "" if the request lacks the key; InvalidArgument if its value is not a text.
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key);
-// False for anything but true.
+// Whether the value is the boolean true.
 bool IsTrue(const nlohmann::json& request, const char* key);
-// The choice by "namespace" and "selector", which may both be left out. InvalidArgument: they
-// cannot be read.
+// The choice by "namespace" and "selector", both optional. InvalidArgument: they cannot be read.
 StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
 
 // Whether hook servers or plugins look at calls.
 bool StagesAtWork(const NodeView& node);
 // The node's resource manager; FailedPrecondition while the null policy is active.
 StatusOr<ResourceManager*> Manager(const NodeView& node);
-// The reason for which the daemon knows no containers: "the runtime is not connected (…)"; "" if it
-// knows some, or has looked and there are none.
+// Why the daemon knows no containers: "the runtime is not connected (…)"; "" if it knows some, or
+// there are none to know.
 std::string WhyNoneIsKnown(const NodeView& node);
 
-// Holds questions about containers back while a daemon that has just started reads them from the
-// runtime: an answer before that would say that there are none, and a configuration would seem to
-// take no CPUs away. After kLongest from the start the answer tells what is known, since a runtime
-// may be away for long. Loop's thread only.
+// Holds questions about containers back while a daemon that has just started reads the containers
+// from the runtime: an earlier answer would say that there are none, and that a configuration takes
+// no CPUs away. If the runtime is away for longer than kLongest, answers have what is known. Loop's
+// thread only.
 class FirstLook {
  public:
   static constexpr std::chrono::milliseconds kLongest{2'000};
 
-  // Counts the time from now. The node must outlive it.
+  // The time until kLongest starts now. The node must outlive this object.
   explicit FirstLook(const NodeView& node) : node_(node) {}
   FirstLook(const FirstLook&) = delete;
   FirstLook& operator=(const FirstLook&) = delete;

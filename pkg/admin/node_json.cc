@@ -41,7 +41,8 @@ OrderedJson PodResourcesJson(const LinuxResources& resources) {
   return object;
 }
 
-// The overhead that the kubelet states, else the one of the configuration in the kubelet's form.
+// The overhead that the kubelet states; if it states none, the configured one in the kubelet's
+// form.
 LinuxResources ShownOverhead(const Snapshot& snapshot, const Pod& pod) {
   if (!OverheadFrom(pod.overhead).empty()) return pod.overhead;
   const Overhead configured = snapshot.OverheadOf(pod);
@@ -86,7 +87,7 @@ OrderedJson ConsideredJson(const Policy& policy, const Container& container) {
   return list;
 }
 
-// Pods of containers, by their uids.
+// The pods of containers, by the pods' uids.
 using PodsByUid = std::map<std::string_view, const Pod*>;
 
 PodsByUid KnownPods(const Snapshot& snapshot) {
@@ -107,7 +108,7 @@ OrderedJson ReservedForJson(const Claim& claim, const PodsByUid& pods) {
   return list;
 }
 
-// Parameters that few claims have.
+// Adds the parameters of a claim that are set; most claims have none.
 void AddParameters(const ClaimOptions& options, const Container& part, OrderedJson& object) {
   if (options.core_type) object["coreType"] = CoreTypeName(*options.core_type);
   if (options.l3) object["l3"] = true;
@@ -143,7 +144,7 @@ void AddClaim(const ResourceManager& manager, const PodsByUid& pods, const HeldC
   }
 }
 
-// Why its last update failed, and what an administrator can do.
+// Why the container's last update failed, and what an administrator can do.
 std::string WithRemedy(const Pod& pod, const Container& container, const Status& error) {
   return fmt::format("{}; what to do: {}", Message(error), UpdateRemedy(pod, container, error));
 }
@@ -162,7 +163,7 @@ bool NamesFull(std::string_view full, std::string_view what, NameMatch match) {
 }
 
 bool Names(const Pod& pod, const Container& container, std::string_view what, NameMatch match) {
-  // A shorter text would match too many ids.
+  // The beginning of an id counts only if it is long enough: shorter texts match too many ids.
   constexpr size_t kShortestId = 6;
   if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
     return true;
@@ -177,8 +178,7 @@ bool Names(const Pod& pod, const Container& container, std::string_view what, Na
 
 Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known) {
   if (what.empty()) return NotFound("there are no such containers");
-  // Names are compared by the parts that a user may have typed; more than this many would take the
-  // loop too long.
+  // Not more than this many parts of names are compared, since this takes time on the event loop.
   constexpr size_t kMostNames = 1000;
   std::vector<std::string_view> names;
   const auto add = [&names, what](std::string_view name) {
@@ -202,7 +202,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
   const CpuNumbers numbers = NumbersInForce(container.set_later, placement, requested);
-  // An ended container has no CPUs, although the runtime still reports its former ones.
+  // A container that has ended has no CPUs, although the runtime still reports its former ones.
   const bool ended = container.state == ContainerState::kExited;
   OrderedJson object = {
       {"id", container.id.value()},
@@ -373,7 +373,7 @@ OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
         {"mems", placement.mems ? placement.mems->ToString() : ""},
     };
   };
-  // Adds numbers only where they change; null: the value that the container asks for.
+  // Adds only numbers that change; null stands for the value that the container requests.
   const auto add_numbers = [](const ResourceManager::Move& move, const Placement& placement,
                               OrderedJson& object) {
     const auto number = [](const std::optional<int64_t>& value) {

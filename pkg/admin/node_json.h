@@ -25,11 +25,11 @@ using OrderedJson = nlohmann::ordered_json;
 // A fixed outside contract of `cri-resmgr-ctl containers -o json`:
 //   {"id","pod","namespace","name","qos","state","cpus","mems","exclusive","shared","shares",
 //    "quota","period","memoryLimit","pool","policy","reason"}
-// Sets are kernel lists, "" where the container is not restricted; shares, quota (microseconds, -1
-// is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
-// known. A container with huge pages or extended resources also has "otherResources", an object of
-// amounts by their Kubernetes names (pkg/model/container_facts.h). Parts of claims that hold CPUs
-// are listed beside containers, in the state "claim" and without id.
+// Sets are kernel lists, "" if the container is not restricted; shares, quota (microseconds, -1 is
+// no limit), period and memory limit (bytes) are the values that should be in force, 0 if unknown.
+// A container with huge pages or extended resources also has "otherResources", an object of amounts
+// by their Kubernetes names (pkg/model/container_facts.h). Parts of claims that hold CPUs are
+// listed beside containers, in the state "claim" and without id.
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
 // Chooses the containers to show; by default all.
@@ -58,7 +58,7 @@ bool NamesFull(std::string_view full, std::string_view what, NameMatch match = N
 // claim's uid.
 bool Names(const Pod& pod, const Container& container, std::string_view what,
            NameMatch match = NameMatch::kWhole);
-// The error NotFound for `what`; suggests the nearest of the known names "namespace/pod/container".
+// NotFound for `what`, with the most similar of the known names "namespace/pod/container".
 Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known = {});
 
 // The chosen containers, in the order of their creation.
@@ -71,9 +71,9 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
 //  containers, the pool that this is debited from has "overhead": {"cpu" (milli-CPU),"memory"}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
-// The part of each pool that is held now, for a container that was refused: PoolsJson's "name",
-// "exclusive", "shared", "sharedRequest", "free", "memoryBytes" and "memoryUsed" of the pools that
-// hold or have something, the first 64.
+// The present use of each pool, for a container that was refused: PoolsJson's "name", "exclusive",
+// "shared", "sharedRequest", "free", "memoryBytes" and "memoryUsed" of the first 64 pools that hold
+// or have something.
 OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 
 // The containers of the choice that `what` names; "" names all. Each as ContainerJson with

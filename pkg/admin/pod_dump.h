@@ -16,26 +16,26 @@
 namespace resmgr {
 
 // The dump of one pod's calls for `cri-resmgr-ctl dump`, one at a time. A dump ends by itself:
-// after its time, and when its reader has not asked for kSilence, as when that program was killed.
+// after its time, or when its reader, which may have been killed, has not asked for kSilence.
 // Loop's thread only.
 class PodDump {
  public:
   static constexpr std::chrono::seconds kLongest{600};
   static constexpr std::chrono::seconds kSilence{10};
-  // Bytes of text in one answer, so that the loop is not held up.
+  // Bytes of text in one answer. More would hold the event loop up.
   static constexpr size_t kMostPiece = size_t{256} * 1024;
 
-  // `node` must outlive this.
+  // `node` must outlive this object.
   explicit PodDump(const NodeView& node) : node_(node) {}
   ~PodDump() { End(); }
   PodDump(const PodDump&) = delete;
   PodDump& operator=(const PodDump&) = delete;
 
-  // Begins to dump the calls of "NAMESPACE/POD", which need not exist yet. Returns {"trace"}, the
-  // number for Next. FailedPrecondition while another dump is under way.
+  // Begins to dump the calls about "NAMESPACE/POD", which need not exist yet. Returns {"trace"},
+  // the number for Next. FailedPrecondition while another dump is under way.
   StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
-  // {"text","lostLines","more","over"}: what was dumped since the last call, or the first part of
-  // it, with more to ask for at once. NotFound: the dump is over and was read to its end.
+  // {"text","lostLines","more","over"}: the lines since the last call, or the first part of them,
+  // and "more" to be asked for at once. NotFound: the dump is over and was read to its end.
   StatusOr<OrderedJson> Next(uint64_t trace);
   // Ends the dump before its time.
   void Stop(uint64_t trace);
@@ -44,7 +44,7 @@ class PodDump {
   void End();
 
   const NodeView& node_;
-  // Begins with the time, so that a number from a former daemon is NotFound.
+  // The first number is the time, so that a number from an earlier daemon is NotFound.
   uint64_t last_trace_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;

@@ -19,7 +19,7 @@ void AddOwner(OrderedJson owner, OrderedJson& list) {
   }
 }
 
-// Members that only a policy could fill are left out.
+// Leaves out members that have a value only under a policy.
 OrderedJson SeenJson(const SeenContainer& seen) {
   const OrderedJson all = ContainerJson(seen.pod, seen.container, "null");
   OrderedJson object;

@@ -9,7 +9,7 @@
 namespace resmgr {
 
 // Gives all containers back what their own requests ask for (Configurator::LetGo), and answers when
-// the runtime has done it everywhere, or after `patience`:
+// the runtime has changed all of them, or after `patience`:
 //   {"moves":[node_json.h] (what changes of each),
 //    "host":[report_json.h] (what files of the host get back; left out if there is none),
 //    "done": whether no container is bound any more, and the host has its values back}

@@ -31,7 +31,7 @@ StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
   return chosen;
 }
 
-// Running containers that were not sampled are listed, too, without figures.
+// Adds running containers that were not sampled, without figures.
 OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures, bool wide) {
   std::set<std::string_view> known;
   for (const ContainerFigures& container : figures.containers)
@@ -60,10 +60,10 @@ void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
   node.usage->Look(answer);
 }
 
-// The longest list of containers of one CPU: thousands may share it.
+// Limit of the names that are listed for one CPU: thousands of containers may share it.
 constexpr size_t kMostContainers = 64;
 
-// Rounds to a thousandth, which is finer than the measurement.
+// Rounds to a thousandth; measurements are less exact.
 double Rounded(double number) {
   return std::round(number * 1000) / 1000;
 }
@@ -111,7 +111,7 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
         }
       });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // No container shares the CPUs of the zone of this name: they are free.
+    // The CPUs of this zone are free, although the zone lists them as shared.
     if (zone.name == "isolated") continue;
     (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
   }
@@ -127,7 +127,7 @@ std::string_view StateOf(int cpu, const CpuSet& offline, const Machine& machine,
   return machine.isolated().Contains(cpu) ? "isolated" : "unassigned";
 }
 
-// A ROUND of the answer of RebalanceByUse.
+// The ROUND in the answer of RebalanceByUse.
 OrderedJson UseRoundJson(const UseRound& round) {
   OrderedJson moves = OrderedJson::array();
   for (const UseRound::Move& move : round.moves) {

@@ -15,15 +15,15 @@
 namespace resmgr {
 
 // Answers with ContainersUsageJson, NodesUsageJson or CpusJson: `what` is "containers" (or ""),
-// "nodes" or "cpus"; anything else is InvalidArgument. Where nothing was sampled lately, the answer
-// takes two samples. `wide`: as ContainersUsageJson.
+// "nodes" or "cpus"; anything else is InvalidArgument. If there is no recent sample, two samples
+// are taken for the answer. `wide`: as ContainersUsageJson.
 void Top(const NodeView& node, const std::string& what, bool wide, const UnaryServer::Reply& reply);
 
 struct CpusRequest {
   std::string list{};  // "": all of the machine
   bool brief = false;  // without the containers on each
 };
-// Answers with CpusJson; the CPUs' use is left out where it is not known.
+// Answers with CpusJson; the CPUs' use is left out if it is not known.
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply);
 
 // A fixed outside contract of `cri-resmgr-ctl top -o json`: a list of

@@ -94,7 +94,7 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-// Appends paragraphs, which are separated by empty lines; indented lines are shown unchanged.
+// Appends paragraphs, which are separated by empty lines. Indented lines are printed unchanged.
 void AppendText(std::string_view text, std::string& page) {
   bool verbatim = false;
   bool paragraph = false;
@@ -156,7 +156,7 @@ void AppendCommands(const CommandDocument& document, std::string& page) {
   }
 }
 
-// The first sentence of the summary, for lists of pages.
+// The first sentence of the summary, which lists of pages show.
 std::string_view Title(std::string_view summary) {
   for (size_t at = 0; at < summary.size(); ++at) {
     const bool end = at + 1 == summary.size() || summary[at + 1] == '\n' || summary[at + 1] == ' ';
@@ -165,8 +165,8 @@ std::string_view Title(std::string_view summary) {
   return summary;
 }
 
-// The page has the macros of man(7), for groff and mandoc, and no date, so that the same program
-// gives the same page.
+// Uses the macros of man(7), for groff and mandoc. There is no date, so that the same program
+// always gives the same page.
 std::string ManPage(const CommandDocument& document) {
   std::string title(Title(document.summary));
   std::replace(title.begin(), title.end(), '\n', ' ');

@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// The description of a command line (CommandLine::Document): the one source of -help, of manual
-// pages and of shell completion. Plain values.
+// The description of a command line (CommandLine::Document), from which -help, manual pages and
+// shell completion are made. Plain values.
 struct FlagDocument {
   std::string name{};        // without dashes
   std::string value_name{};  // empty for a flag without a value; "a|b" for a choice
@@ -22,10 +22,10 @@ struct FlagDocument {
 };
 
 struct CommandDocument {
-  std::string program{};  // with the command, if any: "cri-resmgr-ctl status"
+  std::string program{};  // with any command: "cri-resmgr-ctl status"
   std::string summary{};  // paragraphs separated by empty lines; indented lines stay unchanged
   std::string arguments_usage{};  // "COMMAND [FLAG...]"; empty: no arguments
-  std::string short_summary{};    // for a command, in the list of commands
+  std::string short_summary{};    // a command's text in the list of commands
   std::vector<FlagDocument> flags{};
   // Titles and texts of further sections, in the form of `summary`.
   std::vector<std::pair<std::string, std::string>> sections{};
@@ -44,7 +44,7 @@ StatusOr<HelpFormat> ParseHelpFormat(std::string_view name);
 // The document in this format; ends with a newline.
 std::string Render(const CommandDocument& document, HelpFormat format);
 
-// Text as it stands in troff: hyphens can be copied to a shell, and no line becomes a request.
+// Escapes a text for troff: hyphens can be copied to a shell, and no line becomes a request.
 std::string TroffText(std::string_view text);
 
 }  // namespace resmgr

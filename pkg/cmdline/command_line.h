@@ -26,11 +26,11 @@ namespace resmgr {
 //   if (line.help_requested()) fmt::print("{}", line.Help());
 //
 // Syntax: one or two dashes; `-flag value` or `-flag=value`; a bool is `-flag` or `-flag=false`;
-// the last of repeated flags counts, except for lists, which collect; `--` ends the flags; a lone
-// `-` is a value or an argument, never a flag.
+// the last of repeated flags counts, except for lists, which collect; `--` ends the flags; `-`
+// alone is a value or an argument, never a flag.
 class CommandLine {
  public:
-  // Takes one value; the flag's name is put before its error message, which describes the problem.
+  // Takes one value. An error's message describes the problem; the flag's name is put before it.
   using Setter = std::function<Status(std::string_view value)>;
 
   // `summary`, the program's purpose, is the beginning of the help.
@@ -55,15 +55,16 @@ class CommandLine {
   // "" shows none.
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             std::string_view default_text, Setter setter);
-  // Sets the value of `-flag` without a value, for a flag that was declared before.
+  // Declares that the flag, which was declared before, may be given without a value, and then has
+  // this one.
   void Bare(std::string_view name, std::string_view value);
   // A flag with one of `choices` as value.
   void Choice(std::string_view name, std::vector<std::string> choices, std::string_view help,
               std::string* target);
 
   // Accepts arguments that are not flags and collects them, in order, wherever they are among the
-  // flags. Without this declaration they are errors. `usage` is their form in the help's first line
-  // ("COMMAND [ARGUMENT…]").
+  // flags. Without this declaration arguments are errors. `usage` is their form in the help's first
+  // line ("COMMAND [ARGUMENT…]").
   void Arguments(std::string_view usage, std::vector<std::string>* target);
 
   // Adds a section behind the flags, for example exit codes or files. `text` has the form of a
@@ -75,15 +76,15 @@ class CommandLine {
   Status Parse(int argc, const char* const* argv);
   bool help_requested() const { return help_requested_; }
 
-  // Sets one flag by its name without dashes, as a line of an options file does; a missing value is
-  // "true" for a bool and an error for others.
+  // Sets one flag by its name without dashes, for a line of an options file. A missing value is
+  // "true" for a bool and an error for other flags.
   Status SetOption(std::string_view name, std::optional<std::string_view> value);
 
   // Usage, and every flag with its meaning and default, in groups, in the format requested by
   // -help; ends with a newline.
   std::string Help() const { return Render(Document(), help_format_); }
   HelpFormat help_format() const { return help_format_; }
-  // The source of the help.
+  // The description from which the help is made.
   CommandDocument Document() const;
 
  private:
@@ -112,7 +113,7 @@ class CommandLine {
 };
 
 // Writes the whole text to standard output and flushes it. kUnavailable if not all of it could be
-// written: a script must not take a full disk or a closed pipe for success. SIGPIPE has to be
+// written: otherwise scripts would not notice a full disk or a closed pipe. SIGPIPE must be
 // ignored.
 Status PrintOut(std::string_view text);
 

@@ -19,8 +19,8 @@ bool IsWord(std::string_view text) {
                                       [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
 }
 
-// The words of "show|check FILE|set FILE": show, check, set. Names of values, in capitals, are left
-// out.
+// The words of "show|check FILE|set FILE": show, check, set. Words in capitals, which name values,
+// are left out.
 std::vector<std::string_view> Words(std::string_view usage) {
   std::vector<std::string_view> words;
   if (usage.find('|') == std::string_view::npos) return words;
@@ -39,8 +39,8 @@ bool IsDirectory(std::string_view value_name) {
   return value_name == "DIR";
 }
 
-// The command that prints names of a kind for the completion; not every program has it. The
-// completion calls it with the -socket of the command line that is being completed.
+// The command that prints existing names of a kind, if the program has such a command. Shell
+// completion calls it, with the -socket of the command line that is being completed.
 constexpr std::string_view kLiveCommand = "complete";
 constexpr std::string_view kBashSocket =
     "  local j socket=()\n"
@@ -49,8 +49,7 @@ constexpr std::string_view kBashSocket =
     "    [ \"${COMP_WORDS[j + 1]}\" != '=' ] || ((j++))\n"
     "    [ $((j + 1)) -ge \"$COMP_CWORD\" ] || socket=(-socket \"${COMP_WORDS[j + 1]}\")\n"
     "  done\n";
-// The words of a zsh command that pass on -socket, whether it was given before or after the
-// command.
+// Passes on -socket in a zsh command, whether it was given before or after the command.
 constexpr std::string_view kZshSocket =
     "$socket ${opt_args[-socket]:+-socket} ${opt_args[-socket]}";
 
@@ -60,7 +59,7 @@ bool HasLiveNames(const CommandDocument& document) {
   });
 }
 
-// The kind of names that a value or an argument of this form takes; "" where none is known.
+// The kind of existing names that a value or an argument of this form takes; "" if there is none.
 std::string_view LiveKind(std::string_view usage) {
   if (usage == "NAMESPACE") return "namespaces";
   if (usage == "POD") return "pods";
@@ -80,8 +79,8 @@ std::string FunctionName(std::string_view program) {
   return name;
 }
 
-// The bash code for the flags of one command: `flags`, `words`, and the completion of each flag's
-// value; `live`: some of them come from the running daemon.
+// The bash code that completes the flags of one command and their values; `live`: some of the
+// values come from the running daemon.
 std::string BashCase(const CommandDocument& document, std::string_view indent, bool live) {
   std::vector<std::string> flags;
   std::string values;
@@ -140,13 +139,13 @@ std::string FirstSentence(std::string_view text) {
   return sentence;
 }
 
-// An action of zsh's _arguments: names of the kind.
+// An action of zsh's _arguments that completes existing names of the kind.
 std::string ZshLive(std::string_view program, std::string_view kind) {
   return fmt::format("{{compadd -- ${{(f)\"$({} {} {} {} 2>/dev/null)\"}}}}",
                      program.substr(0, program.find(' ')), kLiveCommand, kind, kZshSocket);
 }
 
-// `program` is empty where it has no live names.
+// `program` is "" if it cannot print existing names.
 std::string ZshFlag(const FlagDocument& flag, std::string_view program) {
   std::string text = flag.repeatable ? "*-" : "-";
   text += flag.name;

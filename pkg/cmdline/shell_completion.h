@@ -8,7 +8,7 @@
 namespace resmgr {
 
 // Completes a program's commands, the flags of each, and values of flags that are files or one of a
-// few words. Bash 4.4 and newer, without the package bash-completion.
+// few words. For bash 4.4 and newer; does not need the package bash-completion.
 std::string BashCompletion(const CommandDocument& document);
 // A function of zsh's completion system, for a directory of its fpath.
 std::string ZshCompletion(const CommandDocument& document);

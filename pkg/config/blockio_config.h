@@ -12,9 +12,10 @@
 
 namespace resmgr {
 
-// Limits and weights of some block devices, or the weight of all others. A value.
+// Limits and weights of some block devices, or the weight of all devices that no item names. A
+// value.
 struct BlockioItem {
-  // Globs of paths in /dev; none: the weight is that of all devices that no item names.
+  // Globs of paths in /dev. Empty: the item has the weight of all devices that no item names.
   std::vector<std::string> devices{};
   // Per second; 0: no limit.
   std::optional<uint64_t> read_bps{};
@@ -31,9 +32,9 @@ struct BlockioItem {
 };
 
 // The schema of goresctrl, from which containerd and CRI-O read their own files (its
-// doc/blockio.md): later items win, device by device and value by value.
+// doc/blockio.md): of several items for a device, the last one that sets a value counts.
 struct BlockioConfig {
-  // The program that turns a class into limits: this daemon, or the runtime by its own file.
+  // Who turns a class into limits: this daemon, or the runtime by its own file.
   enum class Assign { kAuto, kRuntime };
   using Classes = std::map<std::string, std::vector<BlockioItem>, std::less<>>;
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view kNoLatency = "n/a";
 constexpr int64_t kMostMicroseconds = 1'000'000;
-// The kernel's own limit is 16 with the zero at the end.
+// The kernel's own limit is 16, with the zero byte at the end.
 constexpr size_t kLongestGovernor = 15;
 
 constexpr std::string_view kUndisturbed = "Undisturbed";
 
-// "10us", "1ms", "n/a", to the text of the kernel's file.
+// Converts "10us", "1ms" or "n/a" to the text of the kernel's file.
 StatusOr<std::string> LatencyText(std::string_view text) {
   if (EqualsIgnoreCase(text, kNoLatency)) return std::string(kNoLatency);
   std::string_view number = text;
@@ -112,8 +112,8 @@ std::vector<std::string_view> KindsWithClass(std::string_view name, const Classe
   return kinds;
 }
 
-// Reads keys that are names of classes, without a kind; they stand for all kinds that have such a
-// class.
+// Reads keys that name a class without its kind. They stand for all kinds that have a class of this
+// name.
 void ReadClassNames(const ConfigNode& node, ConfigSection& allowed, ClassesConfig& config) {
   for (const ConfigNode::Entry& entry : node.entries) {
     const std::vector<std::string_view> kinds = KindsWithClass(entry.key, config);

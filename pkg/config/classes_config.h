@@ -16,7 +16,7 @@
 
 namespace resmgr {
 
-// The disturbances that a container's own CPUs are kept free of (docs/classes.md).
+// How a container's exclusive CPUs are kept undisturbed (docs/classes.md).
 struct IsolationConfig {
   enum class Interrupts { kLeave, kIsolate, kHousekeeping };
   enum class Workqueues { kLeave, kIsolate };
@@ -27,8 +27,8 @@ struct IsolationConfig {
   Workqueues workqueues = Workqueues::kLeave;
   Quota quota = Quota::kKeep;              // of the pod
   Partition partition = Partition::kNone;  // of the container's cgroup
-  // In the form of the kernel's file: microseconds, "0" (any latency), "n/a" (none); "" leaves it
-  // unchanged.
+  // The text of the kernel's file: microseconds, "0" (any latency) or "n/a" (none); "" leaves the
+  // file unchanged.
   std::string max_latency{};
   std::string governor{};  // "": as it is
 
@@ -38,7 +38,7 @@ struct IsolationConfig {
 
 // Configures the classes of containers (pkg/classes), with one member for each kind.
 struct ClassesConfig {
-  // The treatment of a pod that names a class that does not exist or that this machine cannot
+  // The treatment of a pod that names a class that does not exist, or that this machine cannot
   // provide.
   enum class Unknown { kRefuse, kIgnore };
   enum class Absent { kWarn, kRefuse };
@@ -47,8 +47,8 @@ struct ClassesConfig {
   std::string isolation_source = "classes.isolation";  // the key that sets `isolation`
   // Globs of the interrupts that may be moved.
   std::vector<std::string> controllable = {"*"};
-  bool balance = true;         // a running irqbalance is told what to leave alone
-  std::string balance_file{};  // its environment file, from the root of the host; "": none
+  bool balance = true;         // a running irqbalance gets the CPUs that it must avoid
+  std::string balance_file{};  // irqbalance's environment file, from the host's root; "": none
   std::vector<MemoryClassConfig> memory{};
   // Files of cgroups that pods may set by annotations.
   std::vector<std::string> memory_files{};
@@ -59,7 +59,7 @@ struct ClassesConfig {
   // Globs of the namespaces whose pods may choose classes by annotations, by kind ("rdt"), or by
   // kind and class ("rdt/gold"), which replaces the globs of the kind for that class.
   std::map<std::string, std::vector<std::string>, std::less<>> namespaces{};
-  bool of_pools = false;  // the active policy gives its pools some
+  bool of_pools = false;  // the active policy gives its pools classes
   Unknown unknown = Unknown::kRefuse;
   Absent absent = Absent::kWarn;
 
@@ -71,7 +71,7 @@ struct ClassesConfig {
     return of_pools || isolation.any() || chooses() || rdt.any() || blockio.any() || cpu.any() ||
            scheduling.any();
   }
-  // Whether pods may choose some.
+  // Whether some pods may choose classes.
   bool chooses() const { return !namespaces.empty(); }
   friend bool operator==(const ClassesConfig&, const ClassesConfig&) = default;
 };
@@ -82,8 +82,8 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config);
 // Describes the keys of an isolation, in the module and in a pod's annotation.
 void DescribeIsolation(ConfigSection& section, IsolationConfig& config);
 
-// Describes the key `Undisturbed` of a policy's section, a map with the keys of an isolation. They
-// override those of `classes.isolation` while that policy is active (OverrideIsolation).
+// Describes the key `Undisturbed` of a policy's section, a map with the keys of an isolation. While
+// that policy is active, they override `classes.isolation` (OverrideIsolation).
 void DescribeUndisturbed(ConfigSection& section, IsolationConfig& config);
 // `section` is the active policy's, at `path`, and has been checked.
 void OverrideIsolation(const ConfigNode& section, std::string_view path, ClassesConfig& config);

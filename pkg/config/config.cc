@@ -26,7 +26,7 @@ constexpr std::array kPolicyAliases = {
     PolicyAlias{"memtier", "topology-aware"},
 };
 
-// The policy's own name, which is shown everywhere; `name` itself if it is not an alias.
+// The name that logs and outputs show: the policy's own name for an alias, else `name`.
 constexpr std::string_view OwnPolicyName(std::string_view name) {
   for (const PolicyAlias& known : kPolicyAliases) {
     if (known.alias == name) return known.policy;
@@ -34,13 +34,13 @@ constexpr std::string_view OwnPolicyName(std::string_view name) {
   return name;
 }
 
-// The CPUs of one domain; `help` is about them.
+// Describes the CPUs of one key of the section `policy`; `help` describes them.
 void DescribeCpus(ConfigSection& policy, std::string_view key, std::string_view flag,
                   std::optional<CpuConstraint>& target, std::string_view help,
                   std::string_view default_text) {
   const auto read = [&target](const ConfigNode& value, const std::string& origin) -> Status {
-    // Treating null as unset would be wrong: an unquoted #LIST, which YAML takes for a comment,
-    // would reserve nothing.
+    // Null is refused and does not mean unset: in YAML an unquoted #LIST is a comment, and would
+    // silently reserve nothing.
     if (value.kind == ConfigNode::Kind::kNull) {
       return InvalidArgument("has no value (a value that begins with # must be in quotes)");
     }
@@ -74,7 +74,7 @@ Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {
 void DescribeActive(ConfigSection& policy, const ConfigChecks& checks, PolicyConfig& config) {
   const auto read = [&](const ConfigNode& value, const std::string& origin) -> Status {
     config.active_origin = origin;
-    // `Active: null` means the policy of that name.
+    // `Active: null` means the null policy and not an absent value.
     if (value.kind == ConfigNode::Kind::kNull) {
       config.active = kNullPolicy;
       return OkStatus();
@@ -93,7 +93,7 @@ void DescribeActive(ConfigSection& policy, const ConfigChecks& checks, PolicyCon
       .Flag("policy", "NAME");
 }
 
-// Keeps the section of a policy, under its own name or an alias.
+// Keeps the section of a policy, which may have the policy's own name or an alias.
 void ReadPolicySection(ConfigSection& policy, std::string_view key, PolicyConfig& config) {
   const ConfigNode* section = policy.Node(key);
   if (section == nullptr) return;
@@ -107,7 +107,7 @@ void ReadPolicySection(ConfigSection& policy, std::string_view key, PolicyConfig
   }
 }
 
-// Characters; each log line is compared with the list.
+// Limit in characters, since each log line is compared with the list.
 constexpr size_t kMaxSources = 4096;
 
 ConfigSection& DescribeSources(ConfigSection& logger, std::string_view key, std::string& target,
@@ -124,7 +124,7 @@ ConfigSection& DescribeSources(ConfigSection& logger, std::string_view key, std:
   return logger.Value(key, ScalarNode(target), read, help);
 }
 
-// Explains a Kubernetes object that has the configuration in it, which is a common mistake.
+// Reports a Kubernetes object in place of its configuration, a common mistake.
 Status CheckNoKubeObject(const ConfigNode& document) {
   const auto find = [&document](std::string_view key) {
     const auto at = std::ranges::find(document.entries, key, &ConfigNode::Entry::key);
@@ -141,7 +141,7 @@ Status CheckNoKubeObject(const ConfigNode& document) {
       Where(document), Printable(kind->text, 64), part);
 }
 
-// The classes that the active policy names: those of `classes`, and its own ones.
+// Checks that the classes that the active policy names exist, in `classes` or in its own section.
 Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
   const auto section = config.policy.sections.find(config.policy.active);
   if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();

@@ -26,12 +26,12 @@ inline constexpr std::string_view kNullPolicy = "null";
 struct PolicyConfig {
   std::string active{kNullPolicy};
   std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: unset
-  std::optional<CpuConstraint> available_cpus;  // unset: all that the process may use
+  std::optional<CpuConstraint> available_cpus;  // unset: all CPUs that the process may use
   std::optional<CpuConstraint> reserved_cpus;
-  // Applies to a container that may start only after another one has left its CPUs, when that one
-  // does not leave them.
+  // The treatment of a container that may start only after another one has left its CPUs, if that
+  // one does not leave them.
   FailurePolicy start_failure = FailurePolicy::kFail;
-  // Applies to a container that must leave CPUs while the runtime refuses to update it.
+  // The treatment of a container that must leave CPUs while the runtime refuses its updates.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
   // The unparsed sections of single policies, by the policy's name; each policy reads its own
   // (ReadSection) with the path PolicySectionPath(name).
@@ -90,8 +90,7 @@ void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfi
 void DescribeDump(ConfigSection& root, const ConfigChecks& checks, DumpConfig& config);
 void DescribeLogger(ConfigSection& root, LoggerConfig& config);
 
-// THE list of the modules at the top of a configuration, in the order in which they are read and
-// printed.
+// THE list of the modules at the top of a configuration. They are read and printed in this order.
 inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Config& config) {
   DescribePolicy(root, checks, config.policy);
   DescribeDump(root, checks, config.dump);
@@ -124,7 +123,7 @@ Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& 
 // may name its place with dots ("policy.Active: static"). An empty text yields the defaults.
 StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
                              const ConfigChecks& checks);
-// The same for a configuration within another text.
+// The same for a configuration that is a part of another document.
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks);
 
 // Reads a ConfigMap's data: each key is a module's name and its value the YAML below it; messages

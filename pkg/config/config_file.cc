@@ -48,7 +48,7 @@ StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map
   }
   std::map<std::string, std::string> texts;
   for (const auto& [key, line, value] : data.entries) {
-    // An API server refuses such a map, so an agent never delivers it.
+    // An API server would refuse such a map, so an agent never delivers one.
     if (value.kind != ConfigNode::Kind::kScalar) {
       return ErrorAt(value, "data." + Printable(key, 64), "must be a text: begin it with |");
     }

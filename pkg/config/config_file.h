@@ -13,16 +13,17 @@ namespace resmgr {
 StatusOr<Config> ParseYamlFile(std::string_view text, std::string_view source,
                                const ConfigChecks& checks);
 
-// Parses the `text` of a file, in either of the two formats (ConfigFormat); `source` is its name
-// in messages. Options outside the configuration, such as the daemon's sockets, are ignored, since
-// they apply at its start only. kInvalidArgument in one line, with "SOURCE:LINE". Thread-safe.
+// Parses the `text` of a file, in either of the two formats (ConfigFormat); `source` is its name in
+// messages. Options outside the configuration, such as the daemon's sockets, are ignored, since
+// they apply only when the daemon starts. kInvalidArgument in one line, with "SOURCE:LINE".
+// Thread-safe.
 StatusOr<Config> ParseConfigFile(std::string_view text, std::string_view source,
                                  const ConfigChecks& checks);
 
 enum class ConfigFormat { kYaml, kOptions };
 
-// The format of a configuration file's text (as CheckConfigText returns it). Decided by the lines
-// with the indentation of the first one, without blank lines and comments. It is YAML when
+// The format of a configuration file's text (as CheckConfigText returns it). Only the lines that
+// are indented like the first one decide; blank lines and comments do not count. It is YAML when
 // - the first line begins with "{", "---" or "%", or
 // - a line is "KEY:" followed by nothing (a block follows), or by one of { & ! ~, or
 // - a line is "MODULE.KEY:" with the name of a configuration module;

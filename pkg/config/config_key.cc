@@ -60,7 +60,7 @@ ordered_json TypeOf(const ConfigKey& key) {
   return schema;
 }
 
-// Backticks are only for the documentation's tables.
+// Removes backticks, which are only for the documentation's tables.
 std::string Plain(std::string text) {
   std::erase(text, '`');
   std::ranges::replace(text, '\n', ' ');

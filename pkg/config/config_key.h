@@ -21,8 +21,8 @@ struct ConfigKey {
   std::string name{};
   Kind kind = Kind::kText;
   std::string help{};  // `literals` in backticks; for a module: the title of its flags
-  std::optional<ConfigNode> value{};  // the present one, which is at first the default
-  std::string default_text{};         // the default, where the value does not say it
+  std::optional<ConfigNode> value{};  // the present value, at first the default
+  std::string default_text{};         // the text for the default, if the value does not show it
   std::vector<std::string> choices{};
   std::string pattern{};  // of kText: a regular expression; empty: any text
   int64_t min = 0;        // of kInt
@@ -32,7 +32,7 @@ struct ConfigKey {
   // The flag of the daemon that sets the key, too, without dashes; empty: there is none.
   std::string flag{};
   std::string flag_value{};  // "FILE"
-  // Turns the flag's text into the key's; unset: both are the same.
+  // Converts the flag's text to the key's; unset: both have the same form.
   std::function<StatusOr<std::string>(std::string_view text)> text_of_flag{};
 };
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::string_view kMore = "there are more mistakes, which are not listed";
 
-// More names than any key has; keeps the tree within the depth that its readers expect.
+// More names than any key has. The limit keeps the tree within the depth that its readers expect.
 constexpr size_t kMaxNames = 16;
-// Limit of maps made by dotted keys: a few bytes of text are enough for one.
+// Limit of the maps that dotted keys create: each takes only a few bytes of text.
 constexpr size_t kMaxMade = 20'000;
 
-// An entry of the tree under construction. If members are added below it, they are kept apart, with
-// an index, since there may be many.
+// An entry of the tree under construction. Members that are added below an entry are kept here and
+// not in its node, with an index, since there may be many.
 struct Place {
   explicit Place(ConfigNode::Entry own) : entry(std::move(own)) {}
 
@@ -27,7 +27,7 @@ struct Place {
   std::vector<std::unique_ptr<Place>> members{};
   std::unordered_map<std::string, Place*> index{};  // by names in lower case
 
-  // False if the value is not a map.
+  // Prepares for members; false if the value is not a map.
   bool Open() {
     ConfigNode& value = entry.value;
     if (opened) return true;
@@ -40,7 +40,7 @@ struct Place {
     return true;
   }
 
-  // If two keys differ only in case the first is found; the reader refuses the second.
+  // If two keys differ only in case, the index has the first one; the reader refuses the second.
   Place& Add(ConfigNode::Entry member) {
     members.push_back(std::make_unique<Place>(std::move(member)));
     index.emplace(ToLower(members.back()->entry.key), members.back().get());

@@ -60,10 +60,10 @@ class Problems {
   // Adds a status that is not OK. The status of other Problems adds all of theirs. `origin` is put
   // before each.
   void Add(const Status& status, std::string_view origin = "");
-  // False when further problems are not reported, so that their messages need not be computed.
+  // False if further problems would not be reported, so that their messages need not be made.
   bool open() const { return lines_.size() < kMost; }
 
-  // OK without problems; else kInvalidArgument with one line for each, in their order.
+  // OK if there are no problems; else kInvalidArgument with one line for each, in their order.
   Status ToStatus() const;
 
  private:

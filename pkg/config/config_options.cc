@@ -46,7 +46,7 @@ std::string FlagHelp(std::string_view help) {
   return text + '.';
 }
 
-// A document with the value of one key.
+// Returns a document in which only this key has a value.
 ConfigNode DocumentOf(std::string_view path, const ConfigNode& value) {
   return MapNode({{std::string(path), 1, value}});
 }
@@ -130,7 +130,7 @@ Status ConfigOptions::Set(std::string_view flag, std::string_view value,
     RESMGR_ASSIGN_OR_RETURN(node.text, known->key.text_of_flag(value));
   }
   node.line = 0;
-  // Without an origin: the caller puts the flag's name before messages.
+  // The source is empty for the check: the caller puts the flag's name before messages.
   node.source = std::make_shared<const std::string>();
   Config scratch;
   RESMGR_RETURN_IF_ERROR(ReadInto(DocumentOf(known->path, node), checks, scratch));
@@ -159,7 +159,7 @@ std::optional<std::string> ConfigOptions::policy() const {
 }
 
 void ConfigOptions::ApplyTo(Config& config) const {
-  // A flag does not make the module a part of the configuration's text.
+  // A flag must not set `stated`, which reports that the configuration's text has the module.
   const bool stated = config.hooks.stated;
   // Set has checked the values.
   for (const auto& [path, value] : settings_)
@@ -182,7 +182,8 @@ std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
     ++i;
     if (!differs || leaf.path == "policy.Active") continue;
     std::string_view key = leaf.path;
-    // The flags of these keys stand for all resources, whose only one is the CPU.
+    // The flag sets all resources together, of which CPU is the only one, so the key is shown
+    // without "CPU".
     if (key.ends_with("Resources.CPU")) key.remove_suffix(4);
     keys.emplace_back(key);
   }

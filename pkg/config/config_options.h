@@ -27,13 +27,13 @@ struct OptionLine {
 //   option = value
 //   option: "a value"     in single or double quotes, without escapes
 //   bool-option
-// Any other line is a problem "SOURCE:LINE: ...", and left out.
+// Any other line is left out and reported as a problem "SOURCE:LINE: ...".
 std::vector<OptionLine> ParseOptionLines(std::string_view text, std::string_view source,
                                          Problems& problems);
 
 // The part of the configuration that flags and options files can set, too: the keys with a
-// ConfigFlag. A set value replaces the one of a configuration file, also a whole list: rules of
-// -dump do not mix with the file's. A value; thread-compatible.
+// ConfigFlag. A value that is set here replaces the configuration file's value, and a list the
+// whole list: rules of -dump do not mix with the file's. A value; thread-compatible.
 class ConfigOptions {
  public:
   // Declares the flags, in groups, with this object as their target; it must outlive the parsing.
@@ -46,11 +46,11 @@ class ConfigOptions {
   // The name of -policy, if it was given.
   std::optional<std::string> policy() const;
   void ApplyTo(Config& config) const;
-  // The keys, for a warning, whose values ApplyTo would replace although they differ from the
-  // defaults and from the flags. Active is not among them.
+  // The keys whose values in `config` ApplyTo would replace by other ones, except those with
+  // default values and Active; for a warning.
   std::vector<std::string> Overridden(const Config& config) const;
 
-  // The prefix of an option's name in messages that tell a value's origin.
+  // The prefix of an option's name in messages that state the origin of a value.
   std::string origin_prefix = "-";
 
  private:

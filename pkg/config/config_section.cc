@@ -150,7 +150,7 @@ ConfigSection& ConfigSection::Parse(std::string_view key, std::optional<std::str
   ConfigKey described{std::string(key), Kind::kText, std::string(help)};
   if (shown) {
     described.value = ScalarNode(*shown);
-    // A text that looks like a boolean is printed as a text.
+    // A text that looks like a boolean must be printed in quotes, to be read as a text.
     described.value->quoted = ParseBool(*shown).has_value();
   }
   return Scalar(std::move(described), parse);
@@ -228,7 +228,7 @@ ConfigSection& ConfigSection::Entries(
     ConfigKey key, std::string_view entry_name, const std::vector<std::string>& names,
     const std::function<Status(std::string_view name, ConfigSection& entry)>& describe) {
   if (keys_ != nullptr) {
-    // Missing keys of an entry were reported when it was read.
+    // Errors of `describe`, like a missing key, were returned when the entry was read.
     const auto keys_of = [&describe](std::string_view name) {
       std::vector<ConfigKey> keys;
       ConfigSection entry(keys);
@@ -311,7 +311,7 @@ void ConfigSection::Refuse(std::string_view key, std::string_view why) {
 
 Status ConfigSection::Finish() {
   if (node_ == nullptr) return OkStatus();
-  // If the node is no map, it has no entries.
+  // A node that is not a map has no entries: its error was recorded before.
   for (const ConfigNode::Entry& entry : node_->entries) {
     if (IndexOf(known_, entry.key) < known_.size()) continue;
     ConfigNode place;

@@ -44,8 +44,8 @@ struct ConfigWord {
 // map. The node or the keys must outlive the section. Thread-compatible.
 class ConfigSection {
  public:
-  // Take a value. An error's message is appended to its place; `origin`, "FILE:LINE: path", is that
-  // place for later messages.
+  // Read a value. The text of an error follows the value's place in the message. `origin` is that
+  // place, "FILE:LINE: path", for later messages.
   using TextParser = std::function<Status(std::string_view text)>;
   using NodeParser = std::function<Status(const ConfigNode& value, const std::string& origin)>;
 
@@ -68,10 +68,10 @@ class ConfigSection {
   // A text that `check` accepts.
   ConfigSection& Text(std::string_view key, std::string& target, std::string_view help,
                       const TextParser& check = nullptr);
-  // A single value with its own syntax, which is now `shown`; nullopt: it is unset.
+  // A single value with its own syntax. `shown` is its present text; nullopt: it is unset.
   ConfigSection& Parse(std::string_view key, std::optional<std::string> shown,
                        const TextParser& parse, std::string_view help);
-  // One of several words, in any case.
+  // One of several words, which may be in any case.
   template <typename T>
   ConfigSection& Choice(std::string_view key, std::initializer_list<ConfigWord<T>> words, T& target,
                         std::string_view help) {
@@ -83,7 +83,7 @@ class ConfigSection {
     return Word(std::move(described),
                 [&](size_t index) { target = (words.begin() + index)->value; });
   }
-  // The same with the words of ToString.
+  // As above, with the words that ToString returns.
   template <typename T>
   requires std::is_enum_v<T> ConfigSection& Choice(std::string_view key,
                                                    std::initializer_list<T> values, T& target,
@@ -100,12 +100,12 @@ class ConfigSection {
   // Any value, null included.
   ConfigSection& Value(std::string_view key, std::optional<ConfigNode> shown,
                        const NodeParser& parse, std::string_view help);
-  // Any value that is not looked into, kept in `raw` under the key.
+  // Any value, kept unread in `raw` under the key.
   ConfigSection& Raw(std::string_view key, std::map<std::string, ConfigNode, std::less<>>& raw,
                      std::string_view help);
   ConfigSection& Map(std::string_view key, const std::function<void(ConfigSection&)>& describe,
                      std::string_view help = "");
-  // A list of maps; an item is like `initial` before it is read.
+  // A list of maps. Each item is a copy of `initial` before its keys are read.
   template <typename Item>
   ConfigSection& Items(std::string_view key, std::vector<Item>& items, const Item& initial,
                        const std::function<void(ConfigSection&, Item&)>& describe,
@@ -119,8 +119,8 @@ class ConfigSection {
                     each);
   }
   // A map of maps, whose keys are names chosen by the user, case-sensitive; `entry_name` stands for
-  // one of them in the documentation. An error of `check`, or one that `describe` returns, concerns
-  // the name; the entry's own keys are not checked then.
+  // one of them in the documentation. An error that `check` or `describe` returns is about the
+  // name, and then the entry's own keys are not checked.
   template <typename Entry>
   ConfigSection& Each(
       std::string_view key, std::string_view entry_name,
@@ -143,9 +143,9 @@ class ConfigSection {
                    });
   }
 
-  // Flag adds to the last key the daemon's flag that sets it, too (ConfigKey); "a|b" as the name of
-  // its value lists all words. Default adds the default for the documentation, where the value does
-  // not say it.
+  // Flag adds a daemon's flag that sets the last key, too (ConfigKey); "a|b" as the name of its
+  // value lists all words. Default adds a text for the default, for the documentation, if the value
+  // does not show it.
   ConfigSection& Flag(std::string_view name, std::string_view value_name,
                       std::function<StatusOr<std::string>(std::string_view)> text_of = nullptr);
   ConfigSection& Default(std::string_view text);
@@ -169,11 +169,13 @@ class ConfigSection {
   const ConfigNode* Find(std::string_view key, ConfigNode::Kind kind);
   ConfigSection& Scalar(ConfigKey key, const TextParser& parse);
   ConfigSection& Word(ConfigKey key, const std::function<void(size_t index)>& set);
-  // Describes an entry with each of `names`, or with any, or reads all entries.
+  // When describing, adds an entry for each of `names`, or one for any name; when reading, reads
+  // all entries.
   ConfigSection& Entries(
       ConfigKey key, std::string_view entry_name, const std::vector<std::string>& names,
       const std::function<Status(std::string_view name, ConfigSection& entry)>& describe);
-  // Describes the first `count` items and an initial one, or reads all items.
+  // When describing, adds the first `count` items and an initial one; when reading, reads all
+  // items.
   ConfigSection& ItemList(ConfigKey key, size_t count,
                           const std::function<void(size_t index, ConfigSection& item)>& describe);
   std::string PathOf(std::string_view key) const;
@@ -188,8 +190,8 @@ class ConfigSection {
 // The items of a list of single values, or one single value; a null node has none.
 StatusOr<std::vector<std::string>> TextsOf(const ConfigNode& value);
 
-// Reads a section, which may be nullptr, as `describe` says. `keys`, unless nullptr, gets its
-// description with the values that were read.
+// Reads a section, which may be nullptr, with `describe`. `keys`, unless nullptr, gets the
+// section's description with the values that were read.
 template <typename Options>
 StatusOr<Options> ReadSection(const ConfigNode* section, std::string_view path,
                               void (*describe)(ConfigSection&, Options&),

@@ -26,7 +26,7 @@ struct RateUnit {
   std::string_view text;
   double kilohertz;
 };
-// Longer names in front of those that they end with.
+// A unit must precede the units with which it ends.
 constexpr std::array kRateUnits = {RateUnit{"ghz", 1e6}, RateUnit{"mhz", 1e3}, RateUnit{"khz", 1},
                                    RateUnit{"g", 1e6},   RateUnit{"m", 1e3},   RateUnit{"k", 1}};
 
@@ -37,7 +37,7 @@ std::optional<double> NumberOf(std::string_view text) {
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
-// A word of the kernel's list, or a number.
+// Checks that the text is a word of the kernel's list, or a number.
 Status CheckEnergy(std::string_view text) {
   const std::optional<int64_t> number = ParseInt(text);
   if (number && *number >= 0 && *number <= 255) return OkStatus();
@@ -80,7 +80,7 @@ void DescribeLatency(ConfigSection& section, std::string_view key, CpuClassConfi
       .Default("none");
 }
 
-// A number without a unit in these profiles is in MHz.
+// In these profiles a number without a unit is in MHz.
 StatusOr<ClockRate> ParseProfileRate(std::string_view text) {
   if (NumberOf(Trim(text)) && Trim(text) != "0") return ParseClockRate(fmt::format("{}MHz", text));
   return ParseClockRate(text);
@@ -129,7 +129,8 @@ void DescribeProfile(ConfigSection& section, CpuClassConfig& item) {
   });
 }
 
-// Words are in ascending order; rates of different kinds can only be compared on a machine.
+// Whether the least rate is surely above the highest one. Words are in ascending order; different
+// kinds of rates can only be compared on a machine.
 bool IsAbove(const ClockRate& least, const ClockRate& highest) {
   using RateKind = ClockRate::Kind;
   if (least.kind == highest.kind) return least.value > highest.value;

@@ -28,7 +28,7 @@ struct ClockRate {
   friend bool operator==(const ClockRate&, const ClockRate&) = default;
 };
 
-// How CPUs run: clock, energy, idle states (docs/classes.md). Keys are those of nri-plugins.
+// How CPUs run: clock, energy, idle states (docs/classes.md). The keys are those of nri-plugins.
 struct CpuClassConfig {
   enum class Boost { kLeave, kOn, kOff };
 
@@ -37,8 +37,8 @@ struct CpuClassConfig {
   ClockRate max_freq{};
   ClockRate uncore_min_freq{};
   ClockRate uncore_max_freq{};
-  std::string energy{};    // energy_performance_preference: a word or a number; "": as it is
-  std::string governor{};  // "": as it is
+  std::string energy{};    // energy_performance_preference: a word or a number; "": unchanged
+  std::string governor{};  // "": unchanged
   Boost boost = Boost::kLeave;
   std::vector<std::string> disabled_cstates{};  // names of idle states
   std::optional<int64_t> max_latency_us{};      // idle states that take longer are disabled
@@ -49,7 +49,7 @@ struct CpuClassConfig {
 
 // The classes of CPUs.
 struct CpuClassesConfig {
-  // The part of the machine in which only the class of the highest priority has `turbo`.
+  // The part of the machine in which `turbo` counts only for the class of the highest priority.
   enum class TurboDomain { kPackage, kSystem };
 
   std::vector<CpuClassConfig> classes{};
@@ -63,7 +63,7 @@ struct CpuClassesConfig {
 
 // The keys `cpu` and `turboDomain` of the module `classes`.
 void DescribeCpuClasses(ConfigSection& classes, CpuClassesConfig& config);
-// Adds the classes of a policy's section, each in place of one of the same name.
+// Adds the classes of a policy's section; each replaces a class of the same name.
 void AddPolicyCpuClasses(const CpuClassesConfig& policys, CpuClassesConfig& config);
 
 // "3.2GHz", "2900 MHz", "2900000kHz", "2900000", "min", "base", "turbo", "75%"; in any case. Empty

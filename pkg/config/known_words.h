@@ -22,7 +22,7 @@ inline std::string NotOneOf(std::string_view given, std::vector<std::string_view
                      DidYouMean(given, words));
 }
 
-// The same for a table of words and what they stand for.
+// The same for the words of a table.
 template <typename Value, size_t Count>
 std::string NotOneOf(std::string_view given,
                      const std::array<std::pair<std::string_view, Value>, Count>& table) {
@@ -32,8 +32,8 @@ std::string NotOneOf(std::string_view given,
   return NotOneOf(given, std::move(words));
 }
 
-// Whether a class can have this name: 1 to 63 printable ASCII characters. InvalidArgument: it has
-// others.
+// Whether a class can have this name. InvalidArgument: it does not have 1 to 63 printable ASCII
+// characters.
 Status CheckClassName(std::string_view name);
 
 }  // namespace resmgr

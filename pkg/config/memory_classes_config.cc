@@ -27,7 +27,7 @@ StatusOr<double> RatioOf(std::string_view text) {
   return InvalidArgument("\"{}\" is not a number from 0 to less than 1", Printable(text, 64));
 }
 
-// "64Mi", "max", to the text of the kernel's file.
+// Converts "64Mi" or "max" to the text of the kernel's file.
 StatusOr<std::string> BytesFileText(std::string_view text) {
   if (EqualsIgnoreCase(text, kMax)) return std::string(kMax);
   const StatusOr<Bytes> bytes = ParseBytes(text);

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// The nodes from which the kernel gives a container memory, in the users' form. A value.
+// The nodes on which the kernel allocates a container's memory, in the users' form. A value.
 struct MemoryPolicyConfig {
   MemoryPolicySettings::Mode mode = MemoryPolicySettings::Mode::kDefault;
   // "all", "allowed-mems", "cpu-nodes", "cpu-packages", "max-dist:N", or a list of nodes ("0-1,3");
@@ -32,13 +32,14 @@ std::string_view ToString(MemoryPolicySettings::Mode mode);
 // unchanged.
 struct MemoryClassConfig {
   std::string name{};
-  // The part of the limit that is to be in swap: memory.high is the rest, and swap is not limited.
+  // The part of the memory limit that may be in swap: memory.high is the rest, and swap is not
+  // limited.
   std::optional<double> swap_limit_ratio{};
   std::string high{};
   std::string low{};
   std::string min{};
   std::string swap_max{};
-  // The policy by which the container's memory is allocated; a class may have nothing else.
+  // The policy by which the container's memory is allocated. A class may consist of a policy alone.
   std::optional<MemoryPolicyConfig> policy{};
 
   friend bool operator==(const MemoryClassConfig&, const MemoryClassConfig&) = default;

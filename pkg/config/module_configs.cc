@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// Bytes; the limit of a Linux path, with room for the file's name.
+// Bytes: the limit of a Linux path, less room for the file's name.
 constexpr size_t kLongestPath = 4000;
 
 bool IsBelow(std::string_view path, std::string_view directory) {
@@ -59,7 +59,7 @@ Status ReadDirectory(std::string_view text, std::string& directory) {
 }
 
 Status CheckSkipKey(std::string_view text) {
-  // A key that no pod can have would never match.
+  // A key that is invalid for labels would match no pod.
   if (text.empty() || IsLabelKey(text)) return OkStatus();
   return InvalidArgument("\"{}\" is not a valid label key", Printable(text, 64));
 }

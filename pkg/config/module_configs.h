@@ -14,7 +14,7 @@ namespace resmgr {
 struct AuditConfig {
   // Time from one audit to the next; 0: only on request.
   std::chrono::milliseconds interval = std::chrono::minutes(1);
-  // Whether a periodic audit sends the decided values again to a container that differs.
+  // Whether a periodic audit sends the decided values again to a container with other values.
   bool repair = false;
 
   friend bool operator==(const AuditConfig&, const AuditConfig&) = default;
@@ -23,13 +23,13 @@ struct AuditConfig {
 // The module `audit`.
 void DescribeAudit(ConfigSection& root, AuditConfig& config);
 
-// Configures the samples of what containers use (pkg/usage).
+// Configures how the use of resources by containers is sampled (pkg/usage).
 struct UsageConfig {
   std::chrono::milliseconds interval = std::chrono::seconds(10);
   bool per_container_metrics = false;
-  // How often containers are moved by use without being asked for; 0: never.
+  // The period at which containers are moved by their use; 0: only on request.
   std::chrono::milliseconds rebalance_every{0};
-  int64_t rebalance_moves = 5;  // at most, each time
+  int64_t rebalance_moves = 5;  // at most, in each period
 
   friend bool operator==(const UsageConfig&, const UsageConfig&) = default;
 };
@@ -53,7 +53,7 @@ struct CpuFilesConfig {
 // The module `cpuFiles`.
 void DescribeCpuFiles(ConfigSection& root, CpuFilesConfig& config);
 
-// The policy that is published to schedulers for a pod that fits no single NUMA node.
+// The policy that schedulers get for pods that fit no single NUMA node.
 enum class NrtAlignment {
   kPrefer,  // such a pod counts as worse: best-effort
   kRefuse,  // this node is not for it: single-numa-node
@@ -74,7 +74,7 @@ void DescribeNrt(ConfigSection& root, NrtConfig& config);
 // The name of dra-driver-cpu, whose manifests work unchanged in the compatible mode.
 inline constexpr std::string_view kCompatibleDriver = "dra.cpu";
 
-// The parts of the machine that are devices.
+// The parts of the machine that the driver offers as devices.
 enum class DraDevices { kNuma, kL3 };
 
 // Configures the driver for Dynamic Resource Allocation of CPUs (docs/scheduler.md).
@@ -85,7 +85,7 @@ struct DraConfig {
   DraDevices devices = DraDevices::kNuma;
   bool metadata = false;  // claims get device metadata
 
-  // The name in force.
+  // The driver's name in force.
   std::string DriverName() const { return compatible ? std::string(kCompatibleDriver) : driver; }
 
   friend bool operator==(const DraConfig&, const DraConfig&) = default;
@@ -98,11 +98,12 @@ void DescribeDra(ConfigSection& root, DraConfig& config);
 struct HooksConfig {
   std::string directory{};                   // directory with a file for each server; "": none
   std::chrono::milliseconds timeout{2'000};  // for one answer; a server's file may differ
-  // Servers are not asked about a pod with this label and value: a hook server that runs in a pod
-  // would otherwise be asked about its own start. "": about every pod.
+  // Servers are not asked about a pod with this label and value, so that a hook server in a pod is
+  // not asked about its own start. "": they are asked about every pod.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";
   std::string skip_value = "true";
-  // The configuration's text has the module `hooks`, even if it is {}. Ignored by comparisons.
+  // Whether the configuration's text has the module `hooks`, even if it is {}. Comparisons ignore
+  // this.
   bool stated = false;
 
   friend bool operator==(const HooksConfig& a, const HooksConfig& b) {

@@ -31,7 +31,8 @@ ConfigSection& Path(ConfigSection& section, std::string_view key, std::string& p
       help);
 }
 
-// "NN-name", by which plugins are known and ordered (NRI 0.12: names of letters, digits and _.+-).
+// Whether the text is "NN-name", which identifies a plugin and its order (NRI 0.12: names of
+// letters, digits and _.+-).
 bool IsPluginName(std::string_view name) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_of_name = [is_digit](char c) {

@@ -12,7 +12,8 @@
 
 namespace resmgr {
 
-// Settings of one NRI plugin. An unset one has the value for plugins without an entry.
+// Settings of one NRI plugin. A setting that is not given has the value that plugins without an
+// entry have.
 struct NriPluginConfig {
   FailurePolicy failure = FailurePolicy::kIgnore;
   std::optional<std::chrono::milliseconds> request_timeout{};

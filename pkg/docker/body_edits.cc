@@ -25,7 +25,7 @@ constexpr std::string_view kPidsMax = "pids.max";
 constexpr std::string_view kMemoryLow = "memory.low";
 constexpr std::string_view kSwapMax = "memory.swap.max";
 
-// The field of HostConfig with the meaning of a file of cgroup v2; "" if there is none.
+// The field of HostConfig that corresponds to a file of cgroup v2; "" if there is none.
 std::string_view FieldOfFile(std::string_view file) {
   if (file == kPidsMax) return "PidsLimit";
   return file == kMemoryLow ? "MemoryReservation" : "";
@@ -80,7 +80,8 @@ std::string AsMembers(const NewMembers& members) {
   return JoinJson(parts);
 }
 
-// The last member of a name wins, so that one is replaced; if there is none, one is appended.
+// Replaces the last member of each name, which is the one that counts; a member that is missing is
+// added to `added`.
 void SetMembers(std::string_view object, const NewMembers& members, Splices& splices,
                 NewMembers& added) {
   for (const auto& [name, value] : members) {
@@ -102,8 +103,8 @@ void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMe
   if (value) members.emplace_back(name, fmt::format("{}", *value));
 }
 
-// Adds the numbers that `value_of` gives for rows of kNumberFields: those that the policy decides,
-// or the others.
+// Adds the numbers that `value_of` returns for kHostConfigNumbers: with `decided` those that the
+// policy decides, else the others.
 void AddNumbers(bool decided,
                 const std::function<std::optional<int64_t>(const NumberField&)>& value_of,
                 NewMembers& members) {
@@ -118,8 +119,8 @@ void AddSets(const ResourceValues& values, NewMembers& members) {
   if (values.mems) members.emplace_back("CpusetMems", EncodeJsonText(values.mems->ToString()));
 }
 
-// Replaces a CPU limit by NanoCpus. A quota that lifts the limit stays a quota, since dockerd takes
-// it for containers of both kinds; a period alone is dropped.
+// Replaces the CPU limit by NanoCpus, and drops the period. A quota that lifts the limit stays a
+// quota, which dockerd accepts for containers with either kind of limit.
 void UseNanoCpus(const std::optional<int64_t>& quota, const std::optional<int64_t>& period,
                  NewMembers& members) {
   const bool limits = quota.value_or(0) > 0;
@@ -162,7 +163,7 @@ Status AddSwap(std::string_view value, std::optional<int64_t> memory_limit, NewM
   return OkStatus();
 }
 
-// `has_cpus`: the request limits CPUs by NanoCpus.
+// `has_cpus`: the request limits CPU time by NanoCpus.
 NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool has_cpus) {
   NewMembers members;
   const auto value_of = [operation, &adjustment](const NumberField& row) {
@@ -179,7 +180,7 @@ NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool h
   return members;
 }
 
-// Adds the members that only a creation has in its HostConfig.
+// Adds the members of HostConfig that only a creation has.
 Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
   if (wide.cgroup_parent) {
     const std::string_view before = HostConfigMember(object, "CgroupParent");
@@ -197,7 +198,8 @@ Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
   return OkStatus();
 }
 
-// Adds the fields that only a creation has. `config` is its HostConfig, or the object in its place.
+// Adds the files that only a creation can set. `config` is its HostConfig, or the object that
+// stands for it.
 Status AddFilesOfCreation(std::string_view config, const WideAdjustment& wide,
                           NewMembers& members) {
   for (const auto& edit : wide.unified) {
@@ -222,8 +224,8 @@ NewMembers CommandOf(const std::vector<std::string>& args) {
           {"Cmd", "[" + JoinJson(rest) + "]"}};
 }
 
-// The list of "NAME=VALUE" with the edits; other elements stay as they were written. A name alone
-// unsets the variable, also the image's.
+// Returns the list of "NAME=VALUE" with the edits; other elements keep their text. A name alone
+// unsets the variable, also if the image sets it.
 std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>& edits) {
   std::vector<std::string> parts;
   if (IsJsonList(list)) {
@@ -237,7 +239,7 @@ std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>
   return "[" + JoinJson(parts) + "]";
 }
 
-// Edits of labels; Docker has annotations as labels, too.
+// Edits of labels, including annotations, which are labels in Docker.
 class LabelEdits {
  public:
   explicit LabelEdits(const WideAdjustment& wide) {
@@ -247,7 +249,7 @@ class LabelEdits {
       Add(std::string(kAnnotationPrefix) + edit.key, edit.value);
   }
   bool empty() const { return edits_.empty(); }
-  // `last`: no other Labels object follows; the new labels go into that one.
+  // `last`: this is the last Labels object, which gets the new labels.
   std::string Edit(std::string_view object, bool last) const {
     std::vector<std::string> parts;
     if (IsJsonObject(object)) {
@@ -290,8 +292,9 @@ void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splic
   });
 }
 
-// The body with a HostConfig of its members beside HostConfig, which dockerd would ignore once a
-// HostConfig is added. "": it has a HostConfig, or no such member.
+// Returns the body with a new HostConfig that has copies of the members beside it: dockerd ignores
+// those members once there is a HostConfig. "": there is a HostConfig already, or there are no such
+// members.
 std::string WithHostConfig(std::string_view object) {
   if (IsJsonObject(LastMember(object, "HostConfig"))) return "";
   const std::vector<std::string> members = MembersBesideHostConfig(object);
@@ -301,7 +304,7 @@ std::string WithHostConfig(std::string_view object) {
   return splices.Apply();
 }
 
-// Clears the lists beside HostConfig, which dockerd uses if HostConfig has none.
+// Clears the cpusets beside HostConfig, which dockerd would use if HostConfig had none.
 void ClearCpusBeside(std::string_view object, Splices& splices) {
   ForEachMember(object, [&splices](std::string_view name, std::string_view value) {
     const bool list = IsField(name, "CpusetCpus") || IsField(name, "Cpuset");
@@ -330,8 +333,8 @@ StatusOr<std::string> EditCreate(Operation operation, std::string_view object,
     if (IsJsonObject(config)) {
       SetMembers(config, resources, splices);
     } else {
-      // If the last HostConfig is null, Go forgets the former ones and reads only this one behind
-      // it.
+      // The last HostConfig is null. Go then forgets the earlier ones, so only the one that is
+      // added here counts.
       added.emplace_back("HostConfig", "{" + AsMembers(resources) + "}");
     }
   }

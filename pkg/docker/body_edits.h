@@ -15,8 +15,8 @@ namespace resmgr::docker {
 // Whether the operation's request has a place for the field.
 bool DockerHas(Operation operation, Field field);
 
-// Whether this change, for which Docker has no field, may be left out with a warning, since the
-// container works without it. Other changes without a field fail the stage that wants them.
+// Whether this change, for which Docker has no field, may be left out with a warning because the
+// container works without it. Any other change without a field makes its stage fail.
 bool DockerLeavesOut(Operation operation, const FieldChange& change);
 
 // The body of a request with the adjustment's changes; all other bytes stay. `body` was read before

@@ -136,7 +136,7 @@ void CallWatch::Call::ShowTarget() {
 void CallWatch::Call::ShowRequest(std::string_view body) {
   if (!shows()) return;
   if (path_ == kActionPaths.front()) return ShowJson(std::string(body));
-  // The container is in the path alone.
+  // Without a body, the target names the container.
   if (body.empty()) return ShowJson(target_);
   const std::string_view without_end = std::string_view(target_).substr(0, target_.size() - 1);
   ShowJson(fmt::format(R"({},"body":{}}})", without_end, body));

@@ -23,10 +23,10 @@ int GrpcCodeOf(int http_status);
 // for unknown ones. Never a request's own text, so that the number of paths is bounded.
 std::vector<std::string> KnownCallPaths();
 
-// Counts the requests of clients and shows them to the dumper: creations with their bodies, held
-// ones about a container that exists with their path and the body if there is one, others with
-// method and path. Header fields (X-Registry-Auth) and queries (build arguments) are never
-// shown. Loop's thread only.
+// Counts the requests of clients and shows them to the dumper: a creation with its body, a held
+// request about an existing container with its path and any body, others with method and path.
+// Header fields (X-Registry-Auth) and queries (build arguments) are never shown. Loop's thread
+// only.
 class CallWatch {
  public:
   // Either may be null; both outlive this object and its calls.
@@ -46,7 +46,7 @@ class CallWatch {
     void ShowRequest(std::string_view body);
     void ShowForwarded(std::string_view before, const std::string* after);
     void ShowReply(std::string_view body);
-    // The call lasts until its client ends it: its time is not counted.
+    // The call lasts until its client ends it, so its time is not counted.
     void NoteLasting() { lasting_ = true; }
     // Ends the call; later calls do nothing. `status` is HTTP's.
     void End(int status, std::string_view message = {});
@@ -71,7 +71,7 @@ class CallWatch {
     bool ended_ = false;
   };
 
-  // nullptr if neither the metrics nor the dumper are interested.
+  // nullptr if neither the metrics nor the dumper need the call.
   std::unique_ptr<Call> Begin(std::string_view method, std::string_view target, bool held);
   // Whether the dumper shows the bodies of such requests.
   bool WantsBodies(std::string_view method, std::string_view target) const;

@@ -33,7 +33,7 @@ std::vector<std::string> TextsOf(std::string_view list) {
   return texts;
 }
 
-// Reads the known fields of an object. As in Go, a null leaves a field unchanged.
+// Reads the known fields of an object. A null leaves a field unchanged, as in Go.
 class BodyFields {
  public:
   explicit BodyFields(Status& status) : status_(status) {}
@@ -115,7 +115,7 @@ struct RawResources {
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
-  // Replaces values 0 or "" by those of the fields beside HostConfig, as dockerd does.
+  // Replaces numbers and texts that are 0 or "" by the fields beside HostConfig, as dockerd does.
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const Field field = kHostConfigNumbers[i].field;
@@ -138,7 +138,7 @@ struct RawResources {
     if (!cpus.empty()) resources.cpuset_cpus = cpus;
     if (!mems.empty()) resources.cpuset_mems = mems;
   }
-  // Bytes, of memory and swap together.
+  // Limit of memory and swap together, in bytes.
   std::optional<int64_t> MemorySwap() const {
     const auto* const row =
         std::ranges::find(kHostConfigNumbers, Field::kMemorySwapLimit, &HostConfigNumber::field);
@@ -191,7 +191,7 @@ void AddUser(std::string_view user, ContainerSecurity& security) {
   }
 }
 
-// The part of the details that does not come from HostConfig.
+// Returns the part of the details that is not in HostConfig.
 ContainerDetails WithoutHostConfig(ContainerDetails details) {
   ContainerDetails kept;
   kept.environment = std::move(details.environment);
@@ -273,7 +273,7 @@ class CreateReader {
   }
   void ReadEnvironment(std::string_view list) {
     body_.details.environment = {};
-    // A name alone unsets the image's variable.
+    // A name alone unsets the image's variable, so it adds no text.
     for (const std::string& text : TextsOf(list))
       if (text.find('=') != std::string::npos) body_.details.environment.AddText(text);
   }
@@ -337,7 +337,7 @@ class CreateReader {
                                                .soft = static_cast<uint64_t>(soft)});
     });
   }
-  // The last seccomp profile counts; it is given as its text, so there is no file.
+  // Reads the last seccomp profile, which counts. The client sends its text, so there is no file.
   void ReadOptions(std::string_view list) {
     using enum SeccompProfile::Kind;
     seccomp_ = {};
@@ -374,7 +374,7 @@ class CreateReader {
   std::string cpuset_;   // beside HostConfig, under its oldest name
   std::vector<Mount> binds_;
   std::vector<Mount> mounts_;
-  SeccompProfile seccomp_;  // dockerd's own without an option
+  SeccompProfile seccomp_;  // dockerd's default if no option sets it
   std::string user_;
   std::map<std::string, std::string> labels_;
 };

@@ -19,8 +19,8 @@ inline constexpr int64_t kNanoCpusPeriod = 100'000;
 // The body of a request that creates a container, read as dockerd reads it: field names are
 // compared without case, the last of equal ones counts, repeated objects are merged. As before
 // version 1.18 of the API, the fields of HostConfig may be beside it. dockerd 20.10 takes all of
-// them if there is no HostConfig, else CpuShares, Memory, MemorySwap and CpusetCpus (or Cpuset)
-// where HostConfig has 0 or "".
+// them if there is no HostConfig, else CpuShares, Memory, MemorySwap and CpusetCpus (or Cpuset) if
+// HostConfig has 0 or "" for them.
 struct CreateBody {
   StringMap labels;
   bool has_host_config = false;
@@ -31,7 +31,7 @@ struct CreateBody {
   ContainerDetails details;
 };
 
-// kInvalidArgument: not a JSON object, or a field with a type that dockerd refuses.
+// kInvalidArgument: not a JSON object, or a field has a type that dockerd refuses.
 StatusOr<CreateBody> ReadCreateBody(std::string_view body);
 // Reads the Config and HostConfig of an inspection, which may both be "", in the same way.
 StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config);
@@ -45,7 +45,7 @@ struct UpdateBody {
 StatusOr<UpdateBody> ReadUpdateBody(std::string_view body);
 
 // Reads an object with the fields of HostConfig.Resources: a part of an update's body, or of an
-// inspection. Fields that it does not name keep their former values.
+// inspection. Fields that the object does not name keep their former values.
 Status ReadResources(std::string_view object, LinuxResources& resources);
 
 }  // namespace resmgr::docker

@@ -40,7 +40,7 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
   void OnReplySeen() override;
   bool Has(Operation operation, Field field) const override;
   bool LeavesOut(Operation operation, const FieldChange& change) const override;
-  // An empty list in an update means no change.
+  // Only a creation can remove a cpuset: in an update an empty list means no change.
   bool ClearsPlacement() const override { return target_.action == Action::kCreate; }
 
   bool CanSay(const Adjustment& adjustment) const;
@@ -57,13 +57,13 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
   std::string id_;  // of the existing container
   std::string made_id_;
   std::optional<Request> request_;
-  std::optional<PipelineCall> call_;  // gone before the request
+  std::optional<PipelineCall> call_;  // destroyed before the request
   Lifetime lifetime_;
 };
 
 namespace {
 
-// The operations that stages may see for such a request.
+// The operations as which stages may see requests with this target.
 OperationSet OperationsOf(const RequestTarget& target) {
   switch (target.action) {
     case Action::kCreate:
@@ -84,7 +84,7 @@ OperationSet OperationsOf(const RequestTarget& target) {
   return {};
 }
 
-// dockerd ignores a start body of up to this many bytes.
+// dockerd ignores the body of a start if it has at most this many bytes.
 constexpr size_t kNoHostConfig = 7;
 
 std::string IdOf(std::string_view body) {
@@ -146,7 +146,8 @@ void DockerCall::Create() {
   identity_ = IdentityOf(create_.labels, target_.name, front_.others());
   if (identity_.kind == Identity::Kind::kOther) return client_.Forward(std::nullopt);
   if (identity_.pod_id == OthersPod().id) {
-    // Names must be unique within a pod: an older container of the same name counts as dead.
+    // An unnamed container gets a unique name: of two containers with one name in a pod the older
+    // one counts as dead.
     if (identity_.container.empty()) identity_.container = front_.MakeName();
   } else {
     AddCgroup(create_.cgroup_parent, identity_.pod);
@@ -175,7 +176,7 @@ void DockerCall::Find() {
   front_.engine().Call("GET", path, "", EngineClient::kCallTimeout,
                        lifetime_.Guard([this](const StatusOr<EngineClient::Reply>& reply) {
                          if (!reply.ok()) return client_.Reject(reply.status());
-                         // dockerd's answer has the error.
+                         // dockerd answers the forwarded request with this error.
                          if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
                          const auto told = ReadContainerDetails(reply->body);
                          if (!told.ok()) return client_.Reject(told.status());
@@ -200,14 +201,15 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
   } else if (target_.action == Action::kUpdate && !sandbox) {
     operation = Operation::kUpdateContainerResources;
   }
-  // A form in the body may name another signal, which overrides the query's.
+  // A form in the body may name another signal than the query, so the request is passed on.
   if (target_.action == Action::kKill && !body_.empty()) operation = Operation::kOther;
   if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
       !front_.pipeline().LooksAt(operation)) {
     return client_.Forward(std::nullopt);
   }
   if (operation == Operation::kStartContainer && body_.size() > kNoHostConfig) {
-    // Before API version 1.24 a start's HostConfig replaces the creation's, CPUs included.
+    // Before API version 1.24 the HostConfig of a start replaces that of the creation, also its
+    // CPUs.
     return client_.Reject(InvalidArgument(
         "container {}: the start of a pod's container may not bring another HostConfig", id));
   }
@@ -239,7 +241,8 @@ void DockerCall::Start() {
   call_->Start(*request_);
 }
 
-// dockerd ignores fields that are newer than the API version of the request.
+// dockerd ignores fields that are newer than the API version of the request, so they cannot be
+// used.
 bool DockerCall::CanSay(const Adjustment& adjustment) const {
   constexpr uint64_t kNonRecursive = 40;
   if (target_.api_minor.value_or(kNonRecursive) >= kNonRecursive || adjustment.wide() == nullptr) {

@@ -25,10 +25,10 @@ namespace resmgr::docker {
 // Loop's thread only.
 //
 // Not intercepted: a kill by another signal than SIGKILL, the stop of a restart and the end of a
-// wait. dockerd's events report these.
+// wait. The daemon learns of these by dockerd's events.
 class DockerFront final : public Interceptor {
  public:
-  // The number of containers whose kind is remembered. An unknown one is inspected first.
+  // The number of containers whose kind is remembered. Any other container is inspected first.
   static constexpr size_t kMaxKnown = 20'000;
 
   DockerFront(EventLoop& loop, Pipeline& pipeline, const std::string& engine_socket, Others others);
@@ -36,15 +36,15 @@ class DockerFront final : public Interceptor {
   std::unique_ptr<Interception> Begin(std::string_view method, std::string_view target,
                                       Interception::Client& client) override;
 
-  // Used by the calls:
+  // The calls use the following functions.
   Pipeline& pipeline() { return pipeline_; }
   EngineClient& engine() { return engine_; }
   Others others() const { return others_; }
   void Learn(std::string_view id, Identity::Kind kind);
   void Forget(std::string_view id) { known_.erase(std::string(id)); }
-  // A unique name for an unnamed container outside pods.
+  // A unique name for a container outside pods that has none.
   std::string MakeName() { return PlaceholderName(++names_); }
-  // Looks up a whole id. nullopt: not known.
+  // Looks up the kind by a whole id. nullopt: not known.
   std::optional<Identity::Kind> KindOf(std::string_view id) const;
 
  private:

@@ -75,7 +75,7 @@ Identity ReadIdentity(const StringMap& labels, std::string_view name) {
 }
 
 std::string WholeCgroup(std::string_view cgroup_parent) {
-  // The root of all slices is in no other.
+  // The root slice "-.slice" stays as it is, since it has no parent.
   const bool name = IsSlice(cgroup_parent) && !cgroup_parent.starts_with('-') &&
                     cgroup_parent.find('/') == std::string_view::npos;
   return name ? "/" + SlicePath(cgroup_parent) : std::string(cgroup_parent);

@@ -12,7 +12,7 @@
 namespace resmgr::docker {
 
 // The marks of dockershim and cri-dockerd on their containers: labels, and names
-// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", with one more part where a name was taken.
+// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", with one more part if a name was taken.
 
 // Labels with this prefix are annotations.
 inline constexpr std::string_view kAnnotationPrefix = "annotation.";
@@ -36,7 +36,8 @@ Identity ReadIdentity(const StringMap& labels, std::string_view name);
 // The full path of a systemd slice, which dockerd takes by its name alone, as a kubelet names it to
 // CRI runtimes: "/a.slice/a-b.slice". Other paths are returned unchanged.
 std::string WholeCgroup(std::string_view cgroup_parent);
-// The reverse, if dockerd was given a slice's name alone before.
+// The reverse of WholeCgroup: returns the slice's name alone if `before`, the request's cgroup
+// parent, was one.
 std::string CgroupForEngine(std::string_view whole, std::string_view before);
 
 // Sets the pod's class and uid from its cgroup, a path of cgroupfs or a systemd slice.

@@ -153,7 +153,7 @@ void EngineRequest::OnEvents(int events) {
 void EngineRequest::Write() {
   const ssize_t size = RawSend(fd_.get(), out_.data(), out_.size());
   if (size > 0) out_.erase(0, static_cast<size_t>(size));
-  // dockerd may have answered before it has read the request: the answer is still to be read.
+  // dockerd may have answered without reading the whole request, so its answer is still read.
   if (size < 0 && !TryAgain()) out_.clear();
   if (out_.empty()) EventLoop::SetEvents(*watch_, EventLoop::kReadable);
 }

@@ -43,13 +43,13 @@ class EngineRequest {
   void OnEvents(int events);
   void Write();
   void Read();
-  // False: this object was destroyed.
+  // False: an event has destroyed this object.
   bool Take(std::string_view bytes);
   void End(const Status& status);
 
   const Events events_;
   std::string out_;
-  std::string head_;  // until the head is complete
+  std::string head_;  // the beginning of the head until all of it has arrived
   HeadFinder finder_;
   BodyScanner body_;
   bool in_body_ = false;
@@ -83,8 +83,8 @@ class EngineClient {
   // `body`: JSON; "": none. Time in the queue does not count against the deadline.
   void Call(std::string_view method, std::string_view target, std::string body,
             std::chrono::milliseconds deadline, Done done);
-  // The same for callers that need the body, or the status, of a success only: an error reply
-  // becomes a status.
+  // As Call, for callers that need only the body (Get) or the status (Do) of a success: an error
+  // reply becomes a status.
   void Get(std::string_view target, std::function<void(StatusOr<std::string> body)> done);
   void Do(std::string_view method, std::string_view target, std::string body,
           std::function<void(Status)> done, std::chrono::milliseconds deadline = kCallTimeout);

@@ -60,7 +60,8 @@ int64_t NanosecondsAt(std::string_view object, std::initializer_list<std::string
   return time ? time->time_since_epoch().count() : 0;
 }
 
-// The cgroup path that dockerd passes to runc; "" without a parent, when dockerd chooses it.
+// The cgroup path that dockerd passes to runc; "" if there is no parent, since dockerd then chooses
+// the path.
 std::string CgroupsPath(const std::string& parent, std::string_view id) {
   if (parent.empty()) return "";
   const bool systemd = parent.ends_with(".slice");
@@ -89,7 +90,7 @@ StatusOr<RuntimeListing::Objects> ReadListing(std::string_view body, Others othe
     if (identity.kind == Identity::Kind::kSandbox) {
       SandboxFacts& facts = objects.sandboxes.emplace_back();
       facts.pod = ToPod(container, identity);
-      facts.pod.qos_derived = true;  // until its inspection has the class
+      facts.pod.qos_derived = true;  // until the inspection states the class
       facts.ready = !container.ended;
     } else if (identity.kind == Identity::Kind::kContainer) {
       objects.containers.emplace_back().container = ToContainer(container, identity);

@@ -22,7 +22,7 @@ StatusOr<RuntimeAccess::Version> ReadEngineVersion(std::string_view body);
 // created and not started yet counts as ready.
 StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view body);
 // kNotFound: the container does not belong to a pod. The environment includes the image's
-// variables, which dockerd does not list apart.
+// variables, which dockerd does not list separately.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others);
 
 // Reads GET /images/NAME/json.
@@ -38,8 +38,8 @@ struct InspectionReaders {
 };
 
 // Lists dockerd's pods and containers, and inspects those that are not known. A lost connection
-// ends the list with kUnavailable. With kShare the pod of other containers is in the list, without
-// an inspection, if such containers are. `done` does not run after the end of `client`.
+// ends the list with kUnavailable. With kShare, if there are containers outside pods, their pod is
+// in the list, too, without an inspection. `done` does not run after the end of `client`.
 void ListEngine(EngineClient& client, Others others, Known known, InspectionReaders readers,
                 RuntimeListing::Done<RuntimeListing::Result> done);
 

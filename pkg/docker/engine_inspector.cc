@@ -33,8 +33,8 @@ void EngineInspector::AskVersion(Done<Version> done) {
 }
 
 void EngineInspector::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
-  // This pod does not exist in dockerd. Its answer follows a call to dockerd, so that it does not
-  // come inside this call.
+  // dockerd does not know the pod of containers outside pods. A call to dockerd delays the answer,
+  // so that `done` does not run within this function.
   if (others_ == Others::kShare && id == OthersPod().id) {
     return brief_client_.Get("/_ping",
                              ReadInto<SandboxFacts>(std::move(done), [](std::string_view) {
@@ -78,13 +78,13 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
                                       std::function<void(Status)> done) {
   auto body = MakeUpdateBody(change);
   if (!body.ok()) {
-    // Answers after a call to dockerd, so that `done` does not run within this function.
+    // A call to dockerd delays the error, so that `done` does not run within this function.
     return brief_client_.Get(
         "/_ping", [why = body.status(), done = std::move(done)](const auto&) { done(why); });
   }
   brief_client_.Do("POST", PathOf(id.value(), "/update"), *std::move(body),
                    [this, id, change, done = std::move(done)](const Status& status) {
-                     // The same change can be expressed by NanoCpus.
+                     // A container that is limited by NanoCpus gets the same change in that form.
                      if (!WantsNanoCpus(status)) return done(status);
                      brief_client_.Do("POST", PathOf(id.value(), "/update"),
                                       *MakeUpdateBody(change, LimitedBy::kNanoCpus), done);

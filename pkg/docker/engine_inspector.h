@@ -13,8 +13,8 @@
 
 namespace resmgr::docker {
 
-// The stages' questions to dockerd, on connections of their own, so that they delay no update of
-// the resource manager. Loop's thread only.
+// The stages' questions to dockerd. They have connections of their own, so that they do not delay
+// the resource manager's updates. Loop's thread only.
 class EngineInspector final : public RuntimeAccess {
  public:
   EngineInspector(EventLoop& loop, const std::string& socket, Others others)
@@ -24,8 +24,8 @@ class EngineInspector final : public RuntimeAccess {
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // Leaves out containers that were removed meanwhile; one that cannot be inspected has its listed
-  // facts only.
+  // Leaves out containers that are removed meanwhile. A container that cannot be inspected has only
+  // its listed facts.
   void InspectAll(Done<Everything> done) override;
 
   // Leaves out values that Docker has no field for (unified except pids.max and memory.low, limits
@@ -40,7 +40,7 @@ class EngineInspector final : public RuntimeAccess {
  private:
   const Others others_;
   EngineClient client_;        // for InspectAll, which makes many calls
-  EngineClient brief_client_;  // for all other calls, which do not wait for it
+  EngineClient brief_client_;  // for all other calls, which must not wait for InspectAll
 };
 
 }  // namespace resmgr::docker

@@ -41,7 +41,7 @@ std::string NameOf(std::string_view value) {
   return name;
 }
 
-// The first name without a second slash: links give a container further names, "/other/alias".
+// The first name without a second slash. Names like "/other/alias" come from links.
 std::string FirstName(std::string_view list) {
   std::string first;
   if (!IsJsonList(list)) return first;

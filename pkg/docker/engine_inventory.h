@@ -59,7 +59,7 @@ enum class Others : uint8_t {
 Identity IdentityOf(const StringMap& labels, std::string_view name, Others others);
 Pod OthersPod();
 
-// The resource manager's form, as far as a list has the values.
+// Converts listed objects to the resource manager's form, as far as a list has the values.
 Pod ToPod(const EngineContainer& sandbox, const Identity& identity);
 RuntimeContainer ToContainer(const EngineContainer& container, const Identity& identity);
 

@@ -20,8 +20,8 @@ constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLastPause{2'000};
 // Limit of one event in bytes; an event includes the labels.
 constexpr size_t kMaxLine = size_t{4} * 1024 * 1024;
-// Events from this long before the connection are requested: dockerd, which counts whole seconds,
-// may take a while until it listens.
+// The stream requests events from this long before its connection: dockerd counts whole seconds,
+// and may listen for events a while later.
 constexpr std::chrono::seconds kEventsSince{2};
 // The escaped {"type":["container"],"event":["create","start","die","destroy","update","rename"]}.
 constexpr std::string_view kFilters =
@@ -106,7 +106,7 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
     if (!event.ok() || event->kind == ContainerEvent::Kind::kUnknown) continue;
     if (event->kind == ContainerEvent::Kind::kUpdated && IsOwnUpdate(event->id)) continue;
     if (event->kind == ContainerEvent::Kind::kDeleted) own_updates_.erase(event->id);
-    // Containers of pods have their names from their creation.
+    // Only the names of containers outside pods can change, so only they are reported.
     const bool others = others_ == Others::kShare &&
                         ReadIdentity(event->labels, event->name).kind == Identity::Kind::kOther;
     events_.happened(
@@ -118,8 +118,8 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
   }
 }
 
-// A dockerd that starts or ends accepts connections and drops them at once, and each client's call
-// makes another try.
+// Counts the connection as good only after kStable. A dockerd that starts or ends accepts
+// connections and drops them at once, and each client's call makes another try.
 void EngineRuntime::BeStableSoon() {
   stable_ = loop_.After(kStable, [this] {
     complained_ = false;
@@ -127,7 +127,7 @@ void EngineRuntime::BeStableSoon() {
   });
 }
 
-// Missed events are made up for by the list after the next connection.
+// Events that are missed meanwhile are made up for by the list after the next connection.
 void EngineRuntime::OnLost(const Status& why) {
   if (!std::exchange(complained_, true)) {
     log_.Warn("lost the Docker engine at {}: {}", socket_,
@@ -153,13 +153,13 @@ void EngineRuntime::Update(const ContainerId& id, std::string body,
   if (stream_ != nullptr) ++own_updates_[std::string(id.value())];
   client_.Do("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
              [this, id, done = std::move(done)](const Status& status) {
-               // A failed update causes no event.
+               // An update that failed causes no event, so none is expected any more.
                if (!status.ok()) IsOwnUpdate(std::string(id.value()));
                done(status);
              });
 }
 
-// dockerd reports each update once, before or after its answer.
+// dockerd reports each update by one event, before or after the answer to the update.
 bool EngineRuntime::IsOwnUpdate(const std::string& id) {
   const auto own = own_updates_.find(id);
   if (own == own_updates_.end()) return false;

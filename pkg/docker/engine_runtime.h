@@ -41,7 +41,7 @@ class EngineRuntime final : public RuntimeClient {
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool WritesNotedValues() const override { return false; }
   bool StartsExited() const override { return true; }
-  // Names of pods' containers never change.
+  // Only containers outside pods can be renamed.
   bool Renames() const override { return others_ == Others::kShare; }
 
  private:
@@ -50,8 +50,7 @@ class EngineRuntime final : public RuntimeClient {
   void OnEventBytes(std::string_view bytes);
   void OnLost(const Status& why);
   void BeStableSoon();
-  // Whether the event belongs to an update of our own that was not reported yet; counts it as
-  // reported.
+  // Whether the event reports an update of our own. If so, that update counts as reported.
   bool IsOwnUpdate(const std::string& id);
 
   EventLoop& loop_;
@@ -63,7 +62,7 @@ class EngineRuntime final : public RuntimeClient {
   std::string line_;  // the incomplete last line of the events
   EventLoop::HandlePtr retry_;
   Backoff pauses_;
-  bool complained_ = false;  // since the last stream that lived for a while
+  bool complained_ = false;  // a failure was logged since the last stream that lived for a while
   EventLoop::HandlePtr stable_;
   // Number of our own updates that the stream has not reported yet, by container.
   std::map<std::string, size_t> own_updates_;

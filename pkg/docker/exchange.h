@@ -16,19 +16,17 @@ namespace resmgr::docker {
 // Follows the requests and replies on one connection between a client and dockerd, and tells which
 // bytes may pass: a head once it is complete and understood, the following bytes as they come. A
 // pipelined request waits for the end of the reply before it. Once dockerd takes the connection
-// over (101, or the older reply without a length, as for attach and exec), it is a tunnel: all
-// bytes pass both ways. No I/O. Thread-compatible.
+// over (by 101, or for attach and exec by a reply without a length), the connection is a tunnel:
+// all bytes pass both ways. No I/O. Thread-compatible.
 class Exchange {
  public:
-  // Returns how many of these bytes, which follow the ones that passed, may pass now; 0: none
-  // before more bytes come or the other side does something. After an error the connection must
-  // end.
-  // kInvalidArgument    malformed
-  // kResourceExhausted  a head longer than kMaxHead
-  // kUnimplemented      see ParseRequestHead
+  // `bytes` are all bytes that have not passed yet. Returns how many of them may pass now; 0: none
+  // until more bytes come or the other side acts. After an error the connection must end.
+  // kInvalidArgument    malformed kResourceExhausted  a head longer than kMaxHead kUnimplemented
+  // see ParseRequestHead
   StatusOr<size_t> FromClient(std::string_view bytes);
   StatusOr<size_t> FromEngine(std::string_view bytes);
-  // dockerd has ended its side. kUnavailable: before or within a reply.
+  // dockerd has closed its side. kUnavailable: before a reply, or within one.
   Status EngineEnds();
 
   // True between the end of one exchange and the next request's head.
@@ -40,11 +38,11 @@ class Exchange {
   bool tunnel() const { return request_ == Side::kTunnel; }
   // Bytes of the final reply have passed, so no other reply can replace it.
   bool reply_begun() const { return reply_begun_; }
-  // May last as long as its client wants: a tunnel, events, logs, a wait.
+  // The exchange may last as long as its client wants: a tunnel, events, logs, a wait.
   bool lasting() const;
   // The method of the request under way, or of the last one.
   std::string_view method() const { return method_; }
-  // All of the request has passed, but not all of the reply.
+  // All of the request has passed, but the reply has not ended.
   bool request_done() const { return request_ == Side::kDone; }
   // The status of the last final reply.
   int reply_status() const { return reply_status_; }
@@ -54,7 +52,7 @@ class Exchange {
 
   StatusOr<size_t> TakeRequestHead(std::string_view bytes);
   StatusOr<size_t> TakeReplyHead(std::string_view bytes);
-  // `side` is the state of the request or of the reply to which the body belongs.
+  // `side` is the state of the request or reply that has the body.
   StatusOr<size_t> TakeBody(std::string_view bytes, BodyScanner& body, Side& side);
   void FinishIfDone();
 

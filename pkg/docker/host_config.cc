@@ -128,7 +128,8 @@ std::string MountObject(const Mount& mount) {
       propagation);
 }
 
-// The list without the elements that an edit removes or replaces; `key` gives an element's key.
+// Returns the elements of the list that no edit removes or replaces; `key` returns an element's
+// key.
 template <typename Edits, typename Key>
 std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
   std::vector<std::string> parts;
@@ -146,7 +147,7 @@ std::string TextIn(std::string_view object, std::string_view field) {
 
 std::string PathOfBind(std::string_view element) {
   const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
-  const size_t begin = text.find(':') + 1;  // a path alone is an anonymous volume's
+  const size_t begin = text.find(':') + 1;  // a path without colon is an anonymous volume
   return text.substr(begin, text.find(':', begin) - begin);
 }
 
@@ -189,7 +190,7 @@ void AddDevices(std::string_view object, const KeyedEdits<Device>& edits, NewMem
   members.emplace_back("Devices", "[" + JoinJson(devices) + "]");
 }
 
-// The limit's type in the OCI's form; Docker's has no "RLIMIT_" and any case.
+// The limit's type in the OCI's form. Docker leaves out "RLIMIT_" and accepts any case.
 std::string TypeOfLimit(std::string_view element) {
   std::string type = TextIn(element, "Name");
   std::ranges::transform(type, type.begin(), UpperCase);
@@ -209,7 +210,7 @@ Status AddLimits(std::string_view object, const KeyedEdits<ResourceLimit>& edits
     }
     name.erase(0, kLimitPrefix.size());
     std::ranges::transform(name, name.begin(), LowerCase);
-    // dockerd takes signed 64-bit numbers; -1 is unlimited.
+    // dockerd takes signed numbers, in which the OCI's largest value becomes -1, unlimited.
     limits.push_back(fmt::format("{{\"Name\":{},\"Soft\":{},\"Hard\":{}}}", EncodeJsonText(name),
                                  static_cast<int64_t>(edit.value->soft),
                                  static_cast<int64_t>(edit.value->hard)));
@@ -239,7 +240,7 @@ Status AddSeccomp(std::string_view object, const std::string& profile, NewMember
 constexpr std::string_view kIoMax = "io.max";
 constexpr std::string_view kIoWeight = "io.weight";
 
-// The keys of io.max and the fields with their meanings.
+// The keys of io.max, each with the field of the same meaning.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kThrottles = {{
     {"rbps", "BlkioDeviceReadBps"},
     {"wbps", "BlkioDeviceWriteBps"},
@@ -261,7 +262,7 @@ std::string OfDevice(std::string_view device, std::string_view name, uint64_t va
   return fmt::format(R"({{"Path":"/dev/block/{}","{}":{}}})", device, name, value);
 }
 
-// The weight that runc turns into this io.weight: 1 + (weight - 10) * 9999 / 990, rounded down.
+// The weight that runc converts to this io.weight, by 1 + (weight - 10) * 9999 / 990, rounded down.
 std::optional<uint64_t> WeightOf(std::string_view text) {
   constexpr uint64_t kMostUnified = 10'000;
   constexpr uint64_t kLeast = 10;
@@ -341,7 +342,7 @@ std::string_view HostConfigMember(std::string_view object, std::string_view fiel
   return member;
 }
 
-// The separator is "=" or, without one, a colon.
+// The separator is "=", or a colon if there is no "=".
 std::optional<std::string_view> SeccompOf(std::string_view option) {
   const size_t end = option.find(option.find('=') != std::string_view::npos ? '=' : ':');
   if (end == std::string_view::npos || option.substr(0, end) != kSeccomp) return std::nullopt;

@@ -34,8 +34,8 @@ inline constexpr std::array<HostConfigNumber, 6> kHostConfigNumbers{{
 // Whether Go reads a member with this quoted name into one of these fields.
 bool IsHostConfigField(std::string_view quoted);
 
-// The members of a creation's body with such names, as `"name":value`, in their order. The body has
-// passed CheckJson.
+// The members of a creation's body, beside HostConfig, that have names of its fields:
+// `"name":value`, in their order. The body has passed CheckJson.
 std::vector<std::string> MembersBesideHostConfig(std::string_view object);
 
 // The lists in the HostConfig of a creation: Binds, Mounts, Devices, Ulimits and SecurityOpt, in
@@ -45,23 +45,23 @@ std::vector<std::string> MembersBesideHostConfig(std::string_view object);
 // Names and values of members to be set in an object.
 using NewMembers = std::vector<std::pair<std::string_view, std::string>>;
 
-// The member of the last HostConfig object that has the field; "" if none has it.
+// The member `field` of the last HostConfig object that has one; "" if none has.
 std::string_view HostConfigMember(std::string_view object, std::string_view field);
 
 // The seccomp part of a security option: "unconfined", "builtin" (dockerd 23.0) or a profile as
-// JSON, whose file the client has read; nullopt for other options. The last option counts.
+// JSON (the client has read the file); nullopt for other options. The last option counts.
 std::optional<std::string_view> SeccompOf(std::string_view option);
 
-// Adds the lists that the adjustment changes, each as a whole. kInvalidArgument names a change that
-// Docker cannot express.
+// Adds each list that the adjustment changes, with all of its elements. kInvalidArgument names a
+// change that Docker cannot express.
 Status AddLists(std::string_view object, const WideAdjustment& wide, NewMembers& members);
 
-// Whether fields of HostConfig can say this file of cgroup v2: io.max or io.weight.
+// Whether fields of HostConfig can express this file of cgroup v2: io.max or io.weight.
 bool IsBlockioFile(std::string_view file);
 
 // Adds BlkioWeight, BlkioWeightDevice and BlkioDevice{Read,Write}{Bps,IOps} with the meaning of the
-// file. dockerd gets devices by their paths: udev has a link for each in /dev/block. Without a
-// limit for any device the lists are empty. InvalidArgument: a malformed value. Pure.
+// file. dockerd takes paths of devices, so the links that udev makes in /dev/block are used. If no
+// device has a limit the lists are empty. InvalidArgument: a malformed value. Pure.
 Status AddBlockio(std::string_view file, std::string_view value, NewMembers& members);
 
 }  // namespace resmgr::docker

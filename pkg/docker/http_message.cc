@@ -12,7 +12,7 @@ namespace resmgr::docker {
 namespace {
 
 constexpr std::string_view kEndOfLine = "\r\n";
-// More digits than any body's length has, few enough for sums without overflow.
+// More digits than any body's length needs, but few enough that sums do not overflow.
 constexpr size_t kMostLengthDigits = 18;
 
 char Lower(char c) {
@@ -34,7 +34,7 @@ bool IsToken(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, IsTokenChar);
 }
 
-// Whether the character is visible ASCII, as all characters of a target are.
+// Whether the character may be in a target: visible ASCII.
 bool IsTargetChar(char c) {
   return c > ' ' && c < '\x7f';
 }
@@ -49,7 +49,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Takes the next line, without its end, from `head`, whose lines all have an end.
+// Removes and returns the first line of `head`, without its end. Each line of `head` has an end.
 std::string_view TakeLine(std::string_view& head) {
   const size_t end = head.find(kEndOfLine);
   const std::string_view line = head.substr(0, end);

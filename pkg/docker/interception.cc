@@ -126,7 +126,7 @@ void HeldExchange::ShowReply(int status) {
 
 std::string HeldExchange::ReplyBody() const {
   std::string_view reply = reply_;
-  // Interim replies like "100 Continue" are heads only; skip them.
+  // Skips interim replies like "100 Continue", which have no body.
   std::string_view head = HeadOf(reply);
   while (head.size() > 9 && head[9] == '1' && head.size() < reply.size()) {
     reply.remove_prefix(head.size());

@@ -14,8 +14,8 @@
 namespace resmgr::docker {
 
 // One intercepted request: the proxy holds all of it, and then all of its reply, until the
-// interception decides. Destroyed without a reply if none comes or the client is gone. Loop's
-// thread only.
+// interception decides. If no reply comes, or the client is gone, this object is destroyed without
+// one. Loop's thread only.
 class Interception {
  public:
   // The proxy's side. Each function may be called from within the call that it answers, or later.
@@ -53,7 +53,7 @@ class Interceptor {
 // The bytes of an intercepted request and of its reply. No I/O. Thread-compatible.
 class HeldExchange {
  public:
-  // Bytes; a container's environment and labels are most of a request.
+  // Limits in bytes. Most of a request is the container's environment and labels.
   static constexpr size_t kMaxRequest = size_t{4} * 1024 * 1024;
   static constexpr size_t kMaxReply = size_t{256} * 1024;
 

@@ -28,7 +28,7 @@ class Scanner {
     while (at_ < text_.size() && IsSpace(text_[at_]))
       ++at_;
   }
-  // Moves from a value's first byte to behind its last one.
+  // Moves from the first byte of a value to the byte behind the value.
   bool SkipValue() {
     std::array<bool, kMaxJsonDepth> in_object{};
     size_t depth = 0;
@@ -51,7 +51,7 @@ class Scanner {
       } else if (depth == 0) {
         return true;
       }
-      // Behind a value, or before the end of an empty object or list.
+      // The position is behind a value, or before the end of an empty object or list.
       while (true) {
         SkipSpace();
         const char next = Peek();
@@ -102,7 +102,7 @@ class Scanner {
   }
 
  private:
-  // The next byte; at the end NUL, which JSON has in no place outside of strings.
+  // The next byte; NUL at the end, since JSON allows NUL nowhere outside of strings.
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
   bool SkipScalar() {
@@ -192,7 +192,7 @@ void DecodeEscape(std::string_view text, size_t& at, std::string& decoded) {
   }
 }
 
-// Lower-cases ASCII, and the characters that Go folds to ASCII letters.
+// Converts ASCII to lower case, and characters that Go folds to ASCII letters to these.
 std::string Folded(std::string_view text) {
   std::string folded;
   for (size_t at = 0; at < text.size();) {

@@ -12,8 +12,9 @@
 
 namespace resmgr::docker {
 
-// Finds members and elements of JSON texts in place, so that one can be replaced and all other
-// bytes stay. Texts are read as by Go's encoding/json, which dockerd uses. Pure functions.
+// Finds members and elements of JSON texts in place, so that single ones can be replaced while all
+// other bytes stay. Texts are read as Go's encoding/json, which dockerd uses, reads them. Pure
+// functions.
 
 // Depth of nested lists and objects.
 inline constexpr size_t kMaxJsonDepth = 100;
@@ -39,8 +40,8 @@ inline bool IsJsonNull(std::string_view value) {
   return value == "null";
 }
 
-// Called for each member (element) in order, with views into `object` (`list`). `name` has its
-// quotes.
+// Called for each member of an object, or element of a list, in order, with views into the text.
+// `name` has its quotes.
 using OnMember = std::function<void(std::string_view name, std::string_view value)>;
 void ForEachMember(std::string_view object, const OnMember& on_member);
 using OnElement = std::function<void(std::string_view value)>;

@@ -27,7 +27,7 @@ class Interceptor;
 class ProxyConnection;
 
 // Connects clients of the Docker API with dockerd: each client's connection has its own connection
-// to dockerd, opened with its first request and closed with it, and all bytes of requests and
+// to dockerd, opened with its first request and closed with it, and the bytes of requests and
 // replies pass unchanged. Ambiguous or malformed HTTP/1.x is refused here
 // (pkg/docker/http_message.h), in the form of dockerd's own errors. Requests that an Interceptor
 // wants are held as a whole, and so are their replies (interception.h). Loop's thread only.
@@ -52,36 +52,36 @@ class Proxy {
     std::chrono::milliseconds orphan_timeout{30'000};
   };
 
-  // Clients connect to the listener. The others outlive this object. Without an interceptor all
-  // requests pass; without a watch nothing is counted or shown.
+  // Clients connect to the listener. Loop, interceptor and watch outlive this object. Without an
+  // interceptor all requests pass; without a watch nothing is counted or dumped.
   Proxy(EventLoop& loop, ListeningSocket listener, Options options,
         Interceptor* interceptor = nullptr, CallWatch* watch = nullptr);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Accepts no more clients, waits at most `deadline` for the exchanges under way except those that
-  // may last for ever (Exchange::lasting), then runs `done`, once. The others end with the proxy.
+  // Accepts no more clients and waits, at most for `deadline`, for the exchanges under way that are
+  // not Exchange::lasting; then runs `done`, once. Lasting exchanges end with the proxy.
   void Drain(std::chrono::milliseconds deadline, std::function<void()> done);
-  // Accepts clients again, whether or not Drain's `done` has run; after this it does not run any
-  // more. Exchanges under way go on.
+  // Accepts clients again, whether or not Drain's `done` has run; after this call `done` does not
+  // run any more. Exchanges under way go on.
   void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
-  // Used by the connections:
+  // The connections use the following functions.
   const Options& options() const { return options_; }
   bool draining() const { return drained_ != nullptr; }
   // A counter that orders connections by their last activity.
   uint64_t Tick() { return ++ticks_; }
   void NoteRefusal(const Status& why);
-  // Called while it drains, when an exchange has ended.
+  // Called when an exchange has ended while the proxy drains.
   void CheckDrained();
   // Destroys the object in a later turn of the loop.
   void Remove(ProxyConnection& connection);
   void Discard(std::unique_ptr<HeldExchange> exchange);
   Interceptor* interceptor() const { return interceptor_; }
   CallWatch* watch() const { return watch_; }
-  // Counts more held bytes; false: the limit is exceeded.
+  // Adds to the held bytes; false: their sum is above the limit.
   bool Hold(size_t bytes);
   void Release(size_t bytes) { held_ -= bytes; }
 
@@ -102,10 +102,10 @@ class Proxy {
   size_t held_ = 0;  // bytes
   Acceptor acceptor_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
-  DestroyLater<std::shared_ptr<void>> removed_{loop_};  // connections, and exchanges before theirs
+  DestroyLater<std::shared_ptr<void>> removed_{loop_};  // closed connections and ended exchanges
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
-  // Runs the function in the next turn of the loop, unless the drain is taken back before.
+  // Runs the `done` of Drain in the next turn of the loop. Resume cancels this.
   EventLoop::HandlePtr telling_;
 };
 

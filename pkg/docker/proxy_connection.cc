@@ -135,7 +135,7 @@ void ProxyConnection::Step() {
     if (closed_) break;
     const bool waits = !own_reply_.empty();
     SendOwn();
-    // The next request had to wait until the held reply was sent.
+    // The next request had to wait for a reply of the proxy, which is now sent: look at it.
     again = waits && own_reply_.empty() && !requests_.waiting().empty() && !closing_;
   }
   if (!closed_) PassEnds();
@@ -162,7 +162,7 @@ Status ProxyConnection::Pass() {
     TakeReply(*reply);
     if (closing_ || closed_) return OkStatus();
     if (held_ == nullptr && exchange_.idle()) EndCall();
-    // A held reply is sent before the next request is read.
+    // Before the next request is read, any held reply must have been sent.
     const bool head = exchange_.awaits_request();
     if (head && (held_ != nullptr || !own_reply_.empty())) break;
     RESMGR_ASSIGN_OR_RETURN(const size_t request, exchange_.FromClient(requests_.waiting()));
@@ -214,8 +214,8 @@ void ProxyConnection::Write(Peer& peer, Passage& passage) {
       passage.Left(static_cast<size_t>(size));
       continue;
     }
-    // A client that does not read any more is gone. dockerd may still reply when it no longer
-    // reads.
+    // A client that does not read any more is gone. dockerd may still send a reply when it has
+    // stopped reading.
     if (&peer == &client_) {
       Close();
       return;
@@ -252,7 +252,7 @@ void ProxyConnection::PassEnds() {
   }
   if (!PassEndsOfHeld()) return;
   if (client_.ended && exchange_.awaits_request()) {
-    // No request follows, and the last reply has been sent.
+    // There is no further request, and the last reply has been sent.
     if (replies_.empty() && own_reply_.empty()) Close();
     return;
   }
@@ -322,7 +322,7 @@ void ProxyConnection::RefuseRequest(const Status& why) {
 void ProxyConnection::Refuse(int code, const Status& why) {
   if (closing_ || closed_) return;
   proxy_.NoteRefusal(why);
-  // A refused head follows a complete reply.
+  // A refused head of the next request can be answered, since the reply before it is complete.
   const bool next = exchange_.awaits_request() && held_ == nullptr;
   if (next || held_ != nullptr || !exchange_.reply_begun()) {
     Answer(code, why, next || exchange_.method() != "HEAD");

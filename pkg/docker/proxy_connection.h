@@ -28,7 +28,7 @@ class ProxyConnection final : private Interception::Client {
   ProxyConnection(const ProxyConnection&) = delete;
   ProxyConnection& operator=(const ProxyConnection&) = delete;
 
-  // True within a request or reply, or while bytes of a reply have not left yet.
+  // True within a request or reply, or while bytes of a reply have not been sent yet.
   bool busy() const {
     return ((!exchange_.idle() || held_ != nullptr) && !closing_) || !replies_.empty() ||
            !own_reply_.empty();
@@ -61,7 +61,7 @@ class ProxyConnection final : private Interception::Client {
   void TakeReply(size_t size);
   Status ConnectEngine();
   void Write(Peer& peer, Passage& passage);
-  // Sends bytes that precede the passage's; sent bytes are removed from `text`.
+  // Sends bytes that precede the passage's, and removes the sent ones from `text`.
   void WriteText(Peer& peer, std::string& text);
   void SendOwn();
   void PassEnds();
@@ -73,17 +73,18 @@ class ProxyConnection final : private Interception::Client {
   Status Hold(std::string_view bytes);
   void HoldReply(std::string_view bytes);
   void WatchBody();
-  // Handles the ends of both sides while a request is held; false: nothing more is to be done.
+  // Handles an end of the client's or dockerd's bytes while a request is held; false: the caller
+  // has nothing more to do.
   bool PassEndsOfHeld();
   void DropHeld();
-  // Lets the interceptor and the watch see the request's head.
+  // Shows the request's head to the interceptor and the watch.
   Status Look(std::string_view head);
   // Ends the counted call, with or without a reply.
   void EndCall();
   void Forward(std::optional<std::string> body) override;
   void Reject(const Status& why) override;
   void PassReply(const Status& error) override;
-  // Called for events that do not come from the sockets.
+  // Continues after an event that does not come from the sockets.
   void StepIfIdle() {
     if (!stepping_) Step();
   }

@@ -27,7 +27,7 @@ int CodeOf(const Status& why) {
   }
 }
 
-// Lets the request pass; only the dumper sees it.
+// Stands for an interception if only the dumper wants the request's body: the request passes.
 class PassingInterception final : public Interception {
  public:
   explicit PassingInterception(Client& client) : client_(client) {}
@@ -118,7 +118,8 @@ bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
   const Phase phase = held_->phase();
-  // dockerd also drops a request whose client has gone before its end.
+  // If the client has closed its side before the request was forwarded, the request is dropped, as
+  // dockerd does.
   if (client_.ended && (phase == Phase::kCollecting || phase == Phase::kDeciding)) {
     Close();
     return false;
@@ -130,7 +131,8 @@ bool ProxyConnection::PassEndsOfHeld() {
     return false;
   }
   if (!engine_.ended) {
-    // A hanging dockerd would keep the stages' reservations for this request.
+    // The client is gone. Without this limit a hanging dockerd would keep the stages' reservations
+    // for the request.
     if (client_.ended && orphan_timer_ == nullptr) {
       orphan_timer_ = loop_.After(proxy_.options().orphan_timeout, [this] { Close(); });
     }

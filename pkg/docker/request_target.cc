@@ -27,14 +27,14 @@ std::string Parameter(std::string_view query, std::string_view name) {
   return "";
 }
 
-// The path without a leading "/v1.41".
+// The path without a version in front, like "/v1.41".
 std::string_view WithoutVersion(std::string_view path) {
   if (!path.starts_with("/v")) return path;
   const size_t end = path.find_first_not_of("0123456789.", 2);
   return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
 }
 
-// The minor version after "/v1.".
+// The minor version of a path that begins with "/v1.".
 std::optional<uint64_t> MinorOf(std::string_view path) {
   constexpr std::string_view kFirst = "/v1.";
   if (!path.starts_with(kFirst)) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<uint64_t> MinorOf(std::string_view path) {
   return ParseUint(path.substr(0, path.find('/')));
 }
 
-// Whether dockerd only redirects the path.
+// Whether dockerd answers such a path only with a redirection.
 bool IsUnclean(std::string_view path) {
   for (const std::string_view part : {"//", "/./", "/../"})
     if (path.find(part) != std::string_view::npos) return true;

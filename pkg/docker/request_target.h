@@ -13,11 +13,12 @@ enum class Action : uint8_t { kCreate, kStart, kStop, kKill, kRestart, kUpdate, 
 
 struct RequestTarget {
   Action action = Action::kCreate;
-  // For all but kCreate: a container's id, a beginning of it, or its name.
+  // The container's id, the beginning of the id, or the container's name; unused for kCreate.
   std::string container{};
   std::string name{};    // kCreate: name of the new container; "": dockerd chooses one
   std::string signal{};  // kKill; "": the default signal
-  // The minor version of the request's API, 39 for "/v1.39/..."; nullopt: dockerd's newest.
+  // The minor version of the request's API, 39 for "/v1.39/..."; nullopt: the newest version that
+  // dockerd has.
   std::optional<uint64_t> api_minor{};
 };
 

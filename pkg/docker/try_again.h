@@ -5,7 +5,8 @@
 
 namespace resmgr::docker {
 
-// Whether the failed read or write only found no bytes or no room, so that it may succeed later.
+// Whether a read or write failed only because there were no bytes or no room, so that it may
+// succeed later.
 inline bool TryAgain() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }

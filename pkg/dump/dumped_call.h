@@ -9,7 +9,8 @@
 
 namespace resmgr::dump {
 
-// Identifies one call for the dumper. The views must be valid only during the function called.
+// Identifies one call for the dumper. The views must be valid only during the call of the dumper's
+// function.
 struct CallRef {
   uint64_t id = 0;        // unique in the life of a dumper
   std::string_view path;  // "/runtime.v1.RuntimeService/Version"
@@ -21,11 +22,11 @@ struct CallRef {
 // One collected message: protobuf bytes without gRPC's prefix of five bytes.
 struct Payload {
   std::string bytes;
-  // Length of the message on the wire in bytes. More than bytes.size() if the relay kept only its
-  // beginning.
+  // Length in bytes of the message as it was sent. It is more than bytes.size() if the relay kept
+  // only the beginning.
   uint64_t total_size = 0;
-  // The peer has compressed the bytes: they are counted, not shown, unless the dumper can
-  // decompress them (Dumper::Options). `encoding` is the header grpc-encoding.
+  // The bytes are compressed. Only their number is shown, unless the dumper can decompress them
+  // (Dumper::Options). `encoding` is the header grpc-encoding.
   bool compressed = false;
   std::string encoding{};
 

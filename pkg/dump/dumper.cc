@@ -21,7 +21,8 @@ bool SameName(const std::string& a, const std::string& b) {
          std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
 }
 
-// Whether both paths lead to one file; looks at the disk because of links on the way.
+// Whether both paths lead to the same file. Looks at the disk, since parts of the paths may be
+// links.
 bool SamePlace(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code ignored;
@@ -176,7 +177,7 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
     thread.join();
     return true;
   }
-  // The thread is stuck in a write, from which nothing can wake it.
+  // The thread hangs in a write, which cannot be interrupted.
   writer_->queue().Abandon();
   thread.detach();
   return false;

@@ -37,21 +37,21 @@ class Dumper {
   using Decompress = std::function<StatusOr<std::string>(const Payload&)>;
 
   struct Options {
-    std::vector<std::string> specs = {};  // the values of -dump, or the one of dump.Config
+    std::vector<std::string> specs = {};  // values of -dump, or that of dump.Config
     std::string file = {};                // -dump-file; empty: none
-    // The directory that must have the file and the recording if their names come from an untrusted
-    // source: OutputPlace::directory.
+    // If names of files come from an untrusted source: the directories that must have the file and
+    // the recording (OutputPlace::directory).
     std::string file_directory = {};
     std::string recording_directory = {};
     bool show_secrets = false;  // -dump-secrets
     std::chrono::milliseconds count_period{60'000};
-    // The following options cannot be changed later. Limits of events that wait to be written:
+    // The following options cannot be changed later. Limits of the events that wait to be written:
     size_t queue_events = size_t{64} * 1024;
     size_t queue_bytes = size_t{64} * 1024 * 1024;
-    // Called for each call whose events find no room, on the thread that reports it.
+    // Called on the reporting thread for each call that loses an event because there is no room.
     std::function<void()> on_lost = {};
-    // Decompresses a whole message; runs on the dumper's thread. Without it, and for messages that
-    // it refuses, only the size is shown.
+    // Decompresses a whole message, on the dumper's thread. If there is no such function, or it
+    // refuses the message, only the size is shown.
     Decompress decompress = {};
     // Replaced by tests.
     OpenFile open = &OutputFile::Create;
@@ -80,25 +80,26 @@ class Dumper {
   Dumper(const Dumper&) = delete;
   Dumper& operator=(const Dumper&) = delete;
 
-  // The part of this method's calls that is to be reported. One load while nothing is dumped.
+  // Returns which events of the method's calls must be reported. While nothing is dumped this costs
+  // one load.
   Interest WantsMethod(std::string_view path) {
     return active_.load(std::memory_order_relaxed) ? LookUpInterest(path) : Interest::kNone;
   }
 
-  // Reserves room for messages that are being collected, within the same limit as the waiting
-  // events: false if there is none, and the call must be given up then. The reservation must be
-  // released before the message is reported.
+  // Reserves room for messages that are being collected, which count against the limit of the
+  // waiting events. False if there is no room: the call must then be given up. The reservation must
+  // be released before the message is reported.
   bool Reserve(size_t bytes);
   void Release(size_t bytes);
-  // A message of the call found no room: only OnEnd may follow. `request_reported`: OnRequest was
-  // called.
+  // Reports that a message of the call found no room: only OnEnd may follow. `request_reported`:
+  // OnRequest was called.
   void GiveUp(const CallRef& call, bool request_reported);
 
   // For each call: OnRequest, then OnReply for each reply (several for a server stream), then OnEnd
   // once, in every case. Events that the rules exclude are ignored. Code and message are gRPC's.
   void OnRequest(const CallRef& call, Payload message);
-  // The request to the runtime differs from the client's; called between OnRequest and the first
-  // OnReply, for calls of Interest::kMessages.
+  // The request that goes to the runtime differs from the client's. Called between OnRequest and
+  // the first OnReply, for calls of Interest::kMessages.
   void OnChanged(const CallRef& call, Payload before, std::string after);
   void OnReply(const CallRef& call, Payload message);
   void OnEnd(const CallRef& call, int code, std::string_view message);
@@ -110,23 +111,23 @@ class Dumper {
   // Whether a file cannot be opened or written now.
   bool failing() const;
 
-  // The number of the recording that is written, another one with each Reconfigure; 0: none.
+  // The number of the present recording, which each Reconfigure changes; 0: none.
   uint64_t recording() const { return recording_.load(std::memory_order_relaxed); }
-  // Adds a line with the use of containers to the recording. False: the writer is behind and the
-  // line is dropped, which the log and the recording report. Options::on_lost is called then.
+  // Adds a line about the use of containers to the recording. False: the writer is behind, and the
+  // line is dropped; log and recording report this, and Options::on_lost is called.
   bool RecordUse(std::vector<RecordedUse> use);
 
-  // Continues with other rules and files; files whose names stay are not emptied again. The
+  // Continues with other rules and files; a file whose name stays is not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again
   // every Options::retry_pause. kFailedPrecondition after Close.
   Status Reconfigure(Settings settings);
 
-  // Reports the calls that pass from now on to `trace` too, whatever the rules say, in place of a
+  // Reports the calls that pass from now on also to `trace`, whatever the rules say. It replaces a
   // former trace; nullptr ends this.
   void Trace(std::shared_ptr<PodTrace> trace);
 
-  // Writes the queued events and ends; false if that exceeded the deadline, so that the rest was
-  // given up. The destructor allows a second.
+  // Writes the queued events and ends; false if the deadline has passed and the remaining events
+  // were dropped. The destructor allows a second.
   bool Close(std::chrono::milliseconds deadline);
 
  private:

@@ -18,8 +18,8 @@ std::string_view WithoutPackage(std::string_view path) {
   return {};
 }
 
-// Finds NRI's message types by the method's name, since NRI's descriptors have no services; a few
-// methods have other names.
+// Finds NRI's message types by the method's name, since NRI's descriptors have no services. A few
+// methods have messages of other names.
 MethodTypes FindNriTypes(std::string_view method) {
   using nri::pkg::api::v1alpha1::Empty;
   using nri::pkg::api::v1alpha1::StateChangeEvent;

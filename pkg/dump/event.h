@@ -27,8 +27,9 @@ struct MethodTypes {
   const google::protobuf::Message* reply = nullptr;
 };
 
-// Finds the types by gRPC path, the same for runtime.v1 and runtime.v1alpha2, whose field numbers
-// agree; NRI's methods have paths of the same form. Both are null for an unknown path. Thread-safe.
+// Finds the types by gRPC path. runtime.v1 and runtime.v1alpha2 have the same types, since their
+// field numbers agree; NRI's methods have paths of the same form. Both are null for an unknown
+// path. Thread-safe.
 MethodTypes FindMethodTypes(std::string_view path);
 
 // The last element of a gRPC path: "Version". The path itself when it has no slash.
@@ -36,7 +37,7 @@ std::string_view MethodName(std::string_view path);
 
 class PodTrace;
 
-// The decision of the rules in force about one method.
+// The decision of the present rules about one method.
 struct MethodPlan {
   std::string name;  // last element of the path, printable
   MethodTypes types;
@@ -44,11 +45,11 @@ struct MethodPlan {
   bool record = false;
 };
 
-// Complete new settings of the writer, so that only the latest ones matter.
+// Complete settings for the writer, so that only the latest ones matter.
 struct WriterSettings {
   bool show_secrets = false;
   std::chrono::steady_clock::duration count_period{};
-  // A file that is written already is continued.
+  // If a file is open already, writing goes on in it.
   OutputPlace file{};
   OutputPlace recording{};
   std::chrono::steady_clock::time_point recording_start{};
@@ -69,7 +70,7 @@ struct Event {
     kChanged,  // the relay changed the request
     kReply,
     kEnd,
-    kLost,      // the number of events that found no room
+    kLost,      // events were dropped for want of room
     kSettings,  // a change of settings
     kUse,       // figures of containers' use; not a call
   };
@@ -94,13 +95,13 @@ struct Event {
 
   static constexpr size_t kIdSize = 64;  // id of a container
 
-  // Bytes of the queue's memory that it takes.
+  // Bytes of memory that the event takes in the queue.
   size_t Cost() const {
     return sizeof(Event) + payload.bytes.capacity() + payload.encoding.capacity() +
            changed.capacity() + message.capacity() +
            use.capacity() * (sizeof(RecordedUse) + kIdSize);
   }
-  // Whether it is the last event of its call.
+  // Whether no other event of the call follows.
   bool Last() const {
     return kind == Kind::kEnd || (plan->target == Target::kCount && !plan->record);
   }

@@ -24,7 +24,7 @@ bool EventQueue::Push(Event event) {
 
 bool EventQueue::Reserve(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  // The other half is for complete events, so that the ends of calls are not lost.
+  // The other half stays for complete events, so that the ends of calls find room.
   const bool fits = reserved_ + bytes <= limits_.bytes / 2;
   if (!fits || bytes_ + reserved_ + bytes > limits_.bytes) return false;
   reserved_ += bytes;
@@ -47,7 +47,8 @@ bool EventQueue::Lose(const Event& event) {
 void EventQueue::PushSettings(Event event) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  // Under new rules the end of a losing call may never be reported.
+  // Under new rules the end of a call that lost an event may never be reported, so such calls are
+  // forgotten now.
   losing_.clear();
   if (settings_ >= kMaxSettings) DropOldestSettingsLocked();
   ++settings_;
@@ -142,7 +143,7 @@ void EventQueue::AppendLocked(Event event) {
   if (waiting_) changed_.notify_one();
 }
 
-// Puts the losses where they happened: behind all queued events, before the next one.
+// Queues the event about losses behind all events that are in the queue and before the next one.
 void EventQueue::AppendLostLocked() {
   if (!HasLostLocked()) return;
   lost_.kind = Event::Kind::kLost;
@@ -152,8 +153,8 @@ void EventQueue::AppendLostLocked() {
 
 void EventQueue::LoseLocked(const Event& event) {
   ++lost_.lost_calls;
-  // A recording must forget the call. There is nothing to forget if the call loses its request, so
-  // these ids are never more than the requests that found room.
+  // The recording must forget the call. If the call lost its request the recording does not know
+  // it, so these ids are at most as many as the requests in the queue.
   if (event.kind != Event::Kind::kRequest && event.plan->record)
     lost_.cut_calls.push_back(event.call);
   if (!event.Last()) losing_.insert(event.call);

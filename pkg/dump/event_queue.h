@@ -14,9 +14,9 @@
 namespace resmgr::dump {
 
 // Passes events from the threads that see calls to the one that writes about them, in order,
-// bounded in events and in bytes, incomplete messages included. Never waits for room: a call that
-// loses an event loses all later ones, and an event kLost has the number of such calls.
-// Thread-safe.
+// bounded in events and in bytes, incomplete messages included. Never waits for room: if an event
+// of a call finds no room, all later ones of this call are dropped, too, and an event kLost has the
+// number of such calls. Thread-safe.
 class EventQueue {
  public:
   struct Limits {
@@ -26,20 +26,20 @@ class EventQueue {
 
   explicit EventQueue(Limits limits) : limits_(limits) {}
 
-  // Adds an event of a call. After kEnd the call is forgotten. False if there is no room, once for
-  // each call that loses an event.
+  // Adds an event of a call. After kEnd the call is forgotten. Returns false once for each call,
+  // when its first event finds no room.
   bool Push(Event event);
   // Reserves up to half of the bytes for messages that are being collected; false if there is no
   // room. The reservation must be released before the message's event is pushed.
   bool Reserve(size_t bytes);
   void Release(size_t bytes);
-  // Notes that this event found no room before it could be pushed: its call loses all later events.
-  // False if the call has lost one before, or the queue is closed.
+  // Called for an event that found no room before it could be pushed: later events of its call are
+  // dropped. False if the call has lost an event before, or the queue is closed.
   bool Lose(const Event& event);
   // Adds a change of settings, which always finds room. Only the latest kMaxSettings waiting ones
   // are kept.
   void PushSettings(Event event);
-  // Adds a line of use. False if there is no room: it is dropped, and kLost counts it.
+  // Adds a line of use. False if there is no room; kLost then counts the dropped line.
   bool PushUse(Event event);
   static constexpr size_t kMaxSettings = 16;
 
@@ -55,7 +55,8 @@ class EventQueue {
   void Close();
   // Takes no more events and drops the queued ones.
   void Abandon();
-  // Finish reports that the consumer is done. WaitFinished waits for this; false after the timeout.
+  // The consumer calls Finish when it is done. WaitFinished waits for this call; false after the
+  // timeout.
   void Finish();
   bool WaitFinished(std::chrono::milliseconds timeout);
 
@@ -76,7 +77,7 @@ class EventQueue {
   size_t reserved_ = 0;                  // for messages that are being collected
   size_t settings_ = 0;                  // number of settings in events_
   std::unordered_set<uint64_t> losing_;  // calls in flight that lost an event
-  Event lost_;                           // the next kLost, not in the queue yet
+  Event lost_;                           // losses that are not in the queue yet
   bool waiting_ = false;                 // the consumer sleeps
   bool closed_ = false;
   bool finished_ = false;

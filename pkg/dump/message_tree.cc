@@ -29,19 +29,20 @@ using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 using nlohmann::json;
 
-// Bytes shown of a value, enough to recognize it.
+// How many bytes of a value are shown, enough to recognize it.
 constexpr size_t kShownBytes = 48;
 constexpr int kShownUnknownFields = 32;
 
 constexpr const char* kUnknownFields = "unknown_fields";
-// Replaces a secret.
+// Shown in place of a secret.
 constexpr std::string_view kRedacted = "<redacted>";
 
 std::string Base64(const std::string& bytes) {
   return absl::Base64Escape(bytes);
 }
 
-// Whether it is the value of an environment variable: bytes by type, but nearly always text.
+// Whether the field is the value of an environment variable, which has the type bytes but nearly
+// always holds text.
 bool IsMostlyText(const FieldDescriptor& field) {
   return field.containing_type()->name() == "KeyValue";
 }
@@ -50,7 +51,7 @@ bool IsUtf8(const std::string& bytes) {
   return Utf8Repaired(bytes) == bytes;
 }
 
-// "12 bytes", followed by the first of them if secrets are shown.
+// "12 bytes"; if secrets are shown, the first of them follow.
 std::string DescribeBytes(const std::string& bytes, bool show_secrets) {
   if (!show_secrets || bytes.empty()) return fmt::format("{} bytes", bytes.size());
   return fmt::format("{} bytes {}{}", bytes.size(), Base64(bytes.substr(0, kShownBytes)),
@@ -148,7 +149,8 @@ class ValueReader {
 bool IsSecret(const FieldDescriptor& field) {
   const std::string_view message = field.containing_type()->name();
   const std::string_view name = field.name();
-  // All fields: a name is half of a credential, and an address tells its owner.
+  // All fields of AuthConfig are secret: the name is half of a credential, and the address shows
+  // where it is valid.
   if (message == "AuthConfig") return true;
   if (message == "KeyValue") return name == "value";
   // NRI has "NAME=VALUE" texts for containers and for hooks.
@@ -183,7 +185,7 @@ json FieldToTree(const ProtoMessage& message, const FieldDescriptor& field, bool
   return list;
 }
 
-// A message of an unknown call: its fields without names.
+// The fields of a message whose type is unknown, by number.
 json UnknownToTree(const Payload& payload, bool show_secrets) {
   json tree = json::object();
   UnknownFieldSet fields;
@@ -195,7 +197,7 @@ json UnknownToTree(const Payload& payload, bool show_secrets) {
   return tree;
 }
 
-// More than any body of the Docker API has; each level takes stack.
+// More levels than any body of the Docker API has. Each level takes stack.
 constexpr int kMostLevels = 100;
 constexpr std::string_view kAnnotation = "annotation.";
 // Names of secret members in lower case: credentials of registries, those of a swarm, and the
@@ -206,7 +208,7 @@ constexpr std::array<std::string_view, 13> kSecrets = {
     "unlockkey",  "username", "x-registry-auth"};
 // Members with options for drivers and builds, which may include passwords of network file systems.
 constexpr std::array<std::string_view, 4> kOptions = {"buildargs", "driveropts", "options", "opts"};
-// The options of a log driver, which may include tokens of the service that it sends to.
+// The options of a log driver, which may include tokens for a logging service.
 constexpr std::string_view kLogConfig = "logconfig";
 constexpr std::string_view kLogOptions = "config";
 
@@ -233,8 +235,8 @@ void HideOptions(nlohmann::json& options) {
     option = kRedacted;
 }
 
-// A member's name in lower case as Go, and so dockerd, compares it: two further characters fold to
-// "s" and "k".
+// A member's name in lower case, as Go and thus dockerd compare names: two characters outside ASCII
+// fold to "s" and "k".
 std::string Folded(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
       {{"\u017f", "s"}, {"\u212a", "k"}}};
@@ -251,7 +253,8 @@ bool IsSecretLabel(std::string_view name) {
   return IsSecretAnnotation(name);
 }
 
-// `parent` is the folded name of the member with this value.
+// Hides the secrets within `value`, which is the value of a member; `parent` is the folded name of
+// that member.
 void Hide(nlohmann::json& value, std::string_view parent, int level) {
   if (!value.is_structured()) return;
   if (level == kMostLevels) {
@@ -279,7 +282,7 @@ void Hide(nlohmann::json& value, std::string_view parent, int level) {
 }
 
 constexpr std::string_view kAround = "config.";
-// Characters of a value; a list may be the whole environment.
+// Characters of a shown value. A longer one is cut: a list may be the whole environment.
 constexpr size_t kLongestValue = 256;
 
 json DefaultOf(const json& value) {

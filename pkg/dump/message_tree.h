@@ -25,13 +25,13 @@ namespace resmgr::dump {
 nlohmann::json ToTree(const google::protobuf::Message& message, bool show_secrets);
 
 // The same for a payload, decoded as a message of `type` (null: unknown). Shows the readable part
-// of a truncated payload; for a malformed one, its size.
+// of a truncated payload, and only the size of a malformed one.
 nlohmann::json ToTree(const Payload& payload, const google::protobuf::Message* type,
                       bool show_secrets);
 
 // The tree of a payload of the Docker API, which is JSON: its `encoding` is "json". Without
-// `show_secrets` values of environment variables ("Env"), credentials (for example AuthConfig) and
-// the manifest that an annotation repeats are hidden. For invalid JSON, its size. Pure function.
+// `show_secrets`, values of environment variables ("Env"), credentials (for example AuthConfig) and
+// a manifest in an annotation are hidden. Only the size of invalid JSON is shown. Pure function.
 nlohmann::json JsonTree(const Payload& payload, bool show_secrets);
 
 // Whether the annotation of this key repeats the pod's manifest, environment included.

@@ -20,7 +20,8 @@ namespace {
 constexpr size_t kBufferSize = size_t{64} * 1024;
 constexpr mode_t kMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// Follows no link, does not wait for a pipe's reader, and never makes a terminal the daemon's.
+// The file is opened without following a link, without waiting for a pipe's reader, and without
+// making a terminal the daemon's.
 constexpr int kOpenFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 
 Status WriteAll(int fd, std::string_view text) {
@@ -43,7 +44,7 @@ Status CannotOpen(const std::string& path, int error) {
   return CannotOpen(path, std::strerror(error));
 }
 
-// Checks that the existing file may be emptied.
+// Checks that the existing file may be emptied: a regular file of this user without another name.
 Status CheckOwn(const std::string& path, const struct stat& info) {
   if (S_ISLNK(info.st_mode)) return CannotOpen(path, "it is a symbolic link");
   if (S_ISDIR(info.st_mode)) return CannotOpen(path, "it is a directory");
@@ -53,7 +54,8 @@ Status CheckOwn(const std::string& path, const struct stat& info) {
   return OkStatus();
 }
 
-// OK also if there is no file. Called before opening, which can have effects on a device.
+// OK also if there is no file. Called before the file is opened, since opening a device can have
+// effects.
 Status CheckExisting(const std::string& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) == 0) return CheckOwn(path, info);
@@ -76,7 +78,7 @@ Status CheckPlace(const OutputPlace& place) {
     return InvalidArgument("the path '{}' is too long", Printable(place.path, 64));
   }
   if (place.path.empty() || place.directory.empty()) return OkStatus();
-  // With a trailing slash, however the directory is written.
+  // The directory with a slash at its end, whether or not it is written with one.
   const std::filesystem::path directory =
       std::filesystem::path(place.directory + "/").lexically_normal();
   const std::filesystem::path path = std::filesystem::path(place.path).lexically_normal();
@@ -95,7 +97,7 @@ Status ProbePlace(const OutputPlace& place) {
   if (errno != ENOENT) return CannotOpen(place.path, errno);
   const std::string parent = ParentOf(place.path);
   if (MayAddTo(parent)) return OkStatus();
-  // The directory is created on demand.
+  // A missing directory is created when the file is, so it must be possible to create it.
   const bool makes = errno == ENOENT && !place.directory.empty();
   if (makes && MayAddTo(ParentOf(parent))) return OkStatus();
   return CannotOpen(place.path, errno);
@@ -111,7 +113,8 @@ StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& plac
   if (!place.directory.empty()) ::mkdir(ParentOf(path).c_str(), kDirectoryMode);
   UniqueFd fd(::open(path.c_str(), kOpenFlags | O_CREAT, kMode));
   if (!fd.valid()) return CannotOpen(path, errno);
-  // Checked again, since the file may have been replaced; only then is it emptied.
+  // The file may have been replaced since the first check, so it is checked again before it is
+  // emptied.
   struct stat info = {};
   if (::fstat(fd.get(), &info) != 0) return CannotOpen(path, errno);
   RESMGR_RETURN_IF_ERROR(CheckOwn(path, info));

@@ -14,8 +14,8 @@
 namespace resmgr::dump {
 
 // The path of a file to be written. A path from outside this node (delivered by an agent) must not
-// reach any file that the daemon, which is root, can write: such a file must be directly in
-// `directory`. If that is empty, every path is allowed.
+// reach any file that the daemon, which is root, can write: such a path must be directly in
+// `directory`. If `directory` is empty, every path is allowed.
 struct OutputPlace {
   std::string path{};       // empty: no file
   std::string directory{};  // created with mode 0700 if missing; its parents are not created
@@ -36,19 +36,19 @@ Status ProbePlace(const OutputPlace& place);
 class OutputFile {
  public:
   // Creates the file, or empties an existing one, which must be a regular file of this process's
-  // user without another name: symbolic links, pipes, devices and other users' files are never
-  // touched. kInvalidArgument names the obstacle.
+  // user and have no second hard link: symbolic links, pipes, devices and other users' files are
+  // never touched. kInvalidArgument names the obstacle.
   static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place);
 
   void Append(std::string_view text);
-  // Passes the buffered bytes to the kernel. The first failure is returned once; bytes of the next
-  // kPause are lost, then it is tried again.
+  // Passes the buffered bytes to the kernel. After the first failure, which is returned once, all
+  // bytes of the next kPause are lost; then writing is tried again.
   Status Flush();
 
   // Whether the last write failed.
   bool failing() const { return failing_; }
   const std::string& path() const { return path_; }
-  // Whether both are one file, whatever their paths are.
+  // Whether both are the same file, even if their paths differ.
   bool SameAs(const OutputFile& other) const {
     return device_ == other.device_ && inode_ == other.inode_;
   }

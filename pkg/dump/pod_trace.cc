@@ -15,7 +15,8 @@
 namespace resmgr::dump {
 namespace {
 
-// A short text is in too many requests.
+// Parts of requests are compared with an id only from this length on: a shorter text occurs in too
+// many requests.
 constexpr size_t kShortestId = 8;
 
 // The byte before a field of bytes in protobuf's wire format.
@@ -41,8 +42,8 @@ std::string_view FirstText(std::string_view reply) {
   return size < 0x80 && reply.size() >= size_t{2} + size ? reply.substr(2, size) : "";
 }
 
-// Whether `bytes` have the fields name and namespace of a message one after the other, with at most
-// a short uid between them.
+// Whether `bytes` have the name and then the namespace as fields of one message, with at most a
+// short uid between them.
 bool HasNames(std::string_view bytes, std::string_view pod, char uid_tag,
               std::string_view name_space) {
   for (size_t at = bytes.find(pod); at != bytes.npos; at = bytes.find(pod, at + 1)) {
@@ -63,8 +64,8 @@ std::string TextMember(const nlohmann::json& object, std::string_view name) {
   return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-// Whether the body of a creation at the Docker API has the labels that dockershim and cri-dockerd
-// give to what belongs to the pod.
+// Whether the body of a creation at the Docker API has the labels by which dockershim and
+// cri-dockerd mark containers of the pod.
 bool HasPodLabels(std::string_view body, std::string_view name_space, std::string_view pod) {
   constexpr std::string_view kPodLabel = "io.kubernetes.pod.name";
   if (!Contains(body, kPodLabel)) return false;
@@ -75,7 +76,7 @@ bool HasPodLabels(std::string_view body, std::string_view name_space, std::strin
          TextMember(*labels, "io.kubernetes.pod.namespace") == name_space;
 }
 
-// The id of what a reply says to have made; "" for another reply.
+// The id of the object that a call has created, from the reply; "" for replies of other methods.
 std::string MadeId(std::string_view method, std::string_view reply) {
   if (method == "RunPodSandbox" || method == "CreateContainer")
     return std::string(FirstText(reply));

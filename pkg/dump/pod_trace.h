@@ -27,12 +27,12 @@ class PodTrace {
   static constexpr size_t kMostIds = 1024;
   static constexpr size_t kMostCalls = 4096;
 
-  // `ids`: those of the pod's sandboxes and containers that are known.
+  // `ids`: the known ids of the pod's sandboxes and containers.
   PodTrace(std::string_view name_space, std::string_view pod, std::vector<std::string> ids);
   PodTrace(const PodTrace&) = delete;
   PodTrace& operator=(const PodTrace&) = delete;
 
-  // An event of any call, its payload decompressed.
+  // Takes an event of any call, its payload decompressed.
   void Take(Event& event);
 
   struct Piece {
@@ -40,7 +40,7 @@ class PodTrace {
     uint64_t lost_lines = 0;  // since the last piece
     bool more = false;        // whether there is more text than `most`
   };
-  // At most about `most` bytes; a line that is longer comes alone. Never waits for Take.
+  // Returns at most about `most` bytes; a longer line comes alone. Never waits for Take.
   Piece TakeText(size_t most = kMostText);
 
  private:
@@ -48,22 +48,22 @@ class PodTrace {
   void Learn(const Event& event);
   void Append(std::string_view line);
 
-  // Fields of protobuf messages that name the pod: of the CRI's metadata and of NRI's sandbox.
+  // The names of the pod, as fields of a protobuf message: the CRI's metadata or NRI's sandbox.
   struct Names {
     std::string pod;
-    char uid_tag;  // tag of the uid, which is between the two
+    char uid_tag;  // tag of the uid, which is between the names
     std::string name_space;
   };
 
   const std::string name_space_;
   const std::string pod_;
   const std::string docker_name_;  // within the names of the pod's containers at dockerd
-  std::mutex calls_mutex_;         // guards what Take uses, also while it formats long messages
+  std::mutex calls_mutex_;         // guards the state of Take, which may format long messages
   const std::vector<Names> names_;
   std::vector<std::string> ids_;
-  std::set<uint64_t> calls_;  // about the pod, in flight
+  std::set<uint64_t> calls_;  // calls about the pod, in flight
   TextDump text_;
-  std::mutex piece_mutex_;  // guards piece_; taken last, and held for moments
+  std::mutex piece_mutex_;  // guards piece_; locked last, and only briefly
   Piece piece_;
 };
 

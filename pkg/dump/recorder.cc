@@ -63,7 +63,7 @@ json ContainerOf(const runtime::v1::ContainerConfig& config) {
   return container;
 }
 
-// The request as this type, if it has that type and decodes.
+// Decodes the event's request; false if it has another type or is malformed.
 template <typename Message>
 bool Decode(const Event& event, Message& message) {
   return event.plan->types.request == &Message::default_instance() && !event.payload.compressed &&
@@ -140,7 +140,7 @@ double Seconds(std::chrono::steady_clock::duration duration) {
 }  // namespace
 
 bool IsRecorded(std::string_view path) {
-  // NRI has methods of the same names.
+  // Only calls of the CRI: NRI has methods of the same names.
   if (!path.starts_with("/runtime.v1")) return false;
   return std::find(kRecorded.begin(), kRecorded.end(), MethodName(path)) != kRecorded.end();
 }

@@ -15,7 +15,7 @@
 
 namespace resmgr::dump {
 
-// Whether a recording has this call: one that changes pods or containers.
+// Whether a recording has calls of this method, which are those that change pods or containers.
 bool IsRecorded(std::string_view path);
 
 // Writes the data that a simulator needs to replay such calls, as JSON lines: a header, then one

@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kPatternCharacters = ".*?+()[]|";
 constexpr std::string_view kWildcard = "*";
 constexpr std::string_view kRecord = "record";
-// Limits of the rules, which come with a configuration, in memory and in time for looking a method
-// up. No use needs as many.
+// Limits of the rules, since a configuration may have any number: they bound the memory, and the
+// time to look a method up. No use needs as many.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxPatterns = 100;
 constexpr int64_t kMaxPatternMemory = int64_t{256} << 10;  // bytes, for each pattern
@@ -41,8 +41,8 @@ std::optional<Target> ParseTarget(std::string_view name) {
   return found->second;
 }
 
-// cri-resource-manager stores a flag for these words but never reads it, so they are accepted and
-// have no effect. Users silence a dump by `reset`.
+// These words have no effect but are accepted: cri-resource-manager stores a flag for them that it
+// never reads. Users end a dump by `reset`.
 bool IsIdleKeyword(std::string_view item) {
   return item == "enable" || item == "on" || item == "disable" || item == "off";
 }
@@ -124,7 +124,7 @@ Status Rules::AddItem(std::string_view item, Target& sticky) {
 
 Status Rules::AddRule(Target target, std::string_view method) {
   customized_ = true;
-  // No method is called "", so the rule could never match: `full:` only sets the target.
+  // A rule for the method "" could never match: `full:` only sets the target.
   if (method.empty()) return OkStatus();
   if (exact_.size() >= kMaxRules || patterns_.size() >= kMaxPatterns) {
     return InvalidArgument("the dump has more than {} rules or {} patterns", kMaxRules,

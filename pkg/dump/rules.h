@@ -16,7 +16,7 @@ class RE2;
 
 namespace resmgr::dump {
 
-// The amount that is written about a call.
+// How much is written about a call.
 enum class Target {
   kOff,    // nothing
   kName,   // one line at its end
@@ -26,13 +26,13 @@ enum class Target {
 
 std::string_view ToString(Target target);
 
-// The rules that `-dump` builds: which methods are dumped to which amount. Syntax and lookup are
+// The rules of `-dump`: which methods are dumped, and how much of each call. Syntax and lookup are
 // those of CRI Resource Manager's first release, on which users' scripts rely (README.md here).
 //
 // Immutable once built; copies are cheap enough for a change of configuration.
 class Rules {
  public:
-  // These rules come before any rule of the user.
+  // These rules precede all rules of the user.
   static constexpr std::string_view kBuiltIn =
       "full:.*,off:Version,.*List.*,.*Status.*,.*Info.*,.*Log.*,.*Reopen.*";
 
@@ -41,13 +41,14 @@ class Rules {
   // item.
   static StatusOr<Rules> Parse(const std::vector<std::string>& specs);
 
-  // `method` is the last element of the gRPC path. An exact rule wins, then `*`, then the last
-  // regular expression that matches anywhere in it; kOff without a match.
+  // Returns the target of `method`, the last element of the gRPC path. An exact rule wins, then
+  // `*`, then the last regular expression that matches anywhere in the method; kOff if there is no
+  // match.
   Target Lookup(std::string_view method) const;
 
   // The path of `record:FILE`; empty if there is none.
   const std::string& record_file() const { return record_file_; }
-  // The specifications have rules for the dump itself, not only the recording.
+  // Whether the specifications have rules for the dump itself, and not only for the recording.
   bool customized() const { return customized_; }
 
  private:

@@ -45,7 +45,7 @@ std::string_view KindOf(const Event& event) {
   return event.intercepted ? "intercepted" : "passthrough";
 }
 
-// Go's words for a gRPC status, which users and their scripts know.
+// The names that Go has for gRPC status codes, which users and their scripts know.
 std::string_view CodeWord(int code) {
   static constexpr std::array<std::string_view, 17> kWords = {
       "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
@@ -124,7 +124,7 @@ void TextDump::Count(const Event& event) {
   if (event.at - counter.begin <= count_period_) return;
   const std::chrono::duration<double> period = count_period_;
   const uint64_t calls = counter.total - counter.at_begin;
-  // Counts go only to the log, unlike the dumps themselves.
+  // Counts are only logged, and not written to the file.
   log_(false, fmt::format("({}) REQUEST: {} #{}, {} total, {:.2f}/s calls", KindOf(event), name,
                           counter.total, calls, static_cast<double>(calls) / period.count()));
   counter.at_begin = counter.total;

@@ -29,7 +29,7 @@ class TextDump {
   void set_count_period(std::chrono::steady_clock::duration period) { count_period_ = period; }
   void set_file(std::unique_ptr<OutputFile> file) { file_ = std::move(file); }
   OutputFile* file() { return file_.get(); }
-  // Gets each line as the file does, with its line break. May be empty.
+  // Sets a function that gets each line of the file, with its line break. May be empty.
   void set_lines(std::function<void(std::string_view line)> lines) { lines_ = std::move(lines); }
 
   void Request(const Event& event);
@@ -47,10 +47,10 @@ class TextDump {
   };
 
   void Count(const Event& event);
-  // Methods whose calls are counted by name; the rest are "other methods".
+  // Limit of the methods that are counted by name; the rest are "other methods".
   static constexpr size_t kCounters = 1024;
 
-  // Writes the header and, if it has more than one line, the body below it; else both on one line.
+  // Writes the header, and the body below it; a body of a single line follows on the header's line.
   // `size_note` is added to the header's line in the file.
   void Body(std::string_view stamp, const std::string& header, std::string_view arrow,
             const Event& event, bool size_note);

@@ -16,8 +16,8 @@
 namespace resmgr::dump {
 
 // The body of the dumper's thread: takes events from the queue and writes them to the log, the file
-// and the recording, which it opens itself. A file that cannot be opened is reported, and tried
-// again until it can; meanwhile its lines are lost.
+// and the recording, which it opens itself. If a file cannot be opened, this is reported, and tried
+// again until it succeeds; meanwhile the file's lines are lost.
 class Writer {
  public:
   using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
@@ -33,14 +33,15 @@ class Writer {
 
   // Thread-safe.
   EventQueue& queue() { return queue_; }
-  // Notes that an event found no room: `losing` is true until the queue is empty again.
-  // Thread-safe, as the next two.
+  // Notes that an event found no room: `losing` is true until the queue is empty again. This and
+  // the next two functions are thread-safe.
   void NoteLoss() { losing_ = true; }
   bool losing() const { return losing_; }
   // Whether a file is missing, or could not be written at the last try.
   bool failing() const { return failing_; }
 
-  // Runs until the queue is closed and empty. The other members are used by the thread in here.
+  // Runs until the queue is closed and empty. Only the thread in this function uses the other
+  // members.
   void Run();
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// Classes of UTF-8 characters with regard to quoting.
+// Classes of UTF-8 characters, by their effect on quoting.
 enum class CharClass { kPlain, kNewline, kSpecial };
 
 struct Character {
@@ -27,7 +27,7 @@ struct Character {
   CharClass klass = CharClass::kPlain;
 };
 
-// Bytes that do not form a character count as special ones, one by one.
+// Bytes that form no character count as special characters, one by one.
 Character CharacterAt(std::string_view text, size_t at) {
   if (text[at] == '\n') return {1, CharClass::kNewline};
   const size_t length = Utf8Length(text.substr(at));
@@ -148,8 +148,8 @@ class YamlWriter {
   std::string Take() { return std::move(out_); }
 
  private:
-  // Writes a value after a key or a dash in column `indent`; a block below it starts at
-  // `block_indent`.
+  // Writes a value after a key or a dash in column `indent`; if it is a block, that starts below,
+  // in column `block_indent`.
   void Value(const json& value, size_t indent, size_t block_indent) {
     if (value.is_object() && !value.empty()) {
       out_ += '\n';

@@ -28,7 +28,8 @@ std::optional<int> ScopeRank(std::string_view scope, std::string_view container_
   return scope == container_name ? std::optional(0) : std::nullopt;
 }
 
-// The rank of a key; smaller ones win: scopes first, then domains. `rest` follows "KEY.".
+// The rank of an annotation; the smallest wins. The scope decides first, then the domain. `rest` is
+// the annotation behind "KEY.".
 std::optional<int> RankOf(std::string_view rest, std::string_view container_name) {
   for (size_t domain = 0; domain < kDomains.size(); ++domain) {
     if (!rest.starts_with(kDomains[domain])) continue;
@@ -53,7 +54,7 @@ std::optional<ScopedAnnotation> FindOldForm(const StringMap& annotations, std::s
 
 constexpr std::array<std::string_view, 2> kDomainsWithKey = {".resource-policy.nri.io",
                                                              ".cri-resource-manager.intel.com"};
-// A pod may have many; a user reads the first few.
+// Limit of the reported typos of one pod, which may have many; users read only a few.
 constexpr size_t kMostTypos = 5;
 
 // KEY.DOMAIN, followed by a scope.
@@ -62,7 +63,7 @@ struct ScopedKey {
   std::string_view scope;  // "/pod"; "" where there is none
 };
 
-// nullopt: it is not in these domains, or has the old form.
+// nullopt: the annotation is not in these domains, or has the old form.
 std::optional<ScopedKey> SplitKey(std::string_view annotation) {
   for (const std::string_view domain : kDomainsWithKey) {
     const size_t at = annotation.find(domain);
@@ -73,7 +74,7 @@ std::optional<ScopedKey> SplitKey(std::string_view annotation) {
   return std::nullopt;
 }
 
-// All keys that a pod's annotations may have in these domains (docs/annotations.md).
+// All keys in these domains that have a meaning (docs/annotations.md).
 const std::vector<std::string_view>& AnnotationKeys() {
   static const std::vector<std::string_view> keys = {"alignment",
                                                      "allow-rebalance",
@@ -111,7 +112,7 @@ bool IsKnownKey(std::string_view key) {
   return std::ranges::find(AnnotationKeys(), key) != AnnotationKeys().end();
 }
 
-// The reason why nothing reads the annotation; "" where something may.
+// Why no part of the daemon reads the annotation; "" if it may be read.
 std::string WhyMistyped(const ScopedKey& parts) {
   if (!IsKnownKey(parts.key)) {
     const std::string_view closest = ClosestName(parts.key, AnnotationKeys());
@@ -128,8 +129,8 @@ std::string SentenceAbout(std::string_view annotation, std::string_view why) {
 
 }  // namespace
 
-// Looks only at the keys that begin with `key`, which are neighbours: policies ask on every
-// decision.
+// Looks only at the annotations that begin with `key`, which are neighbours in the map, since
+// policies call this for every decision.
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name) {
   std::optional<ScopedAnnotation> best;
@@ -157,7 +158,7 @@ std::optional<StringMap::value_type> FindCrioAnnotation(const StringMap& annotat
                                                         std::string_view key,
                                                         std::string_view container) {
   std::optional<StringMap::value_type> of_pod;
-  // Keys that begin alike are neighbours.
+  // Annotations that begin with the key are neighbours in the map.
   for (auto it = annotations.lower_bound(key); it != annotations.end(); ++it) {
     std::string_view rest = it->first;
     if (!rest.starts_with(key)) break;

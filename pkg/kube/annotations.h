@@ -45,13 +45,14 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container);
 // Follows the reason of such a container's placement.
 inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotation";
 
-// Annotations in the domains of policies (annotations.h) that nothing reads, since their key or the
-// part behind the domain is probably mistyped: one sentence each, which names the annotation. A key
-// that is not like any known one may belong to another program and is left out.
+// One sentence for each annotation in the domains of policies that has no effect, because its key
+// or the part behind the domain is probably mistyped. A key that is not like any known one may
+// belong to another program and is left out.
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations);
 
-// The same for annotations of single containers, by the names of all containers that the pod has
-// now; more may be created later, so only names similar to one of these are reported.
+// The same for annotations of single containers. `containers` are the names of all containers that
+// the pod has now. More may be created later, so only a name that resembles one of these is
+// reported.
 std::vector<std::string> MistypedContainers(const StringMap& annotations,
                                             const std::vector<std::string_view>& containers);
 

@@ -30,12 +30,12 @@ int64_t SharesFromMilliCpu(MilliCpu request);
 // rounding down. At most kMinShares means no request, 0; more than kMaxShares counts as kMaxShares.
 MilliCpu MilliCpuFromShares(int64_t shares);
 
-// Whether the shares of this request distinguish it from all larger ones. From 256 CPUs on they do
-// not, and only the CFS quota can: without a quota the amount of the request is lost.
+// Whether the shares of this request state it exactly. From 256 CPUs on all requests have the same
+// shares, and only the CFS quota distinguishes them: without a quota the exact request is lost.
 bool SharesTell(MilliCpu request);
 
 // Normalizes a requested or reported quota in microseconds: kNoQuota if it is absent, 0 or
-// negative, which all mean no quota.
+// negative, which all mean that there is no quota.
 constexpr int64_t QuotaOrNone(const std::optional<int64_t>& quota) {
   return quota.value_or(0) > 0 ? *quota : kNoQuota;
 }
@@ -44,8 +44,8 @@ constexpr int64_t QuotaOrNone(const std::optional<int64_t>& quota) {
 // microseconds and above 0.
 int64_t QuotaFromMilliCpu(MilliCpu limit, int64_t period = kDefaultCpuPeriod);
 
-// Returns 0 (no limit) if quota or period is not positive. Rounds up, the inverse of the above for
-// limits of 10 milli-CPUs or more and periods of 1000 microseconds or more.
+// Returns 0 (no limit) if quota or period is not positive. Rounds up, so that it is the inverse of
+// QuotaFromMilliCpu for limits of 10 milli-CPUs or more and periods of 1000 microseconds or more.
 MilliCpu MilliCpuFromQuota(int64_t quota, int64_t period);
 
 }  // namespace resmgr

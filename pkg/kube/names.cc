@@ -38,14 +38,15 @@ bool IsLabelName(std::string_view name) {
 
 constexpr std::string_view::size_type kNone = std::string_view::npos;
 
-// Where the class that begins at `at` ends; kNone if none does. Its first member may be `]`.
+// Returns where the bracket expression that begins at `at` ends; kNone if it has no end. A `]` may
+// be its first member.
 size_t ClassEnd(std::string_view pattern, size_t at) {
   const size_t first = at + 1;
   const bool negated = first < pattern.size() && pattern[first] == '^';
   return pattern.find(']', first + (negated ? 2 : 1));
 }
 
-// `members` is the text between the brackets.
+// Whether the bracket expression contains `c`; `members` is the text between the brackets.
 bool InClass(std::string_view members, char c) {
   const bool negated = members.starts_with('^');
   if (negated) members.remove_prefix(1);
@@ -58,7 +59,8 @@ bool InClass(std::string_view members, char c) {
   return found != negated;
 }
 
-// The position behind the part of the pattern at `at`, if that matches the character; else kNone.
+// If the part of the pattern at `at` matches the character, returns the position behind that part;
+// else kNone.
 size_t AfterMatch(std::string_view pattern, size_t at, char c) {
   if (at >= pattern.size()) return kNone;
   const size_t end = pattern[at] == '[' ? ClassEnd(pattern, at) : kNone;
@@ -121,7 +123,8 @@ bool IsGlob(std::string_view pattern) {
   return true;
 }
 
-// Only the last star needs another try: a longer match of an earlier star could not help.
+// Only the last star is tried again with a longer match: a longer match of an earlier star could
+// not help.
 bool MatchesGlob(std::string_view pattern, std::string_view text) {
   size_t p = 0;
   size_t t = 0;

@@ -20,11 +20,11 @@ bool IsSubdomain(std::string_view name);
 bool IsLabelKey(std::string_view key);
 
 // Whether all of `text` matches `pattern`: `*` matches any characters or none, `?` matches one,
-// `[a-z_]` one of these and `[^a-z_]` one other; every other character matches itself, and so
-// does a `[` without its `]`. For namespaces ("kube-*") and other Kubernetes names.
+// `[a-z_]` one of these and `[^a-z_]` one other; every other character matches itself, and so does
+// a `[` without a `]`. For namespaces ("kube-*") and other Kubernetes names.
 bool MatchesGlob(std::string_view pattern, std::string_view text);
 
-// Whether each `[` of the pattern has its `]`.
+// Whether each `[` of the pattern has a `]`.
 bool IsGlob(std::string_view pattern);
 
 // Chooses pods by their labels, as `kubectl get -l` does: requirements separated by commas, all of

@@ -15,11 +15,11 @@ struct PodName {
   friend auto operator<=>(const PodName&, const PodName&) = default;
 };
 
-// The text by which a scheduler compares the pods of a node that it knows with those that an object
-// is about: "pfp0v001" and 16 hexadecimal digits. The order of the pods has no effect; a pod that
-// is listed twice counts twice. The algorithm is that of k8stopologyawareschedwg/podfingerprint,
-// version v001: XXH64 of each name with the hash of its namespace as seed, sorted as numbers, and
-// XXH64 of their little-endian bytes. Pure.
+// A text by which a scheduler checks whether an object was made for the pods that the scheduler
+// knows on the node: "pfp0v001" and 16 hexadecimal digits. The order of the pods has no effect; a
+// pod that is listed twice counts twice. The algorithm is that of
+// k8stopologyawareschedwg/podfingerprint, version v001: XXH64 of each name with the hash of its
+// namespace as seed, sorted as numbers, and XXH64 of their little-endian bytes. Pure.
 std::string PodFingerprint(const std::vector<PodName>& pods);
 
 }  // namespace resmgr

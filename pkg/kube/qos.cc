@@ -43,8 +43,8 @@ bool IsUid(std::string_view text) {
   });
 }
 
-// Parses names separated by `separator`: kubepods, perhaps "system", perhaps the class, pod<UID>;
-// others may precede.
+// Parses names separated by `separator`: any names, then kubepods, perhaps "system", perhaps the
+// class, and pod<UID>.
 std::optional<PodCgroup> ParseNames(std::string_view names, char separator) {
   std::string_view uid = TakeLast(names, separator);
   if (!uid.starts_with(kPod)) return std::nullopt;

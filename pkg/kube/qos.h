@@ -13,7 +13,7 @@ enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
 
 std::string_view ToString(QosClass qos);  // "Guaranteed", ...
 
-// The parts of the name of a pod's cgroup.
+// The parts that the name of a pod's cgroup states.
 struct PodCgroup {
   QosClass qos = QosClass::kBestEffort;
   PodUid uid;
@@ -26,8 +26,8 @@ struct PodCgroup {
 // without slashes at the ends:
 //   cgroupfs  [ROOT/...]kubepods/[system/][burstable/|besteffort/]pod<UID>
 //   systemd   [.../][ROOT-...]kubepods-[system-][burstable-|besteffort-]pod<UID with _ for ->.slice
-// Pods below "system" are those that the kubelet separates as the system's (KEP-5894). nullopt if
-// the path does not belong to a pod.
+// Pods below "system" are system pods, which the kubelet separates from others (KEP-5894). nullopt
+// if the path does not belong to a pod.
 std::optional<PodCgroup> ParsePodCgroup(std::string_view cgroup_parent);
 
 }  // namespace resmgr

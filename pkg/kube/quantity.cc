@@ -19,7 +19,7 @@ namespace {
 enum class QuantityForm { kDecimal, kBinary, kExponent };
 
 // An exactly parsed quantity: digits * 10^decimal_exponent * 2^binary_exponent. At most 19 digits,
-// and a binary exponent of at most 60, so that digits * 2^binary_exponent has 128 bits.
+// and a binary exponent of at most 60, so that digits * 2^binary_exponent fits into 128 bits.
 struct QuantityNumber {
   uint64_t digits = 0;
   int decimal_exponent = 0;
@@ -31,9 +31,10 @@ Status NotAQuantity(std::string_view text, std::string_view why) {
   return InvalidArgument("\"{}\" is not a quantity: {}", Printable(text, 64), why);
 }
 
-// 10^19 < 2^64, so that the digits times the largest binary suffix (2^60) fit into 128 bits.
+// 10^19 < 2^64, so that the digits, multiplied by the largest binary suffix (2^60), fit into 128
+// bits.
 constexpr size_t kMaxDigits = 19;
-// Keeps sums of exponents far from overflow; 10^±1000 is out of every range anyway.
+// Keeps sums of exponents far from overflow; no result can represent 10^1000 or 10^-1000.
 constexpr int64_t kMaxExponent = 1000;
 
 struct Suffix {
@@ -116,7 +117,7 @@ StatusOr<QuantityNumber> ParseQuantityNumber(const std::string_view text) {
 
 __extension__ using UnsignedWide = unsigned __int128;
 
-// 10^38 < 2^127: larger powers of ten are never needed, because no numerator is larger.
+// 10^38 < 2^127. Larger powers of ten are not needed, because no numerator is larger.
 constexpr int kMaxPower = 38;
 
 UnsignedWide PowerOfTen(int exponent) {
@@ -168,7 +169,8 @@ std::string ToDecimal(UnsignedWide value) {
 }
 
 // mantissa * 10^exponent with the largest exponent that is a multiple of 3 and keeps the mantissa
-// an integer, within the available suffixes. A rest below 10^-9 rounds up. nullopt beyond 128 bits.
+// an integer, within the available suffixes. A remainder below 10^-9 rounds up. nullopt beyond 128
+// bits.
 std::optional<std::string> CanonicalDecimal(UnsignedWide mantissa, int exponent,
                                             QuantityForm form) {
   if (mantissa == 0) return "0";
@@ -211,7 +213,7 @@ struct Unit {
   milliseconds length;
 };
 
-// "ms" precedes "m", its prefix.
+// "ms" must precede "m", with which it begins.
 constexpr std::array<Unit, 4> kUnits = {{{"h", std::chrono::hours(1)},
                                          {"ms", milliseconds(1)},
                                          {"m", std::chrono::minutes(1)},

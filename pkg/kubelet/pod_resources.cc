@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
 constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
 
-// The end of one question, written by the thread that asks.
+// The result of one question; the thread that asks writes it.
 struct Told {
   Status status{};
   std::atomic<bool> known = false;
@@ -32,13 +32,14 @@ HintFinder::Options FinderOptions(const PodResourcesServer& server) {
   return options;
 }
 
-// Kubelets answer with errors of Go's that have no code of their own.
+// A kubelet whose feature gate is off answers with an error that has no gRPC code of its own, so
+// its text is compared.
 bool HasNoGet(const Status& status) {
   return status.code() == StatusCode::kUnimplemented ||
          Message(status).find("Get method disabled") != std::string_view::npos;
 }
 
-// A kubelet takes ten calls at once, and then one in ten milliseconds.
+// Kubelets accept ten calls at once, and then one every ten milliseconds.
 constexpr milliseconds kTurn{10};
 bool IsOutOfTurn(const Status& status) {
   return status.code() == StatusCode::kResourceExhausted &&
@@ -51,7 +52,7 @@ bool KnowsNoSuchPod(const Status& status) {
           Message(status).find("not found") != std::string_view::npos);
 }
 
-// One question over a connection of its own, on an event loop of its own.
+// One question, with a connection and an event loop of its own.
 class Exchange {
  public:
   explicit Exchange(const PodResourcesServer& server)
@@ -66,7 +67,8 @@ class Exchange {
   }
 
  private:
-  // Calls, and repeats the call within the deadline while the kubelet has too many calls.
+  // Calls, and repeats the call until the deadline while the kubelet refuses it because of too many
+  // calls.
   StatusOr<std::string> CallInTurn(std::string_view path, const std::string& request) {
     StatusOr<std::string> answer = Call(path, request);
     while (!answer.ok() && IsOutOfTurn(answer.status()) && EventLoop::Clock::now() + kTurn < end_) {
@@ -95,22 +97,22 @@ class Exchange {
 };
 
 // The hints for one container, from Get, or from List where the kubelet has no Get (before 1.34,
-// unless the feature gate KubeletPodResourcesGet is on). None for a pod that the kubelet does not
-// know. A kubelet that has too many calls for the moment is asked again. Accesses the file system
-// and waits for the answer: to be called off the loop. Otherwise the status tells why the kubelet
-// did not answer.
+// unless the feature gate KubeletPodResourcesGet is on). There are none for a pod that the kubelet
+// does not know. A kubelet that refuses the call because of too many calls is asked again. The
+// error says why the kubelet did not answer. Accesses the file system and waits for the answer, so
+// it must not be called on the loop.
 StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
                                                     const PodContainer& container) {
   const StatusOr<std::string> answer = Exchange(server).Run(container);
   if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
   if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
-  // The last call had only the rest of the deadline.
+  // The last call had only the rest of the time, so the message states the whole limit.
   if (answer.status().code() == StatusCode::kDeadlineExceeded)
     return DeadlineExceeded("no answer within {} ms", server.timeout.count());
   return answer.status();
 }
 
-// Bytes of the longest name that Kubernetes takes for a resource: a domain, "/" and a label.
+// Longest name of a resource in Kubernetes, in bytes: a domain, "/" and a label.
 constexpr size_t kMaxResourceName = 253 + 1 + 63;
 
 bool IsResourceName(std::string_view name) {
@@ -162,7 +164,8 @@ class AnswerReader {
       if (again.field() == 2) ReadDevices(again.bytes());
   }
 
-  // Kubelets have an entry for each device, and for each node of a device that is near to several.
+  // Reads one entry of the devices. Kubelets send one for each device and, if a device is near to
+  // several nodes, one for each of these.
   void ReadDevices(std::string_view devices) {
     std::string_view resource;
     NodeSet near;
@@ -190,7 +193,7 @@ class AnswerReader {
   }
 
   void ReadNode(std::string_view node, NodeSet& near) {
-    uint64_t id = 0;  // protobuf leaves out a 0
+    uint64_t id = 0;  // absent means 0 in protobuf
     WireReader reader(node);
     while (reader.Next())
       if (reader.field() == 1) id = reader.number();

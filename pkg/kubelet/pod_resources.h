@@ -20,8 +20,8 @@
 
 namespace resmgr {
 
-// The messages of the kubelet's v1.PodResourcesLister (Kubernetes' podresources/v1/api.proto), as
-// far as they have the NUMA nodes of a container's devices.
+// The messages of the kubelet's v1.PodResourcesLister (Kubernetes' podresources/v1/api.proto),
+// reduced to the NUMA nodes of a container's devices.
 
 // The names by which the kubelet knows a container.
 struct PodContainer {
@@ -34,14 +34,14 @@ struct PodContainer {
 std::string GetPodResourcesRequest(const PodContainer& container);
 
 // One hint for each kind of the container's devices with known nodes, in the order of the answer,
-// at most kMaxHints (hint_finder.h): "pod-resources podresourceapi:vendor.com/gpu", with those
-// nodes of all its devices that are among `nodes`. `answer` is the answer of Get or of List.
-// InvalidArgument: it is not protobuf.
+// at most kMaxHints (hint_finder.h): "pod-resources podresourceapi:vendor.com/gpu", with the nodes
+// of all devices of that kind, as far as they are in `nodes`. `answer` is the answer of Get or of
+// List. InvalidArgument: it is not protobuf.
 StatusOr<std::vector<LocalityHint>> ReadPodDevices(std::string_view answer,
                                                    const PodContainer& container,
                                                    const NodeSet& nodes);
 
-// How a kubelet is asked.
+// The kubelet's socket, and the limits of a question.
 struct PodResourcesServer {
   std::string socket{};
   NodeSet nodes{};                         // the machine's nodes; others are ignored
@@ -51,22 +51,23 @@ struct PodResourcesServer {
 
 // Asks the kubelet's pod-resources where the devices of new containers are, off the loop. A failure
 // is logged once until the kubelet answers again, and the container is placed without these hints.
-// After an answer that came too late nothing is asked for a while, so that a kubelet that hangs
-// does not delay each creation. Loop's thread only.
+// After a late answer the kubelet is not asked for a while, so that a kubelet that hangs does not
+// delay each creation. Loop's thread only.
 class PodResources final : public DeviceHints {
  public:
   struct Options {
     EventLoop& loop;
-    PodResourcesServer server;                     // an empty socket: not asked, which is a problem
-    std::chrono::milliseconds pause{5'000};        // after a late answer
+    PodResourcesServer server;               // an empty socket is never asked, and causes a problem
+    std::chrono::milliseconds pause{5'000};  // after a late answer
     std::chrono::milliseconds look_again{30'000};  // between questions after a failure
   };
 
   // The loop must outlive it.
   explicit PodResources(Options options);
 
-  // Whether the active policy needs hints from the kubelet. If so the kubelet is asked at once, and
-  // again after a failure, so that an administrator learns of it before a container does.
+  // Sets whether the active policy needs hints from the kubelet. If so the kubelet is asked at
+  // once, and again after a failure, so that an administrator learns of a failure before a
+  // container lacks hints.
   void SetWanted(bool wanted);
   std::unique_ptr<HintFinder::Question> Ask(const Pod& pod, const std::string& container,
                                             std::function<void(HintFinder::Hints)> answer) override;
@@ -75,7 +76,8 @@ class PodResources final : public DeviceHints {
   std::vector<Problem> problems() const;
 
  private:
-  // `trial`: the question is about no container and only tests whether the kubelet answers.
+  // `trial`: the question is not about a real container, and only tests whether the kubelet
+  // answers.
   std::unique_ptr<HintFinder::Question> AskFor(PodContainer container, bool trial,
                                                std::function<void(HintFinder::Hints)> answer);
   void Try();

@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Logs a library's own messages, which peers may provoke at will: escaped, and at most ten lines a
-// minute except debug messages. Thread-safe.
+// Logs the messages of a library. Peers may provoke any number of them, so they are escaped, and at
+// most ten a minute are logged, besides debug messages. Thread-safe.
 class LibraryLog {
  public:
   explicit LibraryLog(std::string_view source) : log_(GetLogger(source)) {}

@@ -43,9 +43,9 @@ std::string_view View(spdlog::string_view_t text) {
   return {text.data(), text.size()};
 }
 
-// Formats "2026-01-02T03:04:05.678+01:00", in local time. The part that stays the same for a second
-// is kept, since a log line costs its caller CPU time: with fmt a line took 9,900 instructions,
-// more than the decision that it tells of. Not thread-safe.
+// Formats "2026-01-02T03:04:05.678+01:00", in local time. The part that changes once a second is
+// kept, since a log line costs its caller CPU time: with fmt a line took 9,900 instructions, more
+// than the decision that it reports. Not thread-safe.
 class Timestamp {
  public:
   std::string_view At(std::chrono::system_clock::time_point now) {
@@ -83,7 +83,8 @@ class Timestamp {
   size_t milliseconds_ = 0;  // position of the milliseconds' digits
 };
 
-// Formats "[state] the message", after the time and the level if the reader does not keep them.
+// Formats "[state] the message". Time and level precede it, except for a reader that keeps them
+// itself.
 class TextFormatter final : public spdlog::formatter {
  public:
   explicit TextFormatter(bool with_time) : with_time_(with_time) {}
@@ -92,7 +93,7 @@ class TextFormatter final : public spdlog::formatter {
     const std::string_view time = with_time_ ? time_.At(message.time) : std::string_view();
     const std::string_view origin = OriginOf(message);
     const size_t start = out.size();
-    // resize, since fmt's append of these pieces was a fifth of what a line costs.
+    // resize and copy, since appending these pieces with fmt was a fifth of the cost of a line.
     out.resize(start + time.size() + origin.size() + message.payload.size() + 1);
     char* at = std::copy(time.begin(), time.end(), out.data() + start);
     at = std::copy(origin.begin(), origin.end(), at);
@@ -105,8 +106,8 @@ class TextFormatter final : public spdlog::formatter {
   }
 
  private:
-  // Level and source: " info [state] ", or "[state] " without a time. Most lines reuse the last
-  // one's, so that formatting takes 250 instructions in place of 1,430 (callgrind).
+  // Level and source: " info [state] ", or "[state] " without a time. Most lines reuse the text of
+  // the line before, so that formatting takes 250 instructions in place of 1,430 (callgrind).
   std::string_view OriginOf(const spdlog::details::log_msg& message) {
     if (origin_.empty() || message.level != level_ || View(message.logger_name) != source_) {
       level_ = message.level;
@@ -164,11 +165,11 @@ class PriorityFormatter final : public spdlog::formatter {
 };
 
 constexpr std::string_view kCut = "...";
-// Bytes kept beyond a line of a longer text: more than the first cut may split, an escaped
-// character of four bytes.
+// A long text is cut to a line's length and this many bytes more, since the cut may split an
+// escaped character of four bytes.
 constexpr size_t kBeyond = 16;
 
-// Precedes the source and the text of a record.
+// The fixed part of a record, in front of its source and text.
 struct Head {
   std::chrono::system_clock::time_point time;
   uint32_t text_size = 0;
@@ -192,8 +193,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// The text without `excess` bytes of its end, not cut within a character. Its line is shorter by at
-// least as many.
+// Removes `excess` bytes, and any partial character, from the end of the text. Its line becomes
+// shorter by at least as much, since escapes only lengthen texts.
 std::string Cut(std::string_view text, size_t excess) {
   size_t size = text.size() > excess ? text.size() - excess : 0;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
@@ -253,7 +254,7 @@ void RecordLines::AppendTo(std::string& records, const LogRecord& record, size_t
   const std::string_view source = record.source.substr(0, kLongestSource);
   const std::string_view text = record.text.substr(0, most + kBeyond);
   Head head;
-  // Clears the padding, too, since all bytes are copied.
+  // memset, since the padding is copied with the other bytes.
   std::memset(static_cast<void*>(&head), 0, sizeof(head));
   head.time = record.time;
   head.text_size = static_cast<uint32_t>(text.size());

@@ -35,7 +35,7 @@ std::unique_ptr<spdlog::formatter> MakeLineFormatter(LineStyle style);
 // fd's device and inode (systemd.exec(5)). nullptr: unset.
 bool IsJournal(int fd, const char* stream);
 
-// A message that is formatted elsewhere or later. A value of views.
+// A message whose formatting is left to another thread or a later time. A value of views.
 struct LogRecord {
   std::chrono::system_clock::time_point time{};
   LogLevel level = LogLevel::kInfo;
@@ -45,7 +45,7 @@ struct LogRecord {
 };
 
 // Formats messages as lines: escaped, so that each stays one line and cannot control a terminal,
-// whatever its caller forgot. Thread-compatible.
+// even if its caller has not escaped it. Thread-compatible.
 class LineMaker {
  public:
   // Appends the record's line, cut to `most` bytes.
@@ -57,7 +57,7 @@ class LineMaker {
 };
 
 // Serializes records for a queue: AppendTo adds one, Lines formats all of them as lines of at most
-// `most` bytes, in their order. A longer text is cut to the length that a line can have.
+// `most` bytes, in their order. A text that is longer than a line is cut.
 class RecordLines {
  public:
   explicit RecordLines(size_t most) : most_(most) {}

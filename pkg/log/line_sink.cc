@@ -16,18 +16,18 @@
 namespace resmgr {
 namespace {
 
-// Bytes of one write at most; also the limit of bytes being written besides the waiting ones.
+// Limit of the bytes of one write. As many bytes may be in a write besides the waiting ones.
 constexpr size_t kBlockBytes = size_t{64} << 10;
 
-// Writes everything, waiting for the reader. Returns the unwritten rest if the reader is gone or
-// the disk is full.
+// Writes everything, and waits for the reader. If the reader is gone or the disk is full, returns
+// the unwritten rest.
 std::string_view WriteWhole(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
-      // Another process made the shared fd non-blocking.
+      // The fd is non-blocking: another process that shares it has set that.
       pollfd writable{fd, POLLOUT, 0};
       ::poll(&writable, 1, -1);
       if (writable.revents != POLLOUT) break;
@@ -38,17 +38,17 @@ std::string_view WriteWhole(int fd, std::string_view text) {
   return text;
 }
 
-// Whole records, each for a line, and the number of lines that were lost before them.
+// Whole records, one for each line, and how many lines were lost before them.
 struct Block {
   std::string records;
   size_t lines = 0;
   size_t lost = 0;
 };
 
-// The number of the block's lines that are lost if `rest` remains unwritten.
+// How many lines of the block are lost if `rest` is not written.
 size_t LostOf(const Block& block, std::string_view rest) {
   const auto ends = static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
-  // The line with the number of lost lines comes first.
+  // If `rest` still has the first line, which reports earlier losses, these count again.
   return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
 }
 
@@ -75,12 +75,12 @@ struct LineQueue::Shared {
   const int fd;
   const size_t most_bytes;
   const MakeLines make_lines;
-  std::string with_lost;  // the line about lost ones and a block; used by the thread
+  std::string with_lost;  // the line about losses and a block; used by the thread
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
   std::deque<Block> blocks;
-  std::string spare;  // empty; has the memory of a written block
+  std::string spare;  // an empty text that keeps the memory of a written block
   size_t bytes = 0;   // bytes of all blocks
   size_t lost = 0;    // lines lost after all blocks
   LineStyle style;
@@ -111,7 +111,7 @@ void LineQueue::Shared::Run() {
   bool reader = true;
   for (;;) {
     asleep = true;
-    // Without a reader, the next line causes the next try.
+    // After the reader has gone, nothing is tried until another line comes.
     wake.wait(lock, [&] { return ending || (reader ? !NothingWaits() : !blocks.empty()); });
     asleep = false;
     if (ending) return;
@@ -136,7 +136,7 @@ void LineQueue::Shared::Run() {
 
 LineQueue::LineQueue(int fd, size_t most_bytes, MakeLines make_lines)
     : shared_(std::make_shared<Shared>(fd, most_bytes, std::move(make_lines))) {
-  // A write may hang for ever and cannot be interrupted, so the thread is not joined.
+  // Detached, since a write may hang for ever and cannot be interrupted.
   StartThread("log", [shared = shared_] { shared->Run(); }).detach();
 }
 
@@ -159,7 +159,8 @@ void LineQueue::Push(std::string_view record, LineStyle style) {
   std::deque<Block>& blocks = shared_->blocks;
   if (blocks.empty() || shared_->lost > 0 ||
       blocks.back().records.size() + record.size() > kBlockBytes) {
-    // The memory of a grown block is reused: growing it anew costs as much as formatting the lines.
+    // The memory of a written block is reused: growing a block anew costs as much as formatting its
+    // lines.
     blocks.push_back({.records = std::exchange(shared_->spare, {}),
                       .lines = 0,
                       .lost = std::exchange(shared_->lost, 0)});
@@ -203,7 +204,7 @@ void LineSink::StartThread() {
 
 void LineSink::EndThread() {
   std::unique_ptr<LineQueue> queue;
-  // Destroyed outside of the lock, since it may wait for its last lines.
+  // The old queue is destroyed after the lock is released, since it may wait for its last lines.
   const std::lock_guard lock(mutex_);
   queue_.swap(queue);
 }
@@ -230,7 +231,7 @@ void LineSink::Write(const LogRecord& record) {
 
 bool LineSink::WriteToFd(std::string_view line) const {
   pollfd writable{fd_, POLLOUT, 0};
-  // A pipe without a reader is writable and broken: writing would raise SIGPIPE.
+  // A pipe without a reader is reported as writable with an error: writing would raise SIGPIPE.
   if (::poll(&writable, 1, 0) != 1 || writable.revents != POLLOUT) return false;
   ssize_t written = 0;
   do {

@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// All sources and their levels. Never destroyed: code may log until the very end.
+// All sources and their levels. Never destroyed, since code may log until the process ends.
 class Registry {
  public:
   static Registry& Instance() {
@@ -87,7 +87,7 @@ class Registry {
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Logger>, std::less<>> loggers_;
   LogSettings settings_;
-  // Levels set by SetLogLevel, for all and for single sources.
+  // Levels set by SetLogLevel: for all sources, and for single ones.
   std::optional<LogLevel> level_;
   std::map<std::string, LogLevel, std::less<>> levels_;
 

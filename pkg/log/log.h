@@ -36,8 +36,8 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
-  // For arguments that are costly to compute, ask this first; formatting happens only for levels
-  // that are on.
+  // Whether messages of this level are logged. Called before arguments that are costly to compute;
+  // formatting itself happens only for such levels.
   bool Enabled(LogLevel level) const { return level >= threshold_.load(std::memory_order_relaxed); }
 
   template <typename... Args>
@@ -73,20 +73,20 @@ class Logger {
   std::atomic<LogLevel> threshold_{LogLevel::kInfo};
 };
 
-// The logger of that source, the same one each time; never destroyed.
+// The logger of the source, always the same object; never destroyed.
 Logger& GetLogger(std::string_view source);
 
 // The settings of -logger-level, -logger-debug, -logger-source and -logger-format.
 struct LogSettings {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kText;
-  // Sources whose debug messages are on whatever the level is.
+  // Sources whose debug messages are logged, whatever `level` is.
   SourceFilter debug = SourceFilter::None();
-  // Sources that are on. The others still log warnings and errors.
+  // Sources that are on. Other sources still log warnings and errors.
   SourceFilter enabled = SourceFilter::All();
 };
 
-// Applies to existing and later sources, and undoes all SetLogLevel.
+// Applies to existing and later sources, and cancels all earlier calls of SetLogLevel.
 void ConfigureLogging(LogSettings settings);
 
 // Overrides the settings from now on, for one source, or for all of them if `source` is empty.
@@ -97,9 +97,9 @@ using LogWriter = std::function<void(std::string_view line)>;
 // Sends the lines to `writer` instead of stderr; nullptr returns to stderr.
 void SetLogWriter(LogWriter writer);
 
-// While it exists, a thread writes the lines for stderr, so that no caller waits for their reader
-// (pkg/log/line_sink.h). For daemons, in `main`; one at a time. Its destructor writes the waiting
-// lines, for at most half a second. SIGPIPE must be ignored.
+// As long as this object lives, a thread writes the lines for stderr, so that no caller waits for
+// their reader (pkg/log/line_sink.h). For daemons, in `main`; one at a time. Its destructor waits
+// at most half a second until the waiting lines are written. SIGPIPE must be ignored.
 class LogThread {
  public:
   LogThread();
@@ -108,7 +108,7 @@ class LogThread {
   LogThread& operator=(const LogThread&) = delete;
 };
 
-// The sources of log lines that exist so far, ascending. Thread-safe.
+// The sources for which there is a logger, ascending. Thread-safe.
 std::vector<std::string> LogSources();
 
 }  // namespace resmgr

@@ -22,7 +22,7 @@ class SourceFilter {
   //   * or all                   every source; off:* is the same as none
   //   none                       no source
   // on and off may be any boolean word (true, no, 1, ...). A state in front of a name also applies
-  // to the bare names that follow it: "off:a,b". Unknown sources are accepted, since another
+  // to the following names that have none: "off:a,b". Unknown sources are accepted, since another
   // version may have them. kInvalidArgument names the malformed item.
   static StatusOr<SourceFilter> Parse(std::string_view list);
 

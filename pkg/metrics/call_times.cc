@@ -6,7 +6,7 @@
 namespace resmgr {
 
 void TimeHistogram::Observe(std::chrono::nanoseconds time) {
-  // A linear search, since most calls are in the first buckets.
+  // A linear search is fast, since most calls are in the first buckets.
   size_t bucket = 0;
   while (bucket < kBounds && time > bounds_[bucket])
     ++bucket;

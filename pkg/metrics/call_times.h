@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// A histogram of durations. One thread observes, any may read; prometheus::Histogram takes a lock
-// and five locked instructions for each observation, which is too expensive for every call.
+// A histogram of durations. One thread observes, any may read. prometheus::Histogram would take a
+// lock and five locked instructions for each observation, too much for every call.
 class TimeHistogram {
  public:
   static constexpr size_t kBounds = 15;
@@ -25,8 +25,8 @@ class TimeHistogram {
   bool empty() const;
 
   const Bounds& bounds() const { return bounds_; }
-  // Each bucket has the durations up to its bound, and above the one before it; the last one has
-  // all longer ones.
+  // Each bucket counts the durations above the previous bound and up to its own; the last one
+  // counts all longer ones.
   const std::array<Tally, kBounds + 1>& buckets() const { return buckets_; }
   std::chrono::nanoseconds sum() const { return std::chrono::nanoseconds(nanoseconds_.value()); }
 
@@ -48,7 +48,7 @@ class CallCounter {
  public:
   static constexpr size_t kCodes = 17;  // gRPC codes 0 to 16
 
-  // `times` belongs to the method, whatever the kind, and outlives the counter.
+  // `times` is shared by all kinds of calls of the method, and outlives the counter.
   explicit CallCounter(CallTimes& times) : times_(times) {}
 
   // An unknown gRPC status code counts as UNKNOWN.

@@ -21,7 +21,7 @@ using Counters = prometheus::Family<prometheus::Counter>;
 using Gauges = prometheus::Family<prometheus::Gauge>;
 using Histograms = prometheus::Family<prometheus::Histogram>;
 
-// New families of the registry, which owns them.
+// Adds a family to the registry, which owns it.
 Counters& AddCounters(prometheus::Registry& registry, const char* name, const char* help);
 Gauges& AddGauges(prometheus::Registry& registry, const char* name, const char* help);
 Histograms& AddHistograms(prometheus::Registry& registry, const char* name, const char* help);
@@ -32,11 +32,11 @@ Histograms& AddHistograms(prometheus::Registry& registry, const char* name, cons
 prometheus::MetricFamily MakeFamily(const char* name, const char* help,
                                     prometheus::MetricType type);
 
-// A series of times in seconds. Concurrent observations may be included or not.
+// The series of a histogram of times, in seconds. Concurrent observations may be missing.
 prometheus::ClientMetric CollectTimes(const TimeHistogram& times,
                                       std::vector<prometheus::ClientMetric::Label> labels);
 
-// Combines several collectables into one, in this order.
+// One collectable for several, whose families are in this order.
 std::shared_ptr<prometheus::Collectable> CollectTogether(
     std::vector<std::shared_ptr<prometheus::Collectable>> parts);
 

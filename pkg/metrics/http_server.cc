@@ -35,11 +35,12 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMostClients = 256;
 constexpr size_t kLongestHead = size_t{16} << 10;
-// Bytes that wait for all clients together. An answer has some hundred KiB on a large node.
+// Limit of the bytes that wait for all clients together. One answer has some hundred KiB on a large
+// node.
 constexpr size_t kMostUnsent = size_t{16} << 20;
 constexpr milliseconds kReadDeadline{3'000};
 constexpr milliseconds kSendDeadline{5'000};
-// Time for the client to close, so that unread data does not make it lose the answer.
+// Time for the client to close its side: closing with unread data could make it lose the answer.
 constexpr milliseconds kCloseDeadline{1'000};
 constexpr milliseconds kEndDeadline{250};
 constexpr milliseconds kAcceptPause{100};  // if no descriptor is left
@@ -120,7 +121,7 @@ struct Client {
   UniqueFd fd;
   Clock::time_point deadline;
   Phase phase = Phase::kReading;
-  std::string text{};  // the request, later the answer
+  std::string text{};  // the request, and later the answer
   size_t sent = 0;
 
   size_t unsent() const { return phase == Phase::kSending ? text.size() - sent : 0; }
@@ -145,11 +146,11 @@ std::string_view TakeLine(std::string_view& rest) {
 struct HttpServer::State {
   explicit State(Options how) : options(std::move(how)) {}
 
-  // The body of the threads that answer.
+  // The body of each thread that answers.
   void Serve();
   void Answer(Queue& queue);
 
-  // These run on the thread of the connections.
+  // The following functions run on the thread of the connections.
   void Accept();
   void OnReady(uint64_t id);
   bool Read(uint64_t id, Client& client);  // false: close the client
@@ -227,7 +228,7 @@ void HttpServer::State::Serve() {
     DropLate();
     if (polled[1].revents != 0) Accept();
   }
-  // An answer that takes long may keep the rest of this object for a while.
+  // Clients and socket are closed here, since a slow answer may keep this object for a while.
   clients.clear();
   listening.Reset();
 }
@@ -250,12 +251,13 @@ void HttpServer::State::Accept() {
     MakeRoom();
     const auto added = clients.emplace(
         next_id++, Client{.fd = **std::move(accepted), .deadline = Clock::now() + kReadDeadline});
-    // Most have sent their request by now.
+    // Most clients have sent their request by now, so it can be read at once.
     OnReady(added.first->first);
   }
 }
 
-// Closes the client that has been silent for longest, else the slowest reader.
+// If there are too many clients, closes one: the oldest that has got its answer, else the oldest
+// that sends its request, reads its answer, or waits for it.
 void HttpServer::State::MakeRoom() {
   if (clients.size() < kMostClients) return;
   using enum Client::Phase;
@@ -312,7 +314,7 @@ void HttpServer::State::Ask(uint64_t id, Client& client, std::string_view head) 
   }
   Queue& queue = options.is_slow && options.is_slow(*request) ? slow : quick;
   const std::lock_guard lock(mutex);
-  // The queue may have requests of closed clients.
+  // The queue may also have requests of clients that are closed already.
   if (queue.requests.size() >= kMostClients) {
     return Begin(client, TextOf({.code = 503, .body = "too many requests wait\n"}, true));
   }

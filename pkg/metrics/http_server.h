@@ -13,14 +13,14 @@
 
 namespace resmgr {
 
-// A request to the HTTP server of the metrics. Its contents are the client's: the server has only
-// limited its length (16 KiB with all headers).
+// A request to the HTTP server of the metrics. The server has checked only the form and the length
+// (16 KiB with all headers): the contents are as the client chose them.
 struct HttpRequest {
   std::string method{};      // "GET"
   std::string path{};        // decoded, without the query
   std::string query{};       // as sent, without "?"
   std::string host{};        // the header Host; "": none
-  std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, usual outside of browsers
+  std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, as from non-browsers
 };
 
 struct HttpAnswer {
@@ -43,14 +43,14 @@ class HttpHandler {
 // its answer. One thread has all connections, and a client that is silent, or reads slowly, costs a
 // descriptor and a buffer, but no thread: other threads make the answers. A client has three
 // seconds to send its request and five to read the answer; if there are too many clients, or too
-// many unread bytes, the oldest client is closed.
+// many unread bytes, old clients are closed.
 class HttpServer {
  public:
   struct Options {
     size_t quick_threads = 2;  // for quick answers
     size_t slow_threads = 0;   // for other answers, which must not delay quick ones
     std::function<bool(const HttpRequest&)> is_slow{};
-    // Called on these threads. A call that takes too long outlives the server.
+    // Called on these threads. A call that takes too long may go on after the server's end.
     std::function<HttpAnswer(const HttpRequest&)> answer{};
   };
 
@@ -58,7 +58,7 @@ class HttpServer {
   // kUnavailable: the address cannot be used.
   static StatusOr<std::unique_ptr<HttpServer>> Create(const std::string& host, int port,
                                                       Options options);
-  // Takes at most a quarter of a second: an answer that takes longer is left behind.
+  // Waits at most a quarter of a second for answers under way; slower ones are abandoned.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

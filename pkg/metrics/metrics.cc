@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kOther = "other";
 
-// From a small call's time within the daemon to the kubelet's timeout.
+// From the time that a small call takes within the daemon to the kubelet's timeout.
 constexpr TimeHistogram::Bounds kBounds = {
     microseconds(10),  microseconds(25), microseconds(50), microseconds(100), microseconds(250),
     microseconds(500), milliseconds(1),  milliseconds(5),  milliseconds(25),  milliseconds(100),
@@ -32,7 +32,7 @@ constexpr TimeHistogram::Bounds kBounds = {
 // connection_bytes_total{peer,direction}, read from the sums of each peer at a scrape. Thread-safe.
 class TrafficMetrics final : public prometheus::Collectable {
  public:
-  // The sums belong to this object, since a scrape may outlive those who count.
+  // The sums belong to this object, since a scrape may outlive the objects that count.
   explicit TrafficMetrics(std::vector<std::string> peers);
 
   // The sum of a peer, by its index among the names.
@@ -79,7 +79,7 @@ class CallMetrics final : public prometheus::Collectable {
   CallCounter& Of(std::string_view path, bool intercepted);
   Tally& in_flight() { return in_flight_; }
 
-  // A method's series appear with its first call, so that a scrape has only those in use.
+  // A method's series appear with its first call, so that a scrape has only methods in use.
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
@@ -267,7 +267,7 @@ void Metrics::Impl::ShowRuntime(std::string_view name, const RuntimeFigures& fig
 
 Metrics::Metrics(std::string_view version, const std::vector<std::string>& known_methods)
     : impl_(std::make_shared<Impl>(version, known_methods)),
-      // Shared, since a scrape may last longer than this object.
+      // Shared, since a scrape may go on after this object's end.
       collected_(CollectTogether(
           {impl_->registry(), {impl_, &impl_->calls()}, {impl_, &impl_->traffic()}})) {}
 

@@ -31,8 +31,8 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   enum class CallKind { kPassthrough, kIntercepted };
-  // calls_total{service,method,kind,code}. Returns the same object each time, which lives as long
-  // as this one, so that callers may keep it. Only the event loop's thread counts.
+  // calls_total{service,method,kind,code}. Returns the same object each time. It lives as long as
+  // this object, so callers may keep it. Only the event loop's thread counts.
   CallCounter& Calls(std::string_view path, CallKind kind);
   // calls_in_flight: 1 for a call that begins, -1 for one that ended. On the same thread.
   void CountInFlight(int change);
@@ -78,11 +78,11 @@ class Metrics {
   void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
 
   enum class Peer { kClient, kRuntime, kImage };
-  // connections{peer}: the present number.
+  // connections{peer}: sets the present number.
   void SetConnections(Peer peer, size_t count);
 
   // connection_bytes_total{peer,direction}: the bytes of a peer's connections, which one thread
-  // counts. Lives as long as this object.
+  // counts. The result lives as long as this object.
   Traffic& Bytes(Peer peer);
 
   // The collectable for a scrape.

@@ -13,10 +13,10 @@
 namespace resmgr {
 namespace {
 
-// Usually there is one scrape at a time.
+// One for each concurrent scrape; usually there is only one.
 constexpr size_t kThreads = 2;
-// More than may wait for the page's data (LoopQuestions::Limits::waiting); scrapes have threads of
-// their own.
+// More than the threads that may wait for the page's data (LoopQuestions::Limits::waiting). Scrapes
+// have threads of their own.
 constexpr size_t kThreadsOfPage = 10;
 constexpr uint64_t kHighestPort = 65535;
 
@@ -55,7 +55,7 @@ HttpAnswer Told(const Health& health, bool ready) {
 }
 
 HttpAnswer Answer(const ServedMetrics& served, const HttpRequest& request) {
-  // The page itself refuses methods that it does not have.
+  // Methods other than GET and HEAD are refused by the page itself.
   if (served.page != nullptr && IsOfPage(request)) return served.page->Answer(request);
   const bool health = request.path == "/healthz" || request.path == "/readyz";
   if (request.path != "/metrics" && !(health && served.health != nullptr)) {

@@ -21,7 +21,7 @@ class Health {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The event loop counts as healthy for `patience` after each beat.
+  // The event loop counts as healthy until `patience` has passed since its last beat.
   explicit Health(Clock::duration patience = std::chrono::seconds(10)) : patience_(patience) {}
 
   // Called by the event loop while it is at work.
@@ -29,7 +29,7 @@ class Health {
   // Sets the reason why the daemon cannot serve at present; "" if it can.
   void SetNotReady(std::string why);
 
-  // "", or the problem. There is none before the first beat.
+  // The problem if the event loop does not beat, else "". Before the first beat there is none.
   std::string Sickness(Clock::time_point now = Clock::now()) const;
   std::string WhyNotReady() const;
 
@@ -63,7 +63,7 @@ class MetricsServer {
                                                          ServedMetrics served);
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          const Metrics& metrics);
-  // Takes at most a second: an answer that a client keeps busy is left behind.
+  // Waits at most a second for answers under way; slower ones are abandoned.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Raises a counter to a sum that was counted elsewhere.
+// Raises a counter to a sum that is counted elsewhere.
 void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
   counter.Increment(static_cast<double>(sum) - counter.Value());
 }
@@ -53,7 +53,7 @@ class DecisionMetrics final : public prometheus::Collectable {
       TimeHistogram(kBounds), TimeHistogram(kBounds)};
 };
 
-// From a decision about one shared container to a resync of thousands.
+// From a decision about one shared container to the reconciliation of thousands.
 constexpr TimeHistogram::Bounds DecisionMetrics::kBounds = {
     microseconds(1),  nanoseconds(2500), microseconds(5),   microseconds(10),  microseconds(25),
     microseconds(50), microseconds(100), microseconds(250), microseconds(500), milliseconds(1),
@@ -78,7 +78,8 @@ class ClaimMetrics final : public prometheus::Collectable {
   explicit ClaimMetrics(prometheus::Registry& registry);
   ~ClaimMetrics() override;
 
-  // By NUMA node; nodes that are not named any more keep their series, with 0.
+  // Sets the numbers of CPUs by NUMA node. A node that is missing in `cpus` keeps its series, with
+  // 0.
   void Show(size_t claims, const std::map<int, int>& cpus);
   void Count(const NodeMetrics::ClaimCall& call);
 
@@ -98,7 +99,7 @@ class ClaimMetrics final : public prometheus::Collectable {
   TimeHistogram times_{kBounds};
 };
 
-// From a claim that is held already to a call at its deadline, for which a kubelet waits.
+// From a claim that already holds its CPUs to a call that takes as long as the kubelet waits.
 constexpr TimeHistogram::Bounds ClaimMetrics::kBounds = {
     milliseconds(1),    milliseconds(2),   milliseconds(5),   milliseconds(10),  milliseconds(25),
     milliseconds(50),   milliseconds(100), milliseconds(250), milliseconds(500), seconds(1),
@@ -254,7 +255,7 @@ class NodeMetrics::Impl {
     prometheus::Gauge* shared;
     prometheus::Gauge* all;
     prometheus::Gauge* containers;
-    // A balloon has these, too; else nullptr.
+    // Set for a balloon, else nullptr.
     prometheus::Gauge* cores = nullptr;
     prometheus::Gauge* members = nullptr;
     prometheus::Gauge* request = nullptr;
@@ -319,7 +320,8 @@ class NodeMetrics::Impl {
 };
 
 NodeMetrics::NodeMetrics() : impl_(std::make_shared<Impl>()) {
-  // A series that begins with its first event hides that one from increase().
+  // The series exist from the start, since increase() does not count the first event of a series
+  // that begins with it.
   for (const char* const reason : {"RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"})
     impl_->refusals.Add({{"reason", reason}});
 }

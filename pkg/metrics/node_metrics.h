@@ -17,8 +17,8 @@ class Collectable;
 namespace resmgr {
 
 // Metrics of the decisions and the state of the node's resource manager, with the prefix
-// cri_resmgr_; Metrics counts the events of every front door. Thread-safe, except that one thread
-// reports decisions; counting never allocates.
+// cri_resmgr_. Events of the front doors are counted by Metrics. Thread-safe, except that one
+// thread reports decisions; counting never allocates.
 class NodeMetrics {
  public:
   NodeMetrics();
@@ -38,7 +38,7 @@ class NodeMetrics {
   // The counts of one audit: audits_total{result}, drifted_containers, drifts_total,
   // drift_repairs_total.
   struct Audit {
-    bool failed = false;  // the other figures have no meaning then
+    bool failed = false;  // the other figures are meaningless then
     size_t drifted = 0;   // containers that differ from the decision
     size_t drifts = 0;    // differing values
     size_t repaired = 0;  // containers that were sent the decided values again
@@ -46,11 +46,11 @@ class NodeMetrics {
   void Audited(const Audit& audit);
   // configurations_total{result}: counts a configuration that came into force or was refused.
   void Configured(bool in_force);
-  // pod_events_total{result}: Events of pods that the agent took, and that were lost.
+  // pod_events_total{result}: Events of pods that the agent has taken, and Events that were lost.
   void PodEvents(size_t taken, size_t lost);
   // scheduler_views_total, scheduler_view_seconds_total: pictures of the node for schedulers.
   void SchedulerViewMade(std::chrono::nanoseconds took);
-  // claims, claim_cpus{node}: claims that hold CPUs, and these by the number of the NUMA node.
+  // claims, claim_cpus{node}: claims that hold CPUs, and the number of their CPUs by NUMA node.
   void ShowClaims(size_t claims, const std::map<int, int>& cpus);
   struct ClaimCall {
     bool prepare = false;  // else Unprepare
@@ -67,7 +67,7 @@ class NodeMetrics {
 
   struct Pool {
     std::string name{};
-    int exclusive = 0;  // number of CPUs, as the next ones
+    int exclusive = 0;  // number of CPUs, as for the next members
     int shared = 0;
     int all = 0;
     int containers = 0;
@@ -75,11 +75,11 @@ class NodeMetrics {
     double request = 0;  // CPUs that the containers of a balloon ask for
   };
   // pool_cpus{pool,class}, pool_containers{pool}; of balloons also policy_balloons{balloon_type},
-  // and policy_balloons_cores, _containers and _requested_cores{balloon,balloon_type}. Series of
-  // pools that are not listed are removed.
+  // and policy_balloons_cores, _containers and _requested_cores{balloon,balloon_type}. The series
+  // of pools that are missing in `pools` are removed.
   void ShowPools(std::span<const Pool> pools);
 
-  // Sums of written states: state_writes_total{result}, state_written_bytes_total.
+  // Totals of writes of the saved state: state_writes_total{result}, state_written_bytes_total.
   struct State {
     uint64_t writes = 0;    // successful ones
     uint64_t failures = 0;  // failed ones, which are tried again

@@ -16,19 +16,19 @@ namespace resmgr {
 class PluginCounter {
  public:
   virtual ~PluginCounter() = default;
-  // plugin_call_seconds{kind,plugin}: an answer, which may be a refusal.
+  // plugin_call_seconds{kind,plugin}: the plugin has answered; the answer may be a refusal.
   virtual void Answered(std::chrono::nanoseconds took) = 0;
-  // plugin_failures_total{kind,plugin}: a refusal, a late answer, or a loss.
+  // plugin_failures_total{kind,plugin}: the plugin has refused, was late, or was lost.
   virtual void Failed() = 0;
 };
 
-// The stored form of an error that may quote a plugin: shortened and printable.
+// The form in which an error that may quote a plugin is stored: shortened and printable.
 std::string ErrorText(std::string_view error);
 
 // Figures about a plugin's calls, for `cri-resmgr-ctl plugins` and the metrics. A value.
 class PluginStats {
  public:
-  // Counts in `counter`, too, which must stay valid; may be null.
+  // Counts calls also in `counter`, which must stay valid; may be null.
   void CountBy(PluginCounter* counter) { counter_ = counter; }
 
   // The plugin has answered, or was lost before it answered.

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kOtherPlugins = "other";
 
 prometheus::Histogram::BucketBoundaries Buckets() {
-  // Seconds, from the best time of a plugin on the same machine to its timeout and beyond.
+  // Bounds in seconds, from the best time of a plugin on the same machine to beyond its timeout.
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
           0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 }

@@ -15,7 +15,7 @@ namespace {
 
 using UsageLabels = std::vector<prometheus::ClientMetric::Label>;
 
-// A family that is rebuilt with each sample, so that series of removed objects end, too.
+// A family that is rebuilt with each sample, so that the series of removed objects disappear.
 class UsageFamily {
  public:
   UsageFamily(const char* name, const char* help,
@@ -39,8 +39,8 @@ class UsageFamily {
   prometheus::MetricFamily family_;
 };
 
-// One gauge, or one counter of the kernel, of a kind of objects, and the function that reads its
-// value; nullopt where it is unknown.
+// One gauge, or one counter of the kernel, for a kind of objects, and the function that reads its
+// value; nullopt: the value is unknown.
 template <typename Thing>
 struct MetricRow {
   const char* name;
@@ -104,7 +104,7 @@ constexpr MetricRow<UsageMetrics::Monitor> kMonitorRows[] = {
      [](const UsageMetrics::Monitor& monitor) { return monitor.bandwidth; }},
 };
 
-// The metrics of a table, for one thing after the other.
+// Collects the metrics of a table for one object after the other.
 template <typename Thing, size_t kRows>
 class MetricTable {
  public:
@@ -157,7 +157,8 @@ size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
   size_t added = 0;
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> names;
   for (const UsageMetrics::Container& container : containers) {
-    // Two of one name would be one series twice, and Prometheus refuses the whole page for that.
+    // A second container of the same name would repeat a series, and Prometheus would refuse the
+    // whole scrape.
     if (!names.emplace(container.namespace_name, container.pod, container.name).second) continue;
     if (added + kSeries > UsageMetrics::kMostContainerSeries) {
       left_out += kSeries;
@@ -181,7 +182,7 @@ void AddMonitors(const std::vector<UsageMetrics::Monitor>& monitors,
   table.MoveTo(families);
 }
 
-// Families without series would be lines without a meaning.
+// Removes families without series, since their lines would mean nothing.
 void DropEmpty(std::vector<prometheus::MetricFamily>& families) {
   std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
 }
@@ -253,7 +254,8 @@ UsageMetrics::SeriesPtr UsageMetrics::Show(const Sample& sample, SeriesPtr serie
   DropEmpty(gauges);
   if (series == nullptr) series = MakeSeries(sample.containers);
   const std::lock_guard lock(impl_->mutex);
-  // The old ones are destroyed after the lock: a scrape, on another thread, need not wait for that.
+  // The old families are destroyed after the lock is released, so that a scrape on another thread
+  // does not wait for that.
   impl_->gauges.swap(gauges);
   impl_->series.swap(series);
   ++impl_->samples;

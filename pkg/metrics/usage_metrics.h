@@ -48,7 +48,7 @@ class UsageMetrics {
     std::optional<double> cpu_pressure{};    // container_cpu_pressure_ratio
     std::optional<uint64_t> memory_bytes{};  // container_memory_used_bytes
     std::optional<int64_t> remote_bytes{};   // container_memory_remote_bytes
-    // Since its cgroup was made.
+    // The following two count since the container's cgroup was made.
     std::optional<uint64_t> oom_kills{};    // container_oom_kills_total
     std::optional<uint64_t> memory_high{};  // container_memory_high_total
   };
@@ -60,22 +60,22 @@ class UsageMetrics {
   struct Sample {
     std::vector<Pool> pools{};
     std::vector<Node> nodes{};
-    std::vector<Container> containers{};  // empty: they are not wanted
+    std::vector<Container> containers{};  // empty: series of containers are not wanted
     std::vector<Monitor> monitors{};
     double cost_seconds = 0;  // usage_sample_seconds_total
     uint64_t files = 0;       // usage_files_read_total
     uint64_t oom_kills = 0;   // oom_kills_total; between this sample and the one before
   };
-  // The series of containers, made ready: thousands of labels. It may be made, and destroyed, on
-  // any thread.
+  // The series of all containers, ready for scrapes. They have thousands of labels, so any thread
+  // may make and destroy them.
   class Series;
   using SeriesPtr = std::shared_ptr<const Series>;
   static SeriesPtr MakeSeries(const std::vector<Container>& containers);
 
-  // Also counts usage_samples_total. `series` are those of containers; if nullptr, they are made of
-  // Sample::containers. Returns the series shown before, for another thread to destroy.
+  // Also counts usage_samples_total. `series` are the containers' series; if nullptr, they are made
+  // from Sample::containers. Returns the series shown before, for another thread to destroy.
   SeriesPtr Show(const Sample& sample, SeriesPtr series = nullptr);
-  // Removes the figures of use, which are not known any more; sums stay.
+  // Removes the figures of use, which are unknown from now on; totals stay.
   void Clear();
 
   // The collectable for a scrape.

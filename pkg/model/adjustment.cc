@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// The later value wins, the later list is added to the former one.
+// Combines two changes of a value: the later value wins; a later list is added to the former one.
 template <typename T>
 void Combine(std::optional<T>& value, std::optional<T>&& later) {
   if (later) value = std::move(later);
@@ -52,7 +52,7 @@ const std::string& KeyOf(const OciHook& hook) {
   return hook.path;
 }
 
-// Appends a change for each thing that the member sets.
+// Appends a change for each entry that the member sets.
 template <typename T>
 void AddChanges(Field field, const std::optional<T>& value, std::vector<FieldChange>& changes) {
   if (value) changes.push_back({.field = field});
@@ -74,15 +74,15 @@ void Unset(const FieldChange& field, Adjustment& adjustment) {
   if (field.field == Field::kCpuQuota) adjustment.values.cpu_period.reset();
   const NumberField* const number = NumberFieldOf(field.field);
   if (number != nullptr && NumberIn(adjustment, *number)) NumberOf(adjustment, *number).reset();
-  // The request's own limit is removed, too.
+  // The request may have a limit of its own for this size, which must be removed, too.
   if (field.field == Field::kHugepageLimits && adjustment.wide() != nullptr) {
     adjustment.Wide().hugepage_limits.Remove(field.key);
   }
 }
 
-// Removes from `base` each value that `later` has in the other form (field or file), since runtimes
-// would get both. A removed file of `base` stays as a removal, which also removes the request's
-// file.
+// Removes from `base` each value that `later` sets in the other form (field or file): otherwise
+// runtimes would get both. If a file is removed from `base`, its removal stays, and also removes
+// the request's file.
 void GiveWay(Adjustment& base, const Adjustment& later) {
   if (later.wide() != nullptr) {
     for (const auto& edit : later.wide()->unified) {
@@ -115,8 +115,8 @@ StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
   return StringMap(std::span(entries));
 }
 
-// If entries of a list have the same key, all but the first are dropped, as in the message itself.
-// `keep` adds an entry that stays to the edited list, `put` what an edit sets.
+// Applies edits to a list. If entries have the same key, all but the first are dropped. `keep` adds
+// an unchanged entry to the edited list, `put` adds the value of an edit.
 template <typename Value, typename List, typename GetKey, typename Keep, typename Put>
 void Edit(const KeyedEdits<Value>& edits, const GetKey& key_of, const Keep& keep, const Put& put,
           List& list) {
@@ -196,7 +196,7 @@ void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
   details.hooks.insert(details.hooks.end(), wide.hooks.begin(), wide.hooks.end());
   if (wide.cgroup_parent) details.cgroup_parent = *wide.cgroup_parent;
   if (wide.seccomp_profile) {
-    // A profile that is given as JSON has no file.
+    // A profile that is given as JSON has no path.
     const bool is_file = wide.seccomp_profile->starts_with('/');
     details.security.seccomp = {.kind = SeccompProfile::Kind::kLocalhost,
                                 .path = is_file ? *wide.seccomp_profile : ""};

@@ -49,10 +49,10 @@ enum class Field {
 
 std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
 
-// Whether a label or an annotation with this key is one in which the kubelet keeps its own records.
+// Whether the kubelet uses a label or an annotation with this key for its own records.
 bool IsKubeletsOwn(std::string_view key);
 
-// One field that a stage changed; in a field with keys, the entry with that key.
+// One field that a stage changed. In a field with keys: the entry with this key.
 struct FieldChange {
   Field field = Field::kCpusetCpus;
   std::string key{};
@@ -62,11 +62,11 @@ struct FieldChange {
 
 // Fields that only few stages change. A field that is not set keeps the request's value.
 struct WideAdjustment {
-  // Clears the request's list of CPUs or memory nodes: "no restriction", never "no change". In one
-  // adjustment a list in `values` wins over it.
+  // Clears the request's list of CPUs or memory nodes, which lifts the restriction. If `values` has
+  // a list, that wins.
   bool clear_cpus = false;
   bool clear_mems = false;
-  std::optional<int64_t> memory_limit{};       // bytes; -1 lifts it
+  std::optional<int64_t> memory_limit{};       // bytes; -1 lifts the limit
   std::optional<int64_t> memory_swap_limit{};  // bytes, of memory and swap together
   std::optional<int64_t> oom_score_adj{};
   KeyedEdits<uint64_t> hugepage_limits{};  // page size ("2MB") to bytes
@@ -91,8 +91,8 @@ struct WideAdjustment {
   friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
 };
 
-// Changes of a request by one stage, or by all so far. The few fields of the policy lie inline;
-// the rest has memory only where a stage sets some of it. A value type that can only be moved,
+// Changes of a request by one stage, or by all so far. The few fields of the policy are inline; the
+// rest takes memory only if a stage sets some of it. A value type that can only be moved,
 // thread-compatible.
 class Adjustment {
  public:
@@ -101,13 +101,13 @@ class Adjustment {
 
   ResourceValues values{};
 
-  // nullptr: nothing else is changed.
+  // nullptr: only `values` are changed.
   const WideAdjustment* wide() const { return wide_.get(); }
   WideAdjustment& Wide() {
     if (wide_ == nullptr) wide_ = std::make_unique<WideAdjustment>();
     return *wide_;
   }
-  // Whether it removes the request's list of CPUs and sets none.
+  // Whether this removes the request's list of CPUs and sets none.
   bool clears_cpus() const { return !values.cpus && wide_ != nullptr && wide_->clear_cpus; }
   bool clears_mems() const { return !values.mems && wide_ != nullptr && wide_->clear_mems; }
   // Removes all changes of CPUs and memory nodes, also in `unified`. False: there were none.
@@ -115,25 +115,26 @@ class Adjustment {
   // Removes all changes of the kubelet's own labels and annotations. False: there were none.
   bool DropKubeletsOwn();
   // Replaces files in `unified` by fields that can express the same value
-  // (pkg/model/unified_files.h). In one adjustment a file wins over the field, as at runtimes.
+  // (pkg/model/unified_files.h). If both a file and its field are set, the file wins, as in
+  // runtimes.
   void TranslateFiles();
-  // Removes each field for which a file in `unified` is left.
+  // Removes each field that a file in `unified` still sets.
   void YieldToFiles();
-  // Whether it sets the field, or a file in `unified` with the same meaning.
+  // Whether this sets the field, or a file in `unified` with the same meaning.
   bool Says(const FieldChange& field) const;
   bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
 
   // All changed fields, in the order of Field.
   std::vector<FieldChange> Changes() const;
-  // The changes of `later` win, entry by entry for fields with keys. A change may be a field or a
-  // file in `unified`; both forms of a value replace each other.
+  // Adds the changes of `later`, which win, entry by entry for fields with keys. A value may be set
+  // by a field or by a file in `unified`; a later one replaces an earlier one of either form.
   void Merge(Adjustment&& later);
 
  private:
   std::unique_ptr<WideAdjustment> wide_;
 };
 
-// Shows a request with the changes of earlier stages, for the stage that is asked next. Leaves out
+// Applies the changes of earlier stages to a request that is shown to the next stage. Leaves out
 // classes of block I/O and RDT, for which a request has no field.
 void Overlay(const Adjustment& so_far, CreateRequest& create);
 void Overlay(const Adjustment& so_far, ContainerDetails& details);

@@ -19,23 +19,22 @@ namespace resmgr {
 // Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; a
 // value that is not set stays as requested.
 struct Placement : ResourceValues {
-  // The part of `cpus` that no other container may use.
+  // The part of `cpus` that the container has exclusively.
   CpuSet exclusive;
-  // Where `mems` is not set: the memory nodes that its memory is counted on, wherever it lies.
+  // If `mems` is not set: the memory nodes on which its memory is counted, wherever that is.
   NodeSet counted_mems;
-  // The policy wants to be asked again (Policy::LookAgain) when the container has run for so long,
-  // counted from its start. 0: it does not.
+  // The time since the container's start after which the policy wants to be asked again
+  // (Policy::LookAgain). 0: never.
   std::chrono::milliseconds look_again_after{0};
-  // Where `cpus` is not set: the CPUs that lift the restriction by a former policy. The resource
-  // manager sets them; policies neither set nor read them.
+  // If `cpus` is not set: the CPUs that are sent to lift the restriction of a former policy. The
+  // resource manager sets them; policies neither set nor read them.
   std::optional<CpuSet> lifted_to;
 
-  std::string
-      pool;  // where in the policy's pools: "shared", "reserved", "exclusive", "NUMA node #1"
+  std::string pool;  // name of the policy's pool: "shared", "reserved", "exclusive", "NUMA node #1"
   std::string reason;  // the rule that decided, for explain
 
   const ResourceValues& values() const { return *this; }
-  // The CPUs that the runtime is to enforce.
+  // The CPUs that the runtime must enforce.
   const std::optional<CpuSet>& EnforcedCpus() const { return cpus ? cpus : lifted_to; }
   // Whether all values that a policy decides are equal.
   bool SameDecision(const Placement& other) const {
@@ -51,9 +50,9 @@ struct Placement : ResourceValues {
 // an id. Two attempts of the same container never share a key.
 enum class ContainerKey : uint64_t {};
 
-// The place near to a device or a mounted volume of a container.
+// A place that is near to a device or a mounted volume of a container.
 struct LocalityHint {
-  std::string source{};  // what it comes from: "device /dev/nvme0n1", "mount /mnt/data"
+  std::string source{};  // the device or mount: "device /dev/nvme0n1", "mount /mnt/data"
   CpuSet cpus{};         // empty: no hint about CPUs
   NodeSet nodes{};       // empty: no hint about memory
 
@@ -64,7 +63,7 @@ enum class ContainerState { kCreating, kCreated, kRunning, kExited };
 
 std::string_view ToString(ContainerState state);  // "creating", ...
 
-// One container, as the brain keeps it and as policies see it.
+// One container, as the resource manager keeps it and policies see it.
 struct Container {
   ContainerKey key{};
   ContainerId id;  // empty while kCreating
@@ -76,18 +75,18 @@ struct Container {
   LinuxResources requested;  // resources of the last request, before any stage changed it
   NumbersSetLater set_later;
   Requirements requirements;  // the needs that the policy works with
-  // The part of the annotation without effect, and the reason; empty if all of it counts. It
-  // follows the reason of each placement.
+  // The part of the webhook's annotation that has no effect, and why; empty if all of it counts.
+  // Appended to the reason of each placement.
   std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them
-  // Every decision reads the members from here on, of all containers.
+  // Each decision reads the members below, of every container, so they lie together.
   ContainerState state = ContainerState::kCreating;
-  // A policy has bound the container to CPUs (memory nodes). Stays true when that is lifted, since
-  // the runtime may not know it yet.
+  // Whether a policy has bound the container to CPUs (memory nodes). Stays true when the
+  // restriction is lifted, since the runtime may not have done that yet.
   bool cpus_bound = false;
   bool mems_bound = false;
-  // Set by a restart that finds an update of the container under way and no CPUs known as its own:
-  // it may be on other CPUs than reported. Cleared by the first decision about it.
+  // The container may be on other CPUs than reported: a restart has found an update of it under
+  // way, and does not know its exclusive CPUs. Cleared by the first decision about the container.
   bool may_be_elsewhere = false;
   Placement placement;  // the active policy's decision; empty under a policy that leaves it alone
 };
@@ -95,7 +94,8 @@ struct Container {
 // "namespace/pod/container" for messages and logs.
 std::string FullName(const Pod& pod, std::string_view container_name);
 
-// The name of a container until its runtime reports the one that it made up.
+// The beginning of the name that a container without a name has until the runtime reports the name
+// that it chose.
 inline constexpr std::string_view kPlaceholderName = "unnamed-";
 
 inline std::string PlaceholderName(uint64_t number) {

@@ -24,7 +24,7 @@ struct Mount {
   bool non_recursive = false;  // without the mounts below the path; the CRI cannot express this
   bool selinux_relabel = false;
   Propagation propagation = Propagation::kPrivate;
-  std::string image{};  // its reference, in place of a path of the host
+  std::string image{};  // the image's reference; empty: a path of the host is mounted
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };
@@ -71,7 +71,7 @@ struct SeccompProfile {
   enum class Kind { kRuntimeDefault = 0, kUnconfined = 1, kLocalhost = 2 };
 
   Kind kind = Kind::kRuntimeDefault;
-  std::string path{};  // of kLocalhost: a file of the host
+  std::string path{};  // for kLocalhost: a file of the host
 
   friend bool operator==(const SeccompProfile&, const SeccompProfile&) = default;
 };
@@ -136,7 +136,7 @@ inline constexpr DetailSet kAllDetails{Detail::kEnvironment, Detail::kCommand,  
                                        Detail::kHooks,       Detail::kImage,     Detail::kSecurity};
 
 // The configuration of a container beyond CreateRequest, in the order of the request. Fields that
-// the request lacks are empty, as hooks and resource limits always are for a CRI request.
+// the request lacks are empty; a CRI request never has hooks or resource limits.
 struct ContainerDetails {
   Environment environment;
   std::vector<std::string> command;  // empty: the image's
@@ -149,8 +149,8 @@ struct ContainerDetails {
   std::string cgroup_parent;                 // of the pod
   std::vector<OciHook> hooks;
   std::vector<ResourceLimit> resource_limits;
-  std::string image;            // the reference that the runtime is given
-  std::string specified_image;  // as the pod names it; empty: no other one
+  std::string image;            // the reference that the runtime gets
+  std::string specified_image;  // the reference in the pod; empty: the same
   ContainerSecurity security;
 };
 

@@ -20,14 +20,15 @@ std::string_view AnnotationOf(const Pod& pod) {
   return found == pod.annotations.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// "2MB", as kubelets write 2^21 bytes into requests, is "2Mi" to users.
+// Converts a page size of the CRI to the name that users know: "2MB", by which kubelets mean 2^21
+// bytes, is "hugepages-2Mi".
 std::string HugePagesName(std::string_view page_size) {
   if (!page_size.ends_with('B')) return fmt::format("hugepages-{}", page_size);
   page_size.remove_suffix(1);
   return fmt::format("hugepages-{}i", page_size);
 }
 
-// `kubectl describe pod` shows one line.
+// Limits of the text, since `kubectl describe pod` shows one line.
 constexpr size_t kNamedHolders = 3;
 constexpr size_t kLongestName = 128;
 
@@ -53,7 +54,7 @@ std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& c
     }
   }
   for (const auto& [page_size, limit] : container.requested.hugepage_limits) {
-    // Kubelets name every size that the node has.
+    // Kubelets send a limit for every page size of the node, which is mostly 0.
     if (limit > 0) resources[HugePagesName(page_size)] = static_cast<int64_t>(limit);
   }
   return resources;
@@ -92,7 +93,7 @@ ContainerRole RoleOf(const Snapshot& snapshot, const Pod& pod, const Container& 
 std::string DescribeHolders(std::vector<Holding> holders,
                             const std::function<std::string(const Holding&)>& text) {
   const size_t named = std::min(holders.size(), kNamedHolders);
-  // Stable: of equals, the oldest ones.
+  // A stable sort: among equal holders the oldest come first.
   std::stable_sort(holders.begin(), holders.end(),
                    [](const Holding& a, const Holding& b) { return a.amount > b.amount; });
   std::string all;

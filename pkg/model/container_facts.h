@@ -14,16 +14,17 @@
 
 namespace resmgr {
 
-// Facts that are shown of a container and do not influence its placement; computed when asked
-// for.
+// Facts about a container that are only shown: they do not influence its placement, and are
+// computed on demand.
 
 // Resources other than cpu and memory by their Kubernetes names: huge pages ("hugepages-2Mi") in
-// bytes, extended resources ("example.com/device") in pieces. The annotation of the webhook wins
-// where it names the container; else the huge pages that the request limits it to. An annotation
-// that cannot be read counts as none.
+// bytes, extended resources ("example.com/device") in pieces. If the webhook's annotation names the
+// container, the annotation counts; else the request's limits of huge pages. An annotation that
+// cannot be read counts as none.
 std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& container);
 
-// The role of a container. CRI messages do not have it; the annotation of the webhook has.
+// The role of a container. It is known only from the webhook's annotation, since CRI messages do
+// not have it.
 enum class ContainerRole {
   kUnknown,  // no annotation names it; ephemeral containers have no resources and are never named
   kRegular,
@@ -35,11 +36,11 @@ ContainerRole RoleOf(const Snapshot& snapshot, const Pod& pod, const Container& 
 
 // The reason why CPUs are not free, for a refusal: "CPU 0 reserved, CPU 1 held by
 // default/dsp/main". If there are many holders, those with the most CPUs are named and the rest is
-// counted: "and 5 more". Empty where all are free. The container `except` does not count.
+// counted: "and 5 more". Empty if all are free. The container `except` does not count.
 std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
                                ContainerKey except);
 
-// A container and how much it has of something.
+// A container, and how much of a resource it has.
 struct Holding {
   const Pod* pod;
   const Container* container;
@@ -50,7 +51,7 @@ struct Holding {
 std::string DescribeHolders(std::vector<Holding> holders,
                             const std::function<std::string(const Holding&)>& text);
 
-// The CPU time that containers request of CPUs that they share: "2500m asked for by 5 containers
+// How much CPU time containers request of CPUs that they share: "2500m asked for by 5 containers
 // that share". Empty if there are no such containers.
 std::string DescribeSharers(const Snapshot& snapshot, ContainerKey except);
 

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// One variable of an Environment, valid as long as that does not change. Both are any sequence of
+// One variable of an Environment, valid until that changes. Name and value may be any sequences of
 // bytes.
 struct EnvironmentVariable {
   std::string_view name;
@@ -33,7 +33,7 @@ class Environment {
   // variables is cheaper than many calls.
   void Add(std::span<const EnvironmentVariable> variables);
   void Add(std::string_view name, std::string_view value);
-  // "NAME=value"; without "=" the value is empty.
+  // Adds "NAME=value"; without "=" the value is empty.
   void AddText(std::string_view text);
 
   size_t size() const { return places_.size(); }

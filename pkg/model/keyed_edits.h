@@ -16,8 +16,8 @@
 namespace resmgr {
 
 // Edits of entries that have keys: environment variables, map entries, mounts. For each key the
-// last edit counts; keys are in the order of their first edits. Each edit takes the same time
-// however many there are: plugins may send 100,000. A value type, thread-compatible.
+// last edit counts; keys are in the order of their first edits. The time of an edit does not depend
+// on their number, since plugins may send 100,000. A value type, thread-compatible.
 template <typename Value>
 class KeyedEdits {
  public:
@@ -32,7 +32,7 @@ class KeyedEdits {
   void Remove(std::string_view key) { At(key) = std::nullopt; }
 
   bool empty() const { return edits_.empty(); }
-  // nullptr: there is none for the key.
+  // nullptr: there is no edit for the key.
   const Edit* Find(std::string_view key) const {
     const size_t at = IndexOf(key);
     return at == edits_.size() ? nullptr : &edits_[at];
@@ -40,7 +40,7 @@ class KeyedEdits {
   auto begin() const { return edits_.begin(); }
   auto end() const { return edits_.end(); }
 
-  // Forgets the edits for which this holds, as if they had never been made. False: there is none.
+  // Forgets the edits that match, as if they had never been made. False: no edit matches.
   template <typename Matches>
   bool EraseIf(Matches matches) {
     if (std::erase_if(edits_, matches) == 0) return false;

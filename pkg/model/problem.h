@@ -12,7 +12,7 @@ namespace resmgr {
 // Something that an operator should look after. A value.
 struct Problem {
   std::string kind{};  // one of kProblemKinds
-  // The time since which the problem exists; the epoch where it is not known.
+  // The time at which the problem began; the epoch if that is not known.
   std::chrono::system_clock::time_point since{};
   std::string message{};               // a sentence with its numbers
   std::vector<std::string> objects{};  // "namespace/pod/container", "pool shared", "node 1"

@@ -17,7 +17,8 @@ const ContainerDetails& Request::Details(DetailSet parts) {
   if (details_ == nullptr) details_ = std::make_shared<ContainerDetails>();
   const DetailSet missing = parts.Without(read_);
   if (source_ != nullptr && !missing.empty()) {
-    // Details that a stage has kept must not change.
+    // A stage may have kept the details, which must not change then, so new parts are added to a
+    // copy.
     if (details_.use_count() > 1) details_ = std::make_shared<ContainerDetails>(*details_);
     source_->ReadDetails(missing, *details_);
     read_ = read_ | missing;

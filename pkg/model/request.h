@@ -19,8 +19,8 @@
 
 namespace resmgr {
 
-// The calls that stages may look at, under the names that the CRI has for them. Front doors of
-// other protocols map theirs onto these. Everything else is kOther and passes.
+// The calls that stages may look at, by their CRI names. Front doors of other protocols translate
+// their own calls. Everything else is kOther and passes.
 enum class Operation {
   kOther,
   kRunPodSandbox,
@@ -67,44 +67,44 @@ class OperationSet {
 // The part of a CreateContainer request that the resource manager needs.
 struct CreateRequest {
   PodSandboxId pod_id;
-  std::optional<Pod> pod;  // from sandbox_config, used when the sandbox is not known here
+  std::optional<Pod> pod;  // from sandbox_config; used if the sandbox is unknown
   std::string name;
   uint32_t attempt = 0;
   StringMap labels;
   StringMap annotations;
-  bool has_resources = false;  // the request carries linux.resources, if only empty ones
+  bool has_resources = false;  // the request has linux.resources, even empty ones
   LinuxResources resources;
-  // Resources of the pod as a whole, from sandbox_config: newer than those of its sandbox's
-  // creation.
+  // Resources of the whole pod, from sandbox_config: newer than those of the sandbox's creation.
   std::optional<LinuxResources> pod_resources{};
-  std::vector<LocalityHint> hints{};  // when the policy wants them
-  // False: the request names neither devices nor CDI devices. Most do not, and their details need
-  // not be read for claims, which are CDI devices.
+  std::vector<LocalityHint> hints{};  // only if the policy wants them
+  // False: the request names neither devices nor CDI devices. This is usual, and saves reading the
+  // details to find claims, which are CDI devices.
   bool may_have_devices = true;
 };
 
 // The changes in an UpdateContainerResources request.
 struct ContainerUpdate {
-  bool has_linux = false;  // it carries Linux resources, if only empty ones
+  bool has_linux = false;  // the request has Linux resources, even empty ones
   LinuxResources resources;
   StringMap annotations{};
 };
 
-// Resources of the pod as a whole that an UpdatePodSandboxResources request sets.
+// Resources of the whole pod that an UpdatePodSandboxResources request sets.
 struct PodUpdate {
   LinuxResources overhead;
   LinuxResources resources;
 };
 
-// One request as stages see it, whatever protocol it came by. The front door fills in what the
-// resource manager needs and reads the rest when a stage asks for it: most requests are seen by the
-// resource manager alone, and most of their bytes are never looked at. Loop's thread only.
+// One request as stages see it, whatever protocol it came by. The front door fills in the parts
+// that the resource manager needs, and reads other parts when a stage asks for them: most requests
+// are seen by the resource manager alone, and most of their bytes are never read. Loop's thread
+// only.
 class Request {
  public:
   // The front door's message.
   class Source {
    public:
-    // These read the message anew each time. nullopt or false: the message lacks the part or cannot
+    // Each of these reads the message anew. nullopt or false: the message lacks the part or cannot
     // be read.
     virtual bool ReadCreate(CreateRequest& create) = 0;
     virtual std::optional<Pod> ReadPod() = 0;  // without id
@@ -121,37 +121,38 @@ class Request {
 
   Operation operation() const { return operation_; }
 
-  // For requests about an existing container. Runtimes take any beginning of an id that is
-  // unambiguous; this is what the client wrote.
+  // The container of requests about an existing one, as the client wrote it: runtimes accept any
+  // unambiguous beginning of an id.
   ContainerId container_id;
-  // For CreateContainer and requests about an existing pod sandbox; written the same way.
+  // The sandbox of CreateContainer, and of requests about an existing sandbox, as the client wrote
+  // it.
   PodSandboxId pod_id;
-  // RunPodSandbox: the client's count of the pod's sandboxes.
+  // RunPodSandbox: how many sandboxes of the pod the client has created before.
   uint32_t pod_attempt = 0;
-  // Files in the request's `unified` that have the meaning of fields, or that determine where the
-  // container may run (pkg/model/unified_files.h).
+  // Files in the request's `unified` that correspond to fields, or determine where the container
+  // may run (pkg/model/unified_files.h).
   std::vector<std::string> files;
-  // CreateContainer, UpdateContainerResources, RunPodSandbox, UpdatePodSandboxResources; nothing
-  // for the others.
+  // Set for CreateContainer, UpdateContainerResources, RunPodSandbox and UpdatePodSandboxResources.
   std::variant<std::monostate, CreateRequest, ContainerUpdate, Pod, PodUpdate> body;
 
-  // The request of CreateContainer; nullptr for other operations and if it cannot be read any more.
+  // The request of CreateContainer; nullptr for other operations, and if the request cannot be read
+  // any more.
   const CreateRequest* create();
-  // The same, but the caller may move it away: it is read anew for a stage that asks for it later.
-  // Only for CreateContainer.
+  // As create(), but the caller may move the request away: it is read again for a later stage. Only
+  // for CreateContainer.
   CreateRequest& TakeCreate() {
     taken_ = true;
     return std::get<CreateRequest>(body);
   }
   // The pod sandbox in a CreateContainer request.
   std::optional<Pod> ReadPod() { return source_ == nullptr ? std::nullopt : source_->ReadPod(); }
-  // Parts of these that are not read yet are read now; nothing more after Close. Broken parts stay
-  // empty. Valid as long as the request.
+  // Reads the parts that have not been read yet; after Close nothing more is read. Broken parts
+  // stay empty. The result is valid as long as the request.
   const ContainerDetails& Details(DetailSet parts);
-  // As Details, for keeping: parts that are read later are not added to it.
+  // As Details, but the result may be kept: it does not change when other parts are read later.
   std::shared_ptr<const ContainerDetails> KeepDetails(DetailSet parts);
 
-  // The front door gives the message away.
+  // Called when the front door gives the message away: nothing is read from it afterwards.
   void Close() { source_ = nullptr; }
 
  private:

@@ -16,8 +16,8 @@ namespace resmgr {
 namespace {
 
 // The kubelet gives Burstable containers 1000 - 1000 * request / capacity (whole numbers), kept
-// within these; 999 also stands for "asks for nothing", and 2 (3 in later versions) for "nearly
-// everything" (pkg/kubelet/qos/policy.go in kubernetes).
+// within limits: the largest, 999, also stands for "asks for nothing", the smallest, 2 (3 in later
+// versions), for "nearly everything" (pkg/kubelet/qos/policy.go in kubernetes).
 constexpr int64_t kMinBurstableOomScore = 2;
 constexpr int64_t kMaxTellingOomScore = 998;
 constexpr int64_t kMaxBurstableOomScore = 999;
@@ -40,14 +40,14 @@ Bytes BurstableMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   return limit.value > 0 ? std::min(request, limit) : request;
 }
 
-// The most that a Burstable container with this OOM score can have asked for. The kubelet's figure
-// of the node's memory may differ a little from ours, and its rounding differs between versions.
+// The most memory that a Burstable container with this OOM score can have requested. The margin is
+// for a kubelet that knows a slightly different memory of the node, or rounds differently.
 Bytes MostMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   constexpr Bytes kAny{std::numeric_limits<int64_t>::max()};
   const Bytes limit = MemoryLimitOf(resources);
   const Bytes most = limit.value > 0 ? limit : kAny;
   const int64_t score = resources.oom_score_adj.value_or(0);
-  // The lowest two scores stand for all larger requests.
+  // Each of the lowest two scores stands for all larger requests, so it bounds nothing.
   if (capacity.value <= 0 || score <= kMinBurstableOomScore + 1 || score > kMaxBurstableOomScore) {
     return most;
   }
@@ -55,15 +55,17 @@ Bytes MostMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   return std::min(most, Thousandths(capacity, thousandths + thousandths / 50 + 2));
 }
 
-// Whether the shares and the quota are those that a kubelet derives from the pod's limit alone.
+// Whether shares and quota are those that a kubelet derives from the pod's limit alone, for a
+// container without CPU request and limit.
 bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources) {
   const int64_t shares = resources.cpu_shares.value_or(0);
   const MilliCpu limit = CpuLimitOf(pod.resources);
   if (shares == 0 || limit != CpuLimitOf(resources)) return false;
-  // The least quota is that of all small limits, and the shares are those of the limit itself.
+  // The least quota stands for all small limits, but the shares are those of the exact limit.
   if (pod.resources.cpu_quota == kMinQuota) return shares <= SharesFromMilliCpu(limit);
   if (limit.value > 0) return shares == SharesFromMilliCpu(limit);
-  // A kubelet without quotas; the limit of a Guaranteed pod is its request.
+  // The kubelet sets no quotas. In a Guaranteed pod the limit is the request, which the shares
+  // show.
   return pod.qos == QosClass::kGuaranteed && resources.cpu_shares == pod.resources.cpu_shares;
 }
 
@@ -108,7 +110,7 @@ class Resolver {
     const MilliCpu told = needs_.cpu_request;
     needs_.cpu_request = annotated_.cpu_request;
     if (!SharesTell(told) && limit_.value > 0) {
-      // The quota of a Guaranteed container usually equals its request and is more exact than the
+      // A Guaranteed container's quota usually equals its request, and is more exact than its
       // shares.
       const bool by_quota = pod_.qos == QosClass::kGuaranteed && !LimitAgrees();
       needs_.cpu_request = by_quota ? told
@@ -121,8 +123,9 @@ class Resolver {
     }
   }
 
-  // A request without a quota says nothing about the limit: the kubelet may set none. A limit that
-  // the container does not have itself may be its pod's.
+  // Whether the annotation's limit agrees with the request. A request without a quota agrees with
+  // any limit, since kubelets may set no quotas. If the annotation has no limit, the request's may
+  // be the pod's.
   bool LimitAgrees() const {
     const int64_t quota = QuotaOrNone(resources_.cpu_quota);
     if (quota == kNoQuota) return true;
@@ -170,20 +173,20 @@ bool IsGuaranteed(const Requirements& needs) {
          needs.cpu_request == needs.cpu_limit && needs.memory_request == needs.memory_limit;
 }
 
-// 1000 * request / capacity, rounded down, where the product may leave 64 bits.
+// 1000 * request / capacity, rounded down, also if the product exceeds 64 bits.
 int64_t ThousandthsOf(Bytes request, Bytes capacity) {
   if (capacity.value <= 0) return 0;
   return std::min(MultiplyDivideDown(1000, request.value, capacity.value), kBestEffortOomScore);
 }
 
-// This limit of a container's request keeps sums of requests within 64 bits.
+// Limits the request of each container, so that sums of requests stay within 64 bits.
 constexpr int64_t kMost = int64_t{1} << 48;
 
 int64_t Capped(int64_t value) {
   return std::clamp<int64_t>(value, 0, kMost);
 }
 
-// nullopt where it is not known: the largest shares stand for many requests.
+// nullopt if the request is not known: the largest shares stand for many requests.
 std::optional<MilliCpu> CpuRequestOf(const Pod& pod) {
   const int64_t shares = pod.resources.cpu_shares.value_or(0);
   if (shares <= 0) return std::nullopt;
@@ -243,7 +246,8 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
   }
 }
 
-// Works only if the limit is the request: otherwise no message has the pod's request.
+// Divides only the memory of Guaranteed pods, whose limit is the request: no message has the
+// request of another pod.
 void DivideMemory(const Pod& pod, std::span<PodMember> members) {
   const int64_t whole = pod.resources.memory_limit.value_or(0);
   if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;
@@ -279,7 +283,7 @@ Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
     if (shares >= kMaxShares && quota.value > requirements.cpu_request.value) {
       requirements.cpu_request = quota;
     }
-    // The least quota is that of all small limits.
+    // The least quota stands for all small limits, so it does not show a limit above the request.
     const bool above =
         quota > requirements.cpu_request && resources.cpu_quota.value_or(0) > kMinQuota;
     requirements.cpu_limit = above ? quota : requirements.cpu_request;

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// By quota and period; 0 is no limit.
+// The limit by quota and period; 0 is no limit.
 MilliCpu CpuLimitOf(const LinuxResources& resources);
 
 // The needs of a container, reckoned from a CRI message by undoing the kubelet's
@@ -39,43 +39,42 @@ QosClass DerivedQos(const LinuxResources& resources);
 
 struct ResolvedRequirements {
   Requirements requirements;
-  // The reason why an existing annotation was not used and the estimate was taken; OK otherwise.
+  // Why an existing annotation was not used; OK if it was used, or there is none.
   Status annotation;
-  // The part of the annotation that the request contradicts, as the end of a reason; empty without
-  // a contradiction.
+  // The part of the annotation that the request contradicts, as the end of a reason; empty if none.
   std::string note{};
 };
 
 // The needs of a new container of `pod` by its request, refined by the webhook's annotation
 // (resources_annotation.h) of the pod. Any user who may create pods may write an annotation, and
-// one from before a resize is old, so it only adds facts that the CRI does not carry: requests of
+// one from before a resize is old, so only facts that the CRI lacks are taken from it: requests of
 // 1m and 2m, of 256 CPUs and more, limits below 10m, memory requests, and which containers have no
-// request of their own but their pod's. CPU and memory are taken from the request alone where the
-// annotation contradicts its shares, quota or memory limit, a memory request where it is far above
-// what the OOM score tells, and everything in a BestEffort pod. A request without CPU shares is no
-// kubelet's and contradicts nothing.
+// request of their own but their pod's. The request alone counts for CPU and memory if the
+// annotation contradicts its shares, quota or memory limit, for the memory request if the
+// annotation's is far above the one that the OOM score allows, and for everything in a BestEffort
+// pod. A request without CPU shares is no kubelet's and contradicts nothing.
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
                                          Bytes memory_capacity, std::string_view container_name);
 
-// The reason why a container of a Guaranteed pod gets no exclusive CPUs, whatever it asks for: the
-// CPUs are its pod's, as for the kubelet (KEP-2837). A clause for a placement's reason; empty when
-// it may get some.
+// Why a container of a Guaranteed pod gets no exclusive CPUs, whatever it asks for: its CPUs are
+// its pod's, as for the kubelet (KEP-2837). A clause for a placement's reason; empty if the
+// container may get some.
 std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 
-// Whether the container may have asked for more than its `cpu_request`: shares at their upper limit
-// stand for all requests from 256 CPUs on, and neither its limit nor an annotation says which. It
-// asks for `cpu_request` at least, and for its limit at most.
+// Whether the container may have asked for more than its `cpu_request`: the highest shares stand
+// for all requests from 256 CPUs on, and neither the limit nor an annotation states the exact one.
+// The container asks at least for `cpu_request`, and at most for its limit.
 bool MayAskForMore(const Container& container);
-// In this case this note follows the request in a placement's reason.
+// Follows the request in a placement's reason if MayAskForMore.
 inline constexpr std::string_view kMayAskForMoreNote = ", the most that CPU shares tell";
 
-// The way back: how a kubelet makes CRI requests from a pod's manifest. In these Requirements 0
-// stands for "not given"; a limit without a request is the request too, as the API server writes
+// The reverse: how a kubelet makes CRI requests from a pod's manifest. In these Requirements 0
+// stands for "not given"; a limit without a request is also the request, as the API server writes
 // it.
 
-// The class of a pod whose containers, init containers included, have these requirements:
-// Guaranteed when each has limits for CPU and memory that equal its requests, BestEffort when none
-// has anything (pkg/apis/core/v1/helper/qos in Kubernetes 1.33).
+// The class of a pod whose containers and init containers have these requirements: Guaranteed if
+// each has limits of CPU and memory that equal its requests, BestEffort if none has any, else
+// Burstable (pkg/apis/core/v1/helper/qos in Kubernetes 1.33).
 QosClass QosOf(std::span<const Requirements> containers);
 
 // -997 for Guaranteed, 1000 for BestEffort; for Burstable 1000 - 1000 * request / capacity, within
@@ -95,23 +94,24 @@ std::string CgroupParentOf(QosClass qos, const PodUid& uid);
 
 // Pod-level resources (KEP-2837). A kubelet gives a container that has no CPU (memory) limit of its
 // own the limit of its pod, and where it has no request either, CPU shares as if that limit were
-// its request. Each such container so asks for all that the pod has. The pod's resources as a whole
-// are in the requests about its sandbox (Pod::resources).
+// its request. So each such container seems to ask for all that the pod has. The pod's resources as
+// a whole are in the requests about its sandbox (Pod::resources).
 
 struct PodMember {
   const Container* container = nullptr;
   Requirements needs;  // needs of the container; replaced where the division changes them
-  // Its requests are known to be its own, so that they stay and only the rest for others changes.
+  // The requests are known to be the container's own, so they stay, and only other containers'
+  // requests are changed.
   bool fixed = false;
 };
 
 // Bounds the requests of a pod's containers together by the pod's own. `members` are the containers
 // that live or are about to, in the order of their creation, one for each name. If their requests
-// exceed the pod's, or one is known to have none, then containers that request all of the pod's
-// resources have no request of their own, unless an annotation says that it is theirs
-// (Requirements::cpu_of_pod, memory_of_pod). The first of these gets the remainder that the others
-// leave, and the rest get nothing, so that together they request no more than the pod. If the pod's
-// resources are not known, nothing is changed.
+// together exceed the pod's, or one is known to have no request, then each container that seems to
+// request all of the pod's resources has no request of its own, unless an annotation states one
+// (Requirements::cpu_of_pod, memory_of_pod). The first of these containers gets what the others
+// leave of the pod's resources, and the rest of them get nothing. If the pod's resources are not
+// known, nothing is changed.
 void DivideAmong(const Pod& pod, std::span<PodMember> members);
 
 }  // namespace resmgr

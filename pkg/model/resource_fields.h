@@ -50,8 +50,8 @@ static_assert(kFieldNames.size() == static_cast<size_t>(Field::kMemoryPolicy) + 
 // A number of LinuxContainerResources (CRI), with the places where values keep it.
 struct NumberField {
   Field field;
-  // Number and name of the field in the CRI's message. Koordinator's copy of the message has the
-  // same ones, and the saved state has the same numbers.
+  // The field's number and name in the CRI's message. They are the same in Koordinator's copy of
+  // the message; the saved state has the same numbers.
   uint32_t cri_number;
   const char* cri_name;
   std::optional<int64_t> LinuxResources::*requested;  // nullptr: not a part of LinuxResources
@@ -59,7 +59,7 @@ struct NumberField {
   // The number's place in an adjustment; nullptr: it is in Adjustment::values.
   std::optional<int64_t> WideAdjustment::*changed;
 
-  // The policy decides it.
+  // Whether the policy decides the field.
   constexpr bool decided() const { return changed == nullptr; }
 };
 

@@ -39,28 +39,28 @@ struct Requirements {
   MilliCpu cpu_limit;  // 0 is no limit
   Bytes memory_request;
   Bytes memory_limit;  // 0 is no limit
-  // `memory_request` is a guess from the OOM score: good for choosing a place, but no reason to
-  // refuse the container.
+  // `memory_request` is a guess from the OOM score: it serves to choose a place, but is no reason
+  // to refuse the container.
   bool memory_estimated = false;
   // The container has no CPU request (memory limit) of its own, but may use the pod's resources.
-  // `cpu_request` (`memory_request`) is then the part of the pod's that no other container accounts
-  // for. Such a container gets no exclusive CPUs.
+  // `cpu_request` (`memory_request`) is then the part of the pod's request that its other
+  // containers leave. Such a container gets no exclusive CPUs.
   bool cpu_of_pod = false;
   bool memory_of_pod = false;
 
   friend bool operator==(const Requirements&, const Requirements&) = default;
 };
 
-// Fields of LinuxContainerResources (CRI): those that this daemon decides about, and memory. An
-// empty value is one that is not set, or not known.
+// Fields of LinuxContainerResources (CRI): those that this daemon decides, and memory. An empty
+// value is not set, or not known.
 struct ResourceValues {
   std::optional<CpuSet> cpus{};   // cpuset_cpus; never empty when set
   std::optional<NodeSet> mems{};  // cpuset_mems; never empty when set
   std::optional<int64_t> cpu_shares{};
   std::optional<int64_t> cpu_quota{};   // microseconds per period; -1 lifts the limit
   std::optional<int64_t> cpu_period{};  // microseconds
-  // Never decided here. In an update: the limit that another program has set in the container's
-  // cgroup, so that the update does not undo it (pkg/resmgr/cgroup_access.h). Bytes.
+  // Not decided by this daemon. An update repeats the limit (in bytes) that another program has set
+  // in the container's cgroup, since it would be undone otherwise (pkg/resmgr/cgroup_access.h).
   std::optional<int64_t> memory_limit{};
   std::optional<int64_t> memory_swap_limit{};  // of memory and swap together
 
@@ -71,37 +71,38 @@ struct ResourceValues {
   friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
-// Numbers of a container that are in force in place of the policy's and the request's: later stages
-// or the runtime's own plugins set them. The container's request never follows from them.
+// Numbers in force that differ from the policy's and the request's, because later stages or the
+// runtime's own plugins have set them. They never become part of the container's request.
 struct NumbersSetLater {
   std::optional<int64_t> cpu_shares{};
   std::optional<int64_t> cpu_quota{};
   std::optional<int64_t> cpu_period{};
-  // The runtime has reported the values in force since its last update, and differences are in the
-  // numbers above: any further difference comes from another client of the runtime.
+  // The runtime has reported the values in force since its last update, and the numbers above have
+  // the differences. Any further difference comes from another client of the runtime.
   bool reported = false;
 
   friend bool operator==(const NumbersSetLater&, const NumbersSetLater&) = default;
 };
 
-// The values as a runtime reads them, without the limit of swap; the other fields stay empty.
+// The values in the form of a runtime's message, without the limit of swap. Other fields stay
+// empty.
 LinuxResources AsResources(const ResourceValues& values);
 
-// The values in a message, without memory. A list that cannot be read counts as unknown, an empty
-// one as not set, since runtimes write it for a container without restriction.
+// The values of a message, without memory. A list that cannot be read counts as unknown; an empty
+// one as not set, since runtimes report it for a container without restriction.
 ResourceValues ReadValues(const LinuxResources& resources);
 
-// The values of `wanted` that differ from `present`, without memory; a value that `wanted` lacks is
+// The values of `wanted`, except memory, that differ from `present`. A value that `wanted` lacks is
 // never a difference.
 ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& present);
 
-// The numbers of a container's CPU in a runtime's report. An empty value is one that is not
-// reported; runtimes also report 0 for that.
+// The CPU numbers of a container in a runtime's report. An empty value was not reported, or
+// reported as 0, which runtimes write in its place.
 struct CpuNumbers {
   std::optional<int64_t> shares{};
   std::optional<int64_t> quota{};   // microseconds per period; -1 is no limit
   std::optional<int64_t> period{};  // microseconds
-  // The report has a cgroup v2 file with the meaning of `shares` (unified_files.h).
+  // The report has a file of cgroup v2 that means the same as `shares` (unified_files.h).
   bool shares_in_file = false;
 
   friend bool operator==(const CpuNumbers&, const CpuNumbers&) = default;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// Kubernetes allows 256 KiB for all annotations of an object together.
+// Kubernetes limits all annotations of an object together to 256 KiB.
 constexpr size_t kMaxSize = size_t{256} * 1024;
 
 // The member of an object, nullptr when it is absent or null. InvalidArgument when `object` is not
@@ -30,7 +30,7 @@ StatusOr<const json*> Member(const json& object, std::string_view name, std::str
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// A resource's quantity; nullopt when it is not named.
+// A resource's quantity; nullopt if the list does not name the resource.
 template <typename Value>
 StatusOr<std::optional<Value>> ReadQuantity(const json* list, std::string_view resource,
                                             std::string_view what,

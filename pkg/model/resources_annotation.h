@@ -13,19 +13,18 @@
 
 namespace resmgr {
 
-// The pod annotation that the webhook writes, because CRI requests do not carry all of a
-// container's resource requirements. Its value is JSON:
+// The pod annotation that the webhook writes, since CRI requests lack a part of a container's
+// resource requirements. Its value is JSON:
 //   {"initContainers": {NAME: REQS}, "containers": {NAME: REQS}}
 // with REQS as Kubernetes' ResourceRequirements: {"limits": {...}, "requests": {...}}, resource
 // names to quantities.
 inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 
-// The annotation's value for one container, init containers included. A limit without a
-// request is the request too, as in Kubernetes. Other resources than cpu and memory are not read.
-// nullopt when the annotation does not name the container. A container without limits and requests
-// has requirements that are all 0.
-// InvalidArgument, naming container and resource, when the text is not as above: any user who may
-// create pods may write it.
+// The annotation's value for one container, init containers included. A limit without a request is
+// the request too, as in Kubernetes. Other resources than cpu and memory are not read. nullopt when
+// the annotation does not name the container. A container without limits and requests has
+// requirements that are all 0. InvalidArgument, with container and resource, if the text has
+// another form: any user who may create pods may write it.
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view json,
                                                                std::string_view container_name);
 
@@ -39,13 +38,13 @@ StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view js
 enum class AnnotationSection { kNone, kInitContainers, kContainers };
 StatusOr<AnnotationSection> FindSection(std::string_view json, std::string_view container_name);
 
-// The class that Kubernetes gives a pod with these containers: Guaranteed when each has limits of
-// cpu and memory that are its requests, BestEffort when none has any of them, else Burstable.
-// nullopt when no container is named.
+// The class that Kubernetes gives a pod with these containers: Guaranteed if each has limits of cpu
+// and memory that equal its requests, BestEffort if none has any, else Burstable. nullopt if no
+// container is named.
 StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view json);
 
-// Sets the pod's class: by its cgroup parent (qos.h), else by the annotation. If neither tells, it
-// is BestEffort until it is derived from the containers' requests (DerivedQos).
+// Sets the pod's class: by its cgroup parent (qos.h), else by the annotation. If both are missing,
+// the class is BestEffort until it is derived from the containers' requests (DerivedQos).
 void SetQos(std::string_view cgroup_parent, Pod& pod);
 
 }  // namespace resmgr

@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// Costs of pods beside their containers: the `overhead` of their RuntimeClasses.
+// The costs of pods besides their containers: the `overhead` of their RuntimeClasses.
 struct Overhead {
   MilliCpu cpu{};
   Bytes memory{};
@@ -22,14 +22,14 @@ struct Overhead {
 };
 
 // The overhead that a kubelet states for a pod sandbox, by CPU shares, quota and period for the
-// same amount. Kubelets round small quotas up, so a quota does not count where the shares stand for
-// less. Amounts that no machine has are cut, so that sums do not overflow.
+// same amount. Kubelets round small quotas up, so if the shares stand for less, they count. Amounts
+// that no machine has are reduced, so that sums do not overflow.
 Overhead OverheadFrom(const LinuxResources& stated);
 
 // The sums over all pod sandboxes of a node.
 struct HeldOverheads {
-  Overhead shown{};     // of all sandboxes until their removal, configured overheads included
-  MilliCpu promised{};  // of ready sandboxes by their kubelet; the scheduler counts these
+  Overhead shown{};     // of all sandboxes until they are removed, with configured overheads
+  MilliCpu promised{};  // of ready sandboxes, as the kubelet states it; the scheduler counts these
 
   HeldOverheads& operator+=(const HeldOverheads& other);
   HeldOverheads& operator-=(const HeldOverheads& other);
@@ -37,8 +37,8 @@ struct HeldOverheads {
   friend bool operator==(const HeldOverheads&, const HeldOverheads&) = default;
 };
 
-// All pods and containers that the brain holds, as a policy may look at them during one call.
-// Order: by key, so the same history gives the same order.
+// All pods and containers of the resource manager, as a policy may look at them during one call.
+// They are ordered by key, so the same history gives the same order.
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
@@ -48,7 +48,7 @@ class Snapshot {
   virtual void ForEachContainer(
       const std::function<void(const Pod&, const Container&)>& visit) const = 0;
 
-  // The shown overhead of one pod, and the overhead of all pods, those without containers included.
+  // The shown overhead of one pod, and the overheads of all pods, also those without containers.
   // O(1).
   virtual Overhead OverheadOf(const Pod& pod) const = 0;
   virtual HeldOverheads Overheads() const = 0;

@@ -35,7 +35,7 @@ constexpr std::array<std::pair<std::string_view, Field>, 7> kFields = {{
     {"memory.swap.max", Field::kMemorySwapLimit},
 }};
 
-// "hugetlb.2MB.max" is of "2MB"; "": no such file.
+// "2MB" for "hugetlb.2MB.max"; "": not such a file.
 std::string_view PageSizeOf(std::string_view name) {
   if (!name.starts_with(kHugetlb) || !name.ends_with(kMax)) return "";
   name.remove_prefix(kHugetlb.size());
@@ -44,7 +44,7 @@ std::string_view PageSizeOf(std::string_view name) {
   return name.find('.') == std::string_view::npos ? name : "";
 }
 
-// "max" is -1, as fields say it.
+// The limit as fields have it: "max" is -1.
 std::optional<int64_t> LimitOf(std::string_view text) {
   if (text == kUnlimited) return -1;
   const auto number = ParseUint(text);
@@ -52,7 +52,7 @@ std::optional<int64_t> LimitOf(std::string_view text) {
   return static_cast<int64_t>(*number);
 }
 
-// "50000 100000", "max", "max 100000".
+// Adds quota and period from "50000 100000", "max" or "max 100000".
 bool AddCpuMax(std::string_view value, ResourceValues& values) {
   const size_t space = value.find_first_of(" \t");
   const auto quota = LimitOf(value.substr(0, space));
@@ -113,7 +113,7 @@ bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjus
   const std::string_view size = PageSizeOf(file);
   if (file != kMemoryMax && size.empty()) return false;
   const auto limit = LimitOf(text);
-  // In fields 0 is no limit, and some runtimes refuse -1.
+  // In fields 0 means no limit, and some runtimes refuse -1.
   if (!limit || *limit <= 0) return false;
   if (file == kMemoryMax) {
     adjustment.Wide().memory_limit = limit;
@@ -125,7 +125,7 @@ bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjus
 
 FieldChange MeaningOf(const FieldChange& change) {
   if (change.field != Field::kUnified) return change;
-  // The field with the meaning of the file, for any value of it.
+  // The field of the file, whatever the file's value is.
   return FieldOfFile(change.key, "").value_or(change);
 }
 

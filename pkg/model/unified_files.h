@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// The files of cgroup v2 with the meaning of a request's field. Runtimes write the files that
-// `unified` names after all fields, so a file wins over its field:
+// The files of cgroup v2 with the meaning of a request's field. Runtimes first write all fields,
+// then the files in `unified`, so a file wins over its field:
 //
 //   cpuset.cpus                    cpuset_cpus
 //   cpuset.mems                    cpuset_mems
@@ -24,32 +24,32 @@ namespace resmgr {
 //
 // No other file has a field. Pure functions.
 
-// The field with the meaning of this file and value; kCpuQuota stands for the period, too. nullopt:
+// The field that corresponds to this file and value; kCpuQuota also stands for the period. nullopt:
 // there is no such field.
 std::optional<FieldChange> FieldOfFile(std::string_view file, std::string_view value);
 
-// Whether the edits set a file with the field's meaning. The time does not depend on the number of
-// edits.
+// Whether the edits set a file that corresponds to the field. The time does not depend on the
+// number of edits.
 bool SetsFileOf(const FieldChange& field, const KeyedEdits<std::string>& unified);
 
-// Whether the file determines on which CPUs or memory nodes a container may run, or which others
-// may run there: cpuset.*, including cpuset.cpus.partition and cpuset.cpus.exclusive.
+// Whether the file determines on which CPUs or memory nodes the container may run, or which other
+// containers may run there: cpuset.*, including cpuset.cpus.partition and cpuset.cpus.exclusive.
 bool IsPlacementFile(std::string_view file);
 
-// Sets the field in place of the file. False: the field cannot express exactly this value, as for
-// cpu.weight, since runtimes compute it from shares by different formulas; for memory.swap.max,
-// which does not include the memory; for the "max" of memory and huge pages; and for values that
-// cannot be read.
+// Sets the field in place of the file. False if the field cannot express exactly this value: for
+// cpu.weight, which runtimes compute from shares by different formulas; for memory.swap.max, which
+// does not include the memory; for the "max" of memory and huge pages; and for values that cannot
+// be read.
 bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjustment);
 
-// The field that a change is about, also if the change is a file; the change itself if no field has
-// its meaning.
+// The field that a change is about: that of the file if the change is a file and has such a field,
+// else the change itself.
 FieldChange MeaningOf(const FieldChange& change);
 
 // Clears the field, since a file has its value.
 void Unset(const FieldChange& field, LinuxResources& resources);
 
-// The file that a field may have been translated from. "": there is none.
+// The file that a field may come from. "": there is none.
 std::string FileOf(const FieldChange& change);
 
 }  // namespace resmgr

@@ -73,7 +73,8 @@ void LoopQuestions::AskOnLoop(const std::shared_ptr<State>& state, const std::st
     const std::lock_guard lock(state->mutex);
     --state->under_way;
     question->answered = true;
-    // The answer is fresh from now on, so that a late loop does not make it useless.
+    // The answer counts as fresh from now on: otherwise the answer of a late loop could be outdated
+    // at once.
     question->asked = Clock::now();
     if (given.ok()) {
       question->answer = std::make_shared<const std::string>(*std::move(given));

@@ -23,10 +23,10 @@ class LoopQuestions {
  public:
   using Clock = std::chrono::steady_clock;
   struct Limits {
-    std::chrono::milliseconds deadline{1000};  // of the loop's answer
+    std::chrono::milliseconds deadline{1000};  // for the loop's answer
     std::chrono::milliseconds fresh{500};      // how long an answer is reused
     size_t kept = 32;                          // kept answers
-    size_t under_way = 8;  // questions without an answer of the loop, those given up included
+    size_t under_way = 8;  // questions to the loop without an answer, also abandoned ones
     size_t waiting = 8;    // waiting threads
     size_t a_second = 50;  // questions to the loop in a second
   };

@@ -21,9 +21,9 @@ namespace {
 constexpr std::string_view kRoot = "/page/";
 constexpr std::string_view kData = "data/";
 constexpr std::string_view kJson = "application/json; charset=utf-8";
-// Enough for a day of a quiet node, and little to send each second.
+// As much as a quiet node has in a day, but not too much to send each second.
 constexpr int kHistoryEntries = 200;
-// Longer than the names of a namespace, a pod and a container together.
+// Limit in bytes, longer than a namespace, a pod's and a container's name together.
 constexpr size_t kLongestWhat = 1024;
 
 // Adds the headers of every answer.
@@ -53,7 +53,7 @@ HttpAnswer RefusalFor(const Status& status) {
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
       return Refusal(400, std::string(Message(status)));
-    // There is no such container, or the null policy places none.
+    // There is no such container, or the null policy is active, which knows none.
     case StatusCode::kNotFound:
     case StatusCode::kFailedPrecondition:
       return Refusal(404, std::string(Message(status)));
@@ -77,7 +77,7 @@ bool IsNumber(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1;
 }
 
-// The host in lower case: "node7" for "Node7:8891", "[::1]" for "[::1]:8891".
+// The host without the port, in lower case: "node7" for "Node7:8891", "[::1]" for "[::1]:8891".
 std::string HostOf(std::string_view host_and_port) {
   const size_t colon = host_and_port.rfind(':');
   const size_t bracket = host_and_port.rfind(']');
@@ -103,7 +103,7 @@ StatusOr<Question> ExplainQuestion(std::string_view query) {
   return Question{"Explain", JsonText(message)};
 }
 
-// kNotFound: unknown data.
+// kNotFound: there is no data of this name.
 StatusOr<Question> QuestionOf(std::string_view name, std::string_view query) {
   if (name == "explain") return ExplainQuestion(query);
   if (name == "status") return Question{"Status", "{}"};

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// The name of this machine; "" where it has none.
+// The name of this machine; "" if it has none.
 std::string HostName();
 
 // A read-only page about the node for browsers:
@@ -33,15 +33,16 @@ std::string HostName();
 // GET and HEAD only. Data is 503 when the event loop is late, and when too many questions are asked
 // (LoopQuestions::Limits).
 //
-// There is no password: everyone who can reach the port can read it. Web sites in a reader's
-// browser cannot: other origins are not allowed, data is refused to requests that a browser marks
-// as another site's, and so is every request to a host name that is not this node's, so that the
-// name of such a site cannot be pointed here (DNS rebinding). Only the page's own scripts and
-// styles run, no request goes elsewhere, and no other page may frame it.
+// There is no password: everyone who can reach the port can read the page. Other web sites in a
+// reader's browser cannot: other origins are not allowed, data is refused to requests that a
+// browser marks as another site's, and so is every request to a host name that is not this node's,
+// so that the name of such a site cannot be pointed here (DNS rebinding). Only the page's own
+// scripts and styles run, no request goes elsewhere, and no other page may frame it.
 class Page final : public NodePage {
  public:
   struct Options {
-    // The methods of the admin socket; those used by this page change nothing and answer at once.
+    // The methods of the admin socket. The page uses only methods that change nothing and answer at
+    // once.
     std::function<UnaryServer::Methods(const NodeView& view)> methods{};
     // Names of this node in lower case that requests may use, besides addresses and "localhost".
     std::set<std::string, std::less<>> hosts{};
@@ -63,7 +64,7 @@ class Page final : public NodePage {
   LoopQuestions questions_;
 };
 
-// The name of this machine, and the host of "HOST:PORT" if that is a name.
+// The name of this machine and the host of "HOST:PORT", without empty ones.
 std::set<std::string, std::less<>> OwnHosts(std::string_view address);
 
 }  // namespace resmgr

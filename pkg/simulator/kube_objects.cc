@@ -22,7 +22,8 @@ namespace {
 using Kind = ConfigNode::Kind;
 using Json = nlohmann::json;
 
-// More kinds than Kubernetes has; further kinds are counted together.
+// Limit of the kinds that are counted by name, more than Kubernetes has; further kinds are counted
+// together.
 constexpr size_t kNamedKinds = 100;
 
 constexpr std::array<std::string_view, 7> kWorkloads = {
@@ -52,7 +53,7 @@ void Hash(const ConfigNode& node, uint32_t& hash) {
   }
 }
 
-// Uses the letters of Kubernetes' suffixes, which form no words.
+// Uses only the letters of Kubernetes' own suffixes, which form no words.
 std::string SafeText(uint32_t number) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string text;
@@ -61,7 +62,7 @@ std::string SafeText(uint32_t number) {
   return text;
 }
 
-// The template's pod, in the namespace of its owner.
+// Returns the pod of a template, in the namespace of the template's owner.
 ConfigNode PodDocument(const ConfigNode& object, const ConfigNode& pod_template,
                        const std::string& name_space, const std::string& name) {
   ConfigNode document = pod_template;
@@ -98,7 +99,8 @@ StatusOr<size_t> NumberAt(const ConfigNode* map, std::string_view key, std::stri
                  fmt::format("must be a number up to {}", kMaxPods));
 }
 
-// Whether the object's owner is a workload that is simulated in its place.
+// Whether the object belongs to a workload that the simulation reads itself, so that the object
+// would count twice.
 StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
                           FindKey(&object, "metadata", Kind::kMap, ""));
@@ -111,7 +113,7 @@ StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
   });
 }
 
-// Whether it is a suspended Job or CronJob, or a finished Job.
+// Whether the object is a suspended Job or CronJob, or a finished Job.
 StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
                            std::string_view kind) {
   if (kind != "Job" && kind != "CronJob") return false;
@@ -132,7 +134,7 @@ StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
   return false;
 }
 
-// The number of its pods that run at a time; for a DaemonSet, on one node.
+// How many pods of the workload run at a time; of a DaemonSet, on one node.
 StatusOr<size_t> ReplicasOf(std::string_view kind, const ConfigNode* spec, std::string_view path) {
   if (kind == "DaemonSet") return 1;
   if (kind != "Job" && kind != "CronJob") return NumberAt(spec, "replicas", path, 1);
@@ -141,7 +143,7 @@ StatusOr<size_t> ReplicasOf(std::string_view kind, const ConfigNode* spec, std::
   return std::min(parallel, all);
 }
 
-// Numbers stay texts: the only ones in a claim are quantities, which the API accepts as texts.
+// Numbers become texts: all numbers in a claim are quantities, which the API also accepts as texts.
 Json JsonOf(const ConfigNode& node) {
   switch (node.kind) {
     case Kind::kNull:
@@ -173,7 +175,7 @@ std::string UidFor(std::string_view full_name) {
   return fmt::format("00000000-0000-4000-8000-{:012x}", hash >> 16);
 }
 
-// The results of its allocation; nullptr: it has none.
+// The results of the claim's allocation; nullptr: it has none.
 StatusOr<const ConfigNode*> ResultsOf(const ConfigNode& object) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
                           FindKey(&object, "status", Kind::kMap, ""));
@@ -190,7 +192,7 @@ StatusOr<const ConfigNode*> ResultsOf(const ConfigNode& object) {
   return FindKey(devices, "results", Kind::kList, "status.allocation.devices.");
 }
 
-// Whether its allocation has a device of this node, whose name is that of the pool.
+// Whether the claim's allocation has a device in this node's pool, which has the node's name.
 StatusOr<bool> IsAllocatedOn(const ConfigNode& object, std::string_view node) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const results, ResultsOf(object));
   if (results == nullptr) return false;
@@ -273,7 +275,7 @@ Status KubeObjects::ReadClaimObject(const ConfigNode& object) {
   return OkStatus();
 }
 
-// Items of a PodList may lack their kind.
+// The items of a PodList may lack their kind, so it is taken from the list's kind.
 Status KubeObjects::ReadItems(const ConfigNode& list, std::string_view kind) {
   const std::string_view of_items = kind.substr(0, kind.size() - std::string_view("List").size());
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const items, FindKey(&list, "items", Kind::kList, ""));
@@ -305,7 +307,7 @@ Status KubeObjects::ReadWorkload(const ConfigNode& object, std::string_view kind
   return AddReplicas(object, kind, spec, "spec.jobTemplate.spec.");
 }
 
-// `path` is that of the spec with the template.
+// `path` is the path of the spec that has the template.
 Status KubeObjects::AddReplicas(const ConfigNode& object, std::string_view kind,
                                 const ConfigNode* spec, const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
@@ -407,7 +409,8 @@ StatusOr<ClaimDocument> ReadClaim(const ConfigNode& object) {
   Json json = JsonOf(object);
   json["metadata"] = {
       {"namespace", claim.name.namespace_name}, {"name", claim.name.name}, {"uid", claim.name.uid}};
-  // Here schedulers would add each pod that names the claim.
+  // Drops reservations for pods of the cluster: in a simulation every pod that names the claim may
+  // use it.
   if (json.contains("status") && json["status"].is_object()) json["status"].erase("reservedFor");
   claim.object = JsonText(json);
   return claim;

@@ -17,7 +17,7 @@ namespace resmgr {
 // A ResourceClaim of a scenario. Its allocation is read as the driver reads it
 // (dra::ParseClaimObject), when it is prepared.
 struct ClaimDocument {
-  dra::ClaimName name{};  // one without UID gets one that follows from its name
+  dra::ClaimName name{};  // without a UID, one that follows from its name
   std::string object{};   // JSON, with this name
 };
 
@@ -29,7 +29,7 @@ inline constexpr size_t kMaxClaims = 10'000;
 // name or UID, and for a misspelt key.
 StatusOr<ClaimDocument> ReadClaim(const ConfigNode& object);
 
-// Whether the document is a Kubernetes object: it has a kind.
+// Whether the document is a Kubernetes object, which has a kind.
 bool IsKubeObject(const ConfigNode& document);
 
 struct PodOfObject {
@@ -42,7 +42,7 @@ struct ClaimOfObject {
   ClaimDocument claim{};
 };
 
-// Limit of all pods of a scenario together, since a number of replicas may be mistyped.
+// Limit of all pods of a scenario together, in case a number of replicas is mistyped.
 inline constexpr size_t kMaxPods = 10'000;
 
 // Finds the pods in Kubernetes objects, as users write them and as kubectl prints them:
@@ -61,8 +61,8 @@ inline constexpr size_t kMaxPods = 10'000;
 // Other kinds place no container and are counted for Notes.
 class KubeObjects {
  public:
-  // `node`: only Pods that run there (spec.nodeName), and claims with a device of its pool, are
-  // taken; empty: all.
+  // `node`: reads only Pods that run there (spec.nodeName) and claims that have a device of its
+  // pool. Empty: reads all.
   explicit KubeObjects(std::string_view node = {}) : node_(node) {}
 
   // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest and ReadClaim, or for more than

@@ -28,7 +28,7 @@ struct ResourceList {
   std::map<std::string, uint64_t> hugepages{};
 };
 
-// Converts "2Mi" of manifests to "2MB" of the CRI.
+// Converts the page size "2Mi" of manifests to "2MB" of the CRI.
 std::string CriPageSize(std::string_view size) {
   std::string text(size);
   if (text.ends_with('i')) text.back() = 'B';
@@ -42,7 +42,7 @@ Status ReadResource(const ConfigNode::Entry& entry, ResourceList& list) {
     RESMGR_ASSIGN_OR_RETURN(list.cpu, ParseMilliCpu(text));
     return OkStatus();
   }
-  // Other resources are also whole numbers, of bytes or pieces.
+  // Resources other than cpu are whole numbers, of bytes or of pieces.
   RESMGR_ASSIGN_OR_RETURN(const Bytes bytes, ParseBytes(text));
   if (entry.key == "memory") list.memory = bytes;
   if (entry.key.starts_with(kHugepages)) {
@@ -67,7 +67,7 @@ StatusOr<ResourceList> ReadList(const ConfigNode* resources, std::string_view ke
   return list;
 }
 
-// Checks a Kubernetes name: lower-case letters, digits and `-`, for pods `.` as well.
+// Checks a Kubernetes name: lower-case letters, digits and `-`; with `dots` also `.`.
 bool IsName(std::string_view text, bool dots, size_t longest) {
   const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   if (text.empty() || text.size() > longest) return false;
@@ -103,8 +103,8 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   return OkStatus();
 }
 
-// The names, within the pod, of the claims that a container carries. A container may name several
-// requests of one claim.
+// The pod's own names of the claims that a container carries, each once: a container may name
+// several requests of one claim.
 StatusOr<std::vector<std::string>> ReadClaimNames(const ConfigNode* resources,
                                                   const std::string& path) {
   std::vector<std::string> names;
@@ -184,8 +184,8 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
 
 namespace {
 
-// The name of the object behind a claim of the pod: from its spec, or from its status where it was
-// made from a template; else a text that is no object's name.
+// The name of the ResourceClaim behind a claim of the pod: from the spec or, for a claim from a
+// template, from the pod's status; if neither has it, a text that no object can have as its name.
 StatusOr<std::string> ObjectOfClaim(const ConfigNode& claim, const ConfigNode* statuses,
                                     std::string_view name, const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(std::string object, FindText(&claim, "resourceClaimName", path));
@@ -200,7 +200,7 @@ StatusOr<std::string> ObjectOfClaim(const ConfigNode& claim, const ConfigNode* s
   return fmt::format("({} from a template)", name);
 }
 
-// The objects behind the claims of a pod, by the names that its containers use.
+// Returns the ResourceClaims of a pod, by the names that its containers use.
 StatusOr<std::map<std::string, std::string>> ReadPodClaims(const ConfigNode& document,
                                                            const ConfigNode& spec) {
   std::map<std::string, std::string> objects;
@@ -224,7 +224,7 @@ StatusOr<std::map<std::string, std::string>> ReadPodClaims(const ConfigNode& doc
   return objects;
 }
 
-// Replaces the names of the pod's claims in its containers by those of the objects.
+// In the containers, replaces the pod's own names of claims by the names of the objects.
 Status ResolveClaims(const ConfigNode& document, const ConfigNode& spec, Manifest& pod) {
   if (pod.Claims().empty()) return OkStatus();
   RESMGR_ASSIGN_OR_RETURN(const auto objects, ReadPodClaims(document, spec));
@@ -322,9 +322,10 @@ QosClass Manifest::Qos() const {
 
 namespace {
 
-// Applies the API server's defaults (SetDefaults_Pod, KEP-2837) to a pod with limits of its own: a
-// resource that the pod does not request, but some container does, gets the sum of the containers'
-// requests; one that no container requests gets the limit, which ReadResources does.
+// Adds the requests that the API server adds to a pod with limits of its own (SetDefaults_Pod,
+// KEP-2837). If the pod does not request a resource but some container does, the pod's request is
+// the sum of the containers' requests; if no container does, it is the pod's limit, which
+// ReadResources has set.
 Status AddPodRequests(const ConfigNode& resources, Manifest& pod) {
   const std::string path = "spec.resources";
   RESMGR_ASSIGN_OR_RETURN(const ResourceList stated, ReadList(&resources, "requests", path + "."));

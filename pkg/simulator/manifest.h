@@ -33,8 +33,8 @@ struct Manifest {
   StringMap annotations{};
   std::vector<Container> init_containers{};  // in their order
   std::vector<Container> containers{};
-  // The pod's own resources (spec.resources, with the requests that the API server adds). They
-  // replace limits that a container lacks, and decide its QoS class.
+  // The pod's own resources (spec.resources), with the requests that the API server adds. They are
+  // the limits of containers that have none, and decide the QoS class.
   Requirements pod_level{};
   // The overhead of its runtime class (spec.overhead): CPU and memory.
   Requirements overhead{};
@@ -43,8 +43,8 @@ struct Manifest {
   // The claims of all its containers, each once.
   std::vector<std::string> Claims() const;
   QosClass Qos() const;
-  // The kubelet's values for the pod as a whole, without overhead: the pod's own ones, else the
-  // highest sum that its containers have at a time.
+  // The resources of the whole pod, as the kubelet states them, without overhead: the pod's own
+  // ones, else the most that its containers request at a time.
   Requirements Whole() const;
   // Finds a container in either list; nullptr if there is none of that name.
   Container* Find(std::string_view container_name);
@@ -54,7 +54,7 @@ struct Manifest {
 // resemble one that does. kInvalidArgument "SOURCE:LINE: path: ..." for errors that an API server
 // would find: a missing or invalid name, no container, a duplicate name, a malformed quantity, a
 // request above its limit, a container's limit above that of its pod, a claim that the pod does not
-// name. A claim that is made from a template has the name that the pod's status tells.
+// name. A claim from a template has the name in the pod's status.
 StatusOr<Manifest> ReadManifest(const ConfigNode& document);
 
 // Some values of a container's `resources` that a resize sets; the others stay.

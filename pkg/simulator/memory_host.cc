@@ -114,7 +114,7 @@ void MemoryRuntime::Apply(const ContainerId& id, const ResourceValues& adjustmen
 }
 
 std::vector<ContainerId> MemoryRuntime::TakeTouched() {
-  std::vector<std::pair<uint64_t, ContainerId>> numbered;  // number 0: it is gone
+  std::vector<std::pair<uint64_t, ContainerId>> numbered;  // number 0: it was removed
   for (const ContainerId& id : std::exchange(touched_, {})) {
     const auto found = numbers_.find(id);
     numbered.emplace_back(found == numbers_.end() ? 0 : found->second, id);
@@ -127,7 +127,7 @@ std::vector<ContainerId> MemoryRuntime::TakeTouched() {
   return ids;
 }
 
-// Writes go on to the same content after a rename or replacement.
+// An open file. Writes go to the same content even after the file was renamed or replaced.
 class MemoryFileSystem::OpenFile : public FileSystem::File {
  public:
   OpenFile(std::mutex& mutex, std::shared_ptr<std::string> content)

@@ -24,13 +24,13 @@
 namespace resmgr {
 
 // A container runtime in memory: holds pods and containers, and carries out every update at once.
-// An operation on one of them takes the same time however many there are. Loop's thread only.
+// The time of an operation does not grow with their number. Loop's thread only.
 class MemoryRuntime : public RuntimeClient {
  public:
   // By the number of their creation.
   using Containers = std::map<uint64_t, RuntimeContainer>;
 
-  // The loop must outlive it.
+  // The loop must outlive this object.
   explicit MemoryRuntime(EventLoop& loop) : loop_(loop) {}
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
@@ -58,13 +58,13 @@ class MemoryRuntime : public RuntimeClient {
 
   // Notes another change of this container.
   void Touch(const ContainerId& id) { touched_.insert(id); }
-  // Containers that have changed since the last call, removed ones included; the others in the
-  // order of their creation.
+  // Containers that have changed since the last call: first the removed ones, then the others in
+  // the order of their creation.
   std::vector<ContainerId> TakeTouched();
 
  private:
   RuntimeContainer* Change(const ContainerId& id);
-  // Runs the function on the loop, after the present call.
+  // Runs the function on the loop, after the present call has returned.
   void Answer(std::function<void()> answer);
 
   EventLoop& loop_;

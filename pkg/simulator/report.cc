@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 using Row = std::array<std::string, 9>;
 
-// Number of named containers among those with the same change.
+// How many containers with the same change are named.
 constexpr size_t kNamedChanges = 3;
 constexpr size_t kErrorLength = 1024;
 
@@ -55,7 +55,7 @@ std::string Join(const Row& row, const std::array<size_t, 9>& widths) {
   return line + "\n";
 }
 
-// "0-3 -> 0-1", and the change of the memory nodes if there is one.
+// "0-3 -> 0-1", and any change of the memory nodes.
 std::string WhatChanged(const StepEffect::Change& change) {
   const auto move = [](const std::string& from, const std::string& to) {
     return fmt::format("{} -> {}", OrDash(from), OrDash(to));
@@ -66,7 +66,8 @@ std::string WhatChanged(const StepEffect::Change& change) {
   return move(change.old_cpus, change.cpus) + ", " + mems;
 }
 
-// One line for all containers with the same change, in the order of the first ones.
+// One line for all containers with the same change; the lines are in the order of their first
+// containers.
 std::vector<std::string> ChangeLines(const std::vector<StepEffect::Change>& changes) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const StepEffect::Change& change : changes) {
@@ -95,7 +96,7 @@ std::string ByNode(const CpuSet& cpus, const Machine& machine) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// The overhead of pods besides the placed containers; empty if no pod has any.
+// The overhead of pods, which is not a part of the containers' resources; empty if no pod has any.
 std::string OverheadLine(const SimulatedNode& node) {
   const std::vector<Overhead> overheads = node.Overheads();
   if (overheads.empty()) return "";
@@ -107,7 +108,7 @@ std::string OverheadLine(const SimulatedNode& node) {
                      CountText(std::ssize(overheads), "pod"));
 }
 
-// The reason of the container's place, and below that the alternatives.
+// The reason for the container's place, and below it the alternatives.
 std::string Explanation(const StepEffect& effect, const std::string& indent) {
   std::string text;
   if (!effect.reason.empty()) {

@@ -14,8 +14,8 @@
 
 namespace resmgr {
 
-// The effect of one step of a scenario on one container; without the name of a container, on the
-// pod or claim; with both names empty, on the node.
+// The effect of one step of a scenario on one container. If only the container's name is empty, on
+// the pod or claim; if both names are empty, on the node.
 struct StepEffect {
   // Another container that this step moved.
   struct Change {
@@ -43,7 +43,7 @@ struct StepEffect {
   int64_t shares = 0;
   int64_t quota = 0;     // microseconds per period; -1 without a limit
   std::string qos{};     // of its pod
-  MilliCpu cpu_limit{};  // 0: none, as the next one
+  MilliCpu cpu_limit{};  // 0: none, as for the next member
   Bytes memory_limit{};
   std::string pool{};                     // the policy's
   std::string reason{};                   // for the place
@@ -60,9 +60,9 @@ struct StepEffect {
 // "classes":[{"kind","name","source","value"}].
 std::string ToJson(const StepEffect& effect);
 
-// The same for the page (pkg/page/web/simulation.js), with "qos", "cpuLimit" (in milli-CPU) and
-// "memoryLimit" (in bytes), 0 without a limit; with "reserved", the CPUs that the policy keeps for
-// the system after the step; and with "exclusive" of each change.
+// As ToJson, for the page (pkg/page/web/simulation.js). Adds "qos", "cpuLimit" (milli-CPU) and
+// "memoryLimit" (bytes), 0 without a limit; "reserved", the CPUs that the policy keeps for the
+// system after the step; and "exclusive" of each change.
 std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved);
 
 // The effects for people: a table with the moves of other containers below each effect; with
@@ -72,20 +72,20 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false
 // The outcome of a scenario.
 struct Totals {
   size_t placed = 0;                       // containers, as the counts below
-  std::set<std::string> claims{};          // that got CPUs
-  std::set<std::string> refused_claims{};  // that never got any, however often they were tried
+  std::set<std::string> claims{};          // claims that got CPUs
+  std::set<std::string> refused_claims{};  // claims that never got CPUs, each once
   CpuSet claimed{};                        // held for claims at the end
   size_t refused = 0;
-  size_t moved = 0;          // containers with CPUs of their own that got others
+  size_t moved = 0;          // containers with exclusive CPUs that got others
   size_t moved_sharing = 0;  // containers on shared CPUs that got others
-  CpuSet exclusive{};        // of containers and claims
-  CpuSet free{};             // not exclusive
-  CpuSet broken{};           // free CPUs on cores that are partly taken
+  CpuSet exclusive{};        // exclusive CPUs of containers and claims
+  CpuSet free{};             // the other CPUs
+  CpuSet broken{};           // free CPUs on cores that are in part exclusive
 };
 Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 
-// The final state: numbers of placed, refused and moved containers, and how scattered the CPUs are
-// that no container has exclusively.
+// The final state: how many containers were placed, refused and moved, and how scattered the CPUs
+// are that no container has exclusively.
 std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 
 }  // namespace resmgr

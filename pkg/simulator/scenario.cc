@@ -36,7 +36,7 @@ constexpr std::string_view kKnown =
     "a document is a Pod or another object of Kubernetes, or one of delete, resize, restart, wait, "
     "config, rebalance, use";
 
-// `parts` is the largest number of names: 2 for NS/POD, 3 if a container may follow.
+// `parts` is the largest number of names: 2 for NS/POD, 3 if a container is allowed.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
   const std::vector<std::string_view> names = Split(value.text, '/');
   bool valid = value.kind == Kind::kScalar && names.size() >= 2 && names.size() <= parts;
@@ -104,7 +104,8 @@ Status ReadCpus(std::string_view text, double& cpus) {
   return cpus >= 0 ? OkStatus() : InvalidArgument("must not be negative");
 }
 
-// Reads how much it wants, or was measured to use.
+// Reads how many CPUs a container wants. If its use is given with a pressure, the wish follows from
+// both.
 StatusOr<double> ReadWanted(const ConfigNode& value, const std::string& path) {
   policy::ContainerUse use;
   if (value.kind == Kind::kScalar) {
@@ -208,7 +209,8 @@ std::string Text(const json& object, std::string_view key) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
-// The CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be strings.
+// Returns nullopt for 0: the CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be
+// strings.
 std::optional<int64_t> Number(const json& object, std::string_view key) {
   const json* const value = Member(object, key);
   if (value == nullptr) return std::nullopt;
@@ -268,7 +270,7 @@ Pod ReadPod(const json& fields) {
 CreateRequest ReadCreate(const json& container, const Pod& pod) {
   CreateRequest request;
   request.pod_id = pod.id;
-  // Like the relay: an unknown sandbox has the properties in the request.
+  // If the sandbox is unknown, the request's data of the pod count, as in the relay.
   if (!pod.name.empty()) request.pod = pod;
   request.name = Text(container, "name");
   request.attempt = static_cast<uint32_t>(Number(container, "attempt").value_or(0));

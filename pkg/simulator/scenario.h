@@ -57,18 +57,19 @@ struct RebalanceStep {
   std::optional<int> moves{};  // by use: how many at most
 };
 
-// From now on containers want so many CPUs; what they get depends on their CPUs and on others.
+// Sets how many CPUs containers want from now on. How many they get depends on their CPUs and on
+// the other containers there.
 struct UseStep {
   struct Entry {
-    Target target{};  // a whole pod: each of its containers
+    Target target{};  // a pod stands for each of its containers
     double wanted = 0;
   };
   std::vector<Entry> entries{};
 };
 
-// The use of containers at one time of a recording.
+// The use of containers at one moment of a recording.
 struct RecordedUse {
-  std::chrono::milliseconds at{0};  // since its start
+  std::chrono::milliseconds at{0};  // since the recording's start
   std::vector<std::pair<ContainerId, policy::ContainerUse>> use{};
 };
 
@@ -115,18 +116,19 @@ using Scenario = std::vector<Step>;
 //   rebalance: preview|apply
 //   rebalance: {by: rules|use, apply: true|false, moves: N}
 //   use: {NS/POD[/CONTAINER]: CPUS or {cpus: CPUS, pressure: PERCENT}, ...}
-// Claims of a document come before its pods, as a kubelet prepares them first. Pods and claims of
-// other nodes than `node` are left out where it is not empty.
-// Recorded calls that failed are left out: the effects of a success are unknown.
+// Claims of a document come before its pods, as a kubelet prepares them first. If `node` is not
+// empty, pods and claims of other nodes are left out. Recorded calls that failed are left out: the
+// effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr,
                                 std::string_view node = {});
 
-// A sentence about claims that containers carry and that the scenario lacks, which are left out.
-// Empty if the scenario has no claims at all.
+// One sentence that names claims which containers carry but the scenario lacks, since these are
+// left out. Empty if the scenario has no claims at all.
 std::vector<std::string> NotesOnClaims(const Scenario& scenario);
 
-// Bytes of a scenario's file: a recording is longer than files that users write.
+// Limit in bytes of a scenario's file. It is large for recordings, which are longer than files that
+// users write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;
 inline constexpr size_t kMaxRecordedCalls = 100'000;
 

@@ -15,13 +15,13 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::seconds kFlushTime{10};
-// Longer than starts wait for others (ResourceManager::Options).
+// Longer than a start may wait for others to leave its CPUs (ResourceManager::Options).
 constexpr std::chrono::seconds kDeadline{20};
-// Turns of the loop without activity that count as quiet: an answer may post a task that makes a
-// call.
+// The node is quiet after this many turns of the loop without activity: an answer may post a task,
+// which makes a call.
 constexpr int kQuietTurns = 3;
 
-// How much one container would use if there were CPUs enough, and how many it has for itself.
+// How many CPUs a container would use if there were enough, and how many of its CPUs are exclusive.
 struct ContainerUseWanted {
   double wanted = 0;
   double own = 0;
@@ -79,7 +79,7 @@ void SimulatedNode::OnMoved(const Act& act, const Shift& shift) {
 void SimulatedNode::Settle(const std::function<bool()>& condition) {
   int quiet = 0;
   const auto alive = std::make_shared<char>();
-  // Each turn runs after all tasks that were posted before it.
+  // A turn runs after all tasks that were posted before it, so each turn sees their effects.
   const std::function<void()> look = [&, weak = std::weak_ptr(alive)] {
     if (weak.expired()) return;
     quiet = condition() && !runtime_.busy() ? quiet + 1 : 0;
@@ -260,7 +260,7 @@ void SimulatedNode::SetUse(const ContainerId& id, double wanted) {
   if (keys_.contains(id)) wanted_[id] = wanted;
 }
 
-// Observes how much containers get while time passes, as the daemon would measure it.
+// Reports how much CPU containers get while time passes, in the form of the daemon's measurements.
 void SimulatedNode::Sample(std::chrono::milliseconds time) {
   const UsageFigures figures = FiguresOf(time);
   clock_.Advance(time);
@@ -291,7 +291,7 @@ UsageFigures SimulatedNode::FiguresOf(std::chrono::milliseconds time) const {
     const ContainerUseWanted& use = uses[subject.id];
     const double own = std::min(use.wanted, use.own);
     const auto pool = loads.find(subject.pool);
-    // Each container of a pool lacks the same part of its wish as the pool.
+    // All containers of a pool lack the same part of the shared CPUs that they want.
     const double lacking = pool == loads.end() || pool->second.wanted <= 0
                                ? 0
                                : pool->second.lacking / pool->second.wanted;

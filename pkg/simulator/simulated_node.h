@@ -48,11 +48,12 @@ struct RunningContainer {
   std::string reason{};  // the policy's reason for the place
 };
 
-// The daemon's resource manager with a runtime in memory, for callers that make the calls of a
-// relay. Each call returns when all its effects have happened. Used by one thread.
+// The daemon's resource manager with a runtime in memory, for callers that stand for a relay. Each
+// call returns when all its effects have happened. Used by one thread.
 class SimulatedNode : private Observer {
  public:
-  // The machine must outlive this object. `runtimes` has the overhead of pods that state none.
+  // The machine must outlive this object. `runtimes` has the overhead of pods that do not state
+  // theirs.
   SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
                 RuntimesConfig runtimes = {});
   ~SimulatedNode() override;
@@ -60,23 +61,23 @@ class SimulatedNode : private Observer {
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
   void RunPod(Pod pod);
-  // Replaces the sandbox's former values.
+  // Replaces all former values of the sandbox.
   void UpdatePod(const PodSandboxId& id, const LinuxResources& overhead,
                  const LinuxResources& resources);
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
-  // Returns the refusal by the policy, or because of classes, with nothing changed. `claims`: the
-  // uids of claims that the container carries.
+  // Returns the error if the policy, or a class, refuses the container; nothing has changed then.
+  // `claims`: the uids of claims that the container carries.
   Status Create(const CreateRequest& request, const ContainerId& id,
                 std::vector<std::string> claims = {});
   Status Start(const ContainerId& id);
   Status Update(const ContainerId& id, const LinuxResources& resources);
-  // The container has ended, by itself or because it was stopped.
+  // Reports to the daemon that the container has ended, by itself or because it was stopped.
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
-  // Holds CPUs for a claim, as a driver prepares it; the errors of ClaimHolder.
+  // Holds CPUs for a claim, as the driver does when it prepares one. Errors as from ClaimHolder.
   Status Reserve(const Claim& claim);
   // Gives the CPUs of a claim back.
   Status GiveBack(const std::string& uid);
@@ -85,12 +86,12 @@ class SimulatedNode : private Observer {
   // CPUs of all claims.
   CpuSet Claimed() const;
 
-  // Lets time pass, for policies that wait (Placement::look_again_after), and for samples of use;
-  // otherwise no time passes.
+  // Lets time pass, for policies that wait (Placement::look_again_after) and for samples of use.
+  // Only this function lets time pass.
   void Wait(std::chrono::milliseconds time);
-  // The container wants so many CPUs from now on. The time that it gets, and how long it waits,
-  // follow from the CPUs of its pool and the wishes of others there. Has no effect for a container
-  // that does not exist.
+  // Sets how many CPUs the container wants from now on. How much CPU time it gets, and how long it
+  // waits, follow from the CPUs of its pool and from what other containers there want. Has no
+  // effect for a container that does not exist.
   void SetUse(const ContainerId& id, double wanted);
   void Configure(const UsageConfig& config);
   // The classes of containers from now on; nullptr: there are none.
@@ -98,7 +99,7 @@ class SimulatedNode : private Observer {
   // The classes of a container that has not ended.
   std::vector<PreviewedClass> ClassesOf(const ContainerId& id) const;
 
-  // The daemon ends, and starts again with this policy on the same runtime.
+  // The daemon ends, and starts again with this policy. The runtime keeps its containers.
   void Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes = {});
   // Returns the policy's refusal, with everything unchanged.
   Status SetPolicy(std::unique_ptr<Policy> policy);
@@ -130,7 +131,8 @@ class SimulatedNode : private Observer {
   const Machine& machine() const { return machine_; }
 
  private:
-  // An exclusive set can change while the CPUs stay the same, and the runtime is not told then.
+  // Moves are noted here and not at the runtime: an exclusive set can change while the CPUs stay
+  // the same, and then the runtime gets no update.
   void OnPlaced(const Act& act) override { NoteMoves(act); }
   void OnUpdated(const Act& act) override { NoteMoves(act); }
   void OnReleased(const Act& act) override { NoteMoves(act); }
@@ -140,12 +142,13 @@ class SimulatedNode : private Observer {
 
   void Sample(std::chrono::milliseconds time);
   UsageFigures FiguresOf(std::chrono::milliseconds time) const;
-  // The error with which the daemon refuses a container that has been placed.
+  // The error if the daemon refuses a container, which the policy has placed, because of its
+  // classes.
   Status CheckClasses(ContainerKey key) const;
   RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);
-  // Runs the loop until the condition holds and nothing is under way, or up to a deadline that only
-  // a bug exceeds.
+  // Runs the loop until the condition holds and nothing is under way. The deadline is exceeded only
+  // after a bug.
   void Settle(const std::function<bool()>& condition = [] { return true; });
 
   const Machine& machine_;
@@ -154,7 +157,7 @@ class SimulatedNode : private Observer {
   MemoryRuntime runtime_;
   MemoryFileSystem files_;
   ManualClock clock_;
-  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
+  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present daemon
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
   std::shared_ptr<const ClassPreview> classes_;

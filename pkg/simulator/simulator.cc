@@ -95,7 +95,8 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
       effect.candidates = node_->Explain(id);
     }
   }
-  // Only changed containers, so that an effect does not cost more with each container.
+  // Looks only at changed containers, so that an effect does not cost more the more containers
+  // there are.
   for (const ContainerId& touched : node_->TakeTouched()) {
     const auto now = node_->FindRunning(touched);
     if (!now) {
@@ -243,7 +244,7 @@ void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {
   node_->Remove(id);
   pod.members.erase(name);
   std::erase(pod.order, name);
-  // A finished init container has released everything.
+  // There is no effect if the container has ended: it has released everything.
   if (!running) return;
   Add("delete", pod.manifest.FullName(), name, id, OkStatus());
 }
@@ -286,7 +287,7 @@ void Simulator::Do(const ResizeStep& step) {
 void Simulator::Do(const RestartStep&) {
   auto policy = options_.make_policy(config_);
   const Status status = policy.status();
-  // Never fails: a policy was created from the same configuration before.
+  // Never fails, since a policy was created from the same configuration before.
   if (status.ok()) node_->Restart(*std::move(policy), config_.runtimes);
   Add("restart", "", "", {}, status);
 }
@@ -327,7 +328,8 @@ void Simulator::Do(const UseStep& step) {
   }
 }
 
-// The recorded use stands for the wanted CPUs; the places may differ here.
+// A container wants the CPUs that it used in the recording. It may get others, since it may
+// have another place here.
 void Simulator::Do(const RecordedUse& step) {
   if (step.at > recorded_at_) Wait("use", step.at - recorded_at_, false);
   recorded_at_ = step.at;
@@ -421,7 +423,7 @@ void Simulator::Do(const RecordedStep& step) {
     case Call::kUpdate:
       break;
   }
-  // There is no step for a container that was refused here, and only a removal for one that ended.
+  // A container that was refused here has no steps, and one that has ended can only be removed.
   if (const auto container = node_->FindRunning(step.container)) return Replay(step, *container);
   if (step.call == Call::kRemove) node_->Remove(step.container);
 }

@@ -20,15 +20,15 @@
 namespace resmgr {
 
 // Plays the kubelet of a scenario for a SimulatedNode and reports the effects of each step. A
-// refused pod stays refused: a kubelet would try again later; in a scenario another document of the
+// refused pod stays refused, although a kubelet would try again later; another document of the same
 // pod creates its missing containers. The same scenario always has the same effects.
 //
 // A pod's init containers run one after the other, each to its end, except sidecars, then its
 // containers start; the pod does not go on after a refused init container.
 //
-// Claims are prepared as the node's driver for Dynamic Resource Allocation does it, where they are
-// in the scenario, or else when a pod comes that carries them; they are given back when the last
-// pod that carries them is deleted.
+// A claim is prepared, as by the node's driver for Dynamic Resource Allocation, at its place in the
+// scenario; if CPUs are then not held for it, again when a pod comes that carries it; its CPUs are
+// given back when the last pod that carries it is deleted.
 class Simulator {
  public:
   struct Options {
@@ -38,8 +38,8 @@ class Simulator {
     std::function<StatusOr<std::unique_ptr<Policy>>(const Config&)> make_policy;
     Config config{};
     std::function<StatusOr<Config>(const ConfigNode&)> read_config;
-    // Returns the classes of containers by a configuration; nullptr, or no function: there are
-    // none.
+    // Returns the classes that a configuration gives containers. No function, or nullptr as its
+    // result: there are none.
     std::function<std::shared_ptr<const ClassPreview>(const Config&)> classes{};
     bool explain = false;  // fill in StepEffect::candidates
   };
@@ -94,25 +94,25 @@ class Simulator {
   void Do(const RecordedUse& step);
   void Do(const RecordedStep& step);
 
-  // Holds the claim's CPUs, if it has devices of ours.
+  // Holds CPUs for the claim if it has devices of this node's driver.
   Status Prepare(KnownClaim& claim);
   // Prepares the claim and adds an effect.
   Status Tell(KnownClaim& claim);
   // Prepares the claims of a pod that are not held; returns the error of the first refused one.
   Status PrepareFor(const Manifest& manifest);
   void Unprepare(const Manifest& ended);
-  // The UIDs of its claims for this node's driver.
+  // The UIDs of the container's claims that are for this node's driver.
   std::vector<std::string> CarriedBy(const Manifest::Container& container) const;
-  // `reason` is for a claim that holds nothing.
+  // `reason` is the effect's reason if the claim holds nothing.
   void AddClaim(std::string op, const dra::ClaimName& claim, const Status& status,
                 std::string reason);
 
   // Launches the missing containers of the manifest, in a kubelet's order.
   void LaunchMissing(RunningPod& pod);
-  // False if it was refused.
+  // Returns false if the container was refused.
   bool Launch(RunningPod& pod, const Manifest::Container& container);
   void DoByUse(const RebalanceStep& step);
-  // Adds the previewed moves to the last effect.
+  // Adds the moves of a preview to the last effect.
   void TellPreview(const std::vector<ResourceManager::Move>& moves);
   // Lets time pass. An effect reports the containers that moved meanwhile; with `always` there is
   // one in any case.
@@ -136,7 +136,7 @@ class Simulator {
   Bytes memory_capacity_;
   std::unique_ptr<SimulatedNode> node_;
   std::map<std::string, RunningPod> pods_;    // by "namespace/name"
-  std::map<std::string, KnownClaim> claims_;  // likewise
+  std::map<std::string, KnownClaim> claims_;  // by "namespace/name"
   std::map<ContainerId, Before> before_;      // containers as at the last effect
   std::vector<StepEffect> effects_;           // effects of this step
   size_t step_ = 0;

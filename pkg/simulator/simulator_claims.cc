@@ -34,8 +34,8 @@ void Simulator::Do(const ClaimDocument& claim) {
     return AddClaim("prepare", claim.name,
                     AlreadyExists("claim {} exists already, with another UID", name), "");
   }
-  // The effect has the error. A former form of the claim is replaced, as a driver reads the newest
-  // one.
+  // A former form of the claim is replaced, since a driver reads the newest one. The effect that
+  // Tell adds has any error.
   (void)Tell(claims_[name] = {.document = claim});
 }
 
@@ -56,7 +56,7 @@ Status Simulator::Tell(KnownClaim& claim) {
   return status;
 }
 
-// A kubelet has the claims of a pod prepared before it creates anything of the pod.
+// Like a kubelet, prepares all claims of a pod before anything of the pod is created.
 Status Simulator::PrepareFor(const Manifest& manifest) {
   for (const std::string& name : manifest.Claims()) {
     const auto claim = claims_.find(name);
@@ -77,7 +77,7 @@ std::vector<std::string> Simulator::CarriedBy(const Manifest::Container& contain
   return uids;
 }
 
-// Gives back the claims of a pod that has ended, but for those that another pod carries, too.
+// Gives back the claims of a pod that has ended, except those that another pod carries, too.
 void Simulator::Unprepare(const Manifest& ended) {
   for (const std::string& name : ended.Claims()) {
     const auto claim = claims_.find(name);

@@ -19,8 +19,8 @@ namespace resmgr {
 StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                                     ConfigNode::Kind kind, std::string_view path);
 
-// Refuses keys that resemble a known one, since they would be ignored silently. Keys that resemble
-// none of them are left to other readers.
+// Refuses keys that resemble a known one: a misspelt key would be ignored silently. Other unknown
+// keys pass, since other programs may read them.
 Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
                      std::string_view path);
 
