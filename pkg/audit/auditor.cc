@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// Limit of waiting audits; each has a client of the admin socket that waits.
+// Limit of waiting audits. For each one, a client of the admin socket waits.
 constexpr size_t kMostJobs = 8;
 constexpr size_t kMostNamed = 5;  // problems of each kind
 // Limit of container names; others are only counted.
@@ -31,14 +31,15 @@ bool IsInForce(const ResourceManager& manager, ContainerKey key) {
   return manager.Settled(key) || manager.WrittenPastRuntime(key);
 }
 
-// nullptr where this manager has no such container, or has another one by this key.
+// nullptr if the manager has no such container, or has another container with this key.
 const Container* Find(const ResourceManager& manager, const ContainerId& id, ContainerKey key) {
   const Container* const container = manager.snapshot().FindContainer(key);
   return container != nullptr && container->id == id ? container : nullptr;
 }
 
-// The values that the policy decided: the kubelet's own numbers pass through other stages, too. A
-// runtime that refuses CPUs has refused numbers as well.
+// The decided values to compare. Without `with_numbers`, CPUs and memory nodes only: other stages
+// may change shares, quota and period. If the cpuset was written past a runtime that refused it,
+// the runtime has refused the numbers as well.
 ResourceValues DecidedFor(const ResourceManager& manager, const Container& container,
                           bool with_numbers) {
   ResourceValues decided = container.placement.values();
@@ -68,7 +69,7 @@ Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjec
   return readings;
 }
 
-// Whether CPUs or memory nodes in the cgroup itself differ.
+// Whether the container's own cgroup has other CPUs or memory nodes than decided.
 bool IsWrittenByAnother(const Drift& drift) {
   return drift.where == Drift::Where::kCgroup && drift.value.starts_with("cpuset.");
 }
@@ -85,8 +86,9 @@ std::string DescribeAll(const std::vector<Drift>& drifts) {
   return text;
 }
 
-// The text by which drifts with a common cause are reported as one. The same cause may leave one
-// container fewer CPUs and another one CPUs of others, which is worse, so these differ.
+// The text by which drifts with a common cause are reported as one. One cause may leave a container
+// fewer CPUs and give another container the CPUs of others; the latter is worse, so the texts
+// differ.
 std::string CauseOf(const Drift& drift) {
   return drift.why.empty() ? Describe(drift)
                            : fmt::format("{}{}", HasOthers(drift) ? "" : "fewer ", drift.why);
@@ -106,7 +108,7 @@ struct Named {
   size_t count = 0;
   std::vector<std::string> objects{};  // at most kMostListed
 
-  // "container ns/web/main", "containers ns/web/main and 3 more".
+  // "container ns/web/main", or for several "containers ns/web/main and 3 more".
   std::string Names() const {
     return count < 2 ? fmt::format("container {}", first)
                      : fmt::format("containers {} and {} more", first, count - 1);
@@ -120,9 +122,9 @@ struct Auditor::Audit {
   size_t changing = 0;
   Readings readings;
   std::map<ContainerId, ResourceValues> reported;
-  std::set<ContainerId> unwritten;  // their cgroups have the decided CPUs and memory nodes
+  std::set<ContainerId> unwritten;  // containers whose cgroups have the decided CPUs and nodes
   std::string runtime_problem = "the runtime has not answered in time";
-  int parts = 2;  // that have not ended
+  int parts = 2;  // parts of the audit that have not ended
 };
 
 Auditor::Auditor(Options options)
@@ -141,7 +143,7 @@ void Auditor::Configure(const AuditConfig& config) {
 }
 
 void Auditor::RunByClock() {
-  // An audit that waits or is under way is enough.
+  // If an audit already waits or runs, no further one is needed.
   if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
 }
 
@@ -162,7 +164,7 @@ void Auditor::RunSoon() {
   const bool ran = soon_ran_ != EventLoop::Clock::time_point{};
   soon_timer_ = options_.loop.After(ran ? std::max(options_.soon, rest) : options_.soon, [this] {
     soon_timer_.reset();
-    // An audit under way may have looked before the change.
+    // An audit under way may have looked before the change, so another one follows it.
     if (!jobs_.empty()) return RunSoon();
     soon_ran_ = options_.loop.Now();
     Run(config_.repair, [](const StatusOr<AuditReport>&) {});
@@ -257,7 +259,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
   for (const Subject& subject : audit.subjects) {
     const Container* const now = Find(manager, subject.id, subject.key);
     if (now == nullptr || now->state != ContainerState::kRunning) continue;
-    // Something else was decided meanwhile.
+    // The decision has changed since the audit began.
     if (!IsInForce(manager, subject.key) || DecidedFor(manager, *now, numbers) != subject.decided) {
       ++report.changing;
       continue;
@@ -273,7 +275,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
       if (std::ranges::none_of(finding.drifts, IsWrittenByAnother))
         audit.unwritten.insert(subject.id);
     }
-    // The runtime does not know values that were written past it.
+    // A runtime that was bypassed (RefusedUpdates::kWrite) still reports the former values.
     const auto reported = audit.reported.find(subject.id);
     if (reported != audit.reported.end() && !manager.WrittenPastRuntime(subject.key)) {
       std::ranges::move(CompareReport(subject.decided, reported->second),
@@ -296,7 +298,7 @@ void Auditor::Repair(AuditReport& report) const {
   }
 }
 
-// A drift that stays is a line of the log once, and so is a cause that many containers have.
+// Logs each drift once, however long it lasts, and a cause that many containers share once for all.
 void Auditor::LogNews(const AuditReport& report) {
   std::map<ContainerId, Known> found;
   std::map<std::string, Named> causes;
@@ -331,8 +333,9 @@ bool Auditor::IsLongAgo(EventLoop::Clock::time_point time) const {
   return options_.loop.Now() - time > std::max(options_.left_alone, kIntervals * config_.interval);
 }
 
-// Several audits may find the same write, which is no sign of a program that writes again. Only
-// containers whose last change has ended are compared, so values sent again had been in force.
+// Counts writes by another program. An audit that finds a write again does not count it, unless the
+// decided values were sent again in between: containers with a change under way are not compared,
+// so these values had been in force.
 void Auditor::NoteWritten(const Audit& audit, const AuditReport& report) {
   std::erase_if(written_, [&](const auto& known) {
     return Find(*options_.manager(), known.first, known.second.key) == nullptr ||
@@ -362,7 +365,7 @@ std::vector<Problem> Auditor::problems() const {
   return problems;
 }
 
-// Another program writes its cpuset, which is a problem of its own.
+// Whether another program keeps writing the container's cpuset, which problems() reports.
 bool Auditor::IsWrittenAgain(const ContainerId& id) const {
   const auto written = written_.find(id);
   return written != written_.end() && written->second.written && written->second.writes >= 2 &&

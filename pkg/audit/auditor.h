@@ -33,48 +33,49 @@ struct AuditReport {
     ContainerId id{};
     std::vector<Drift> drifts{};
     ResourceValues decided{};  // the decided values that were compared
-    std::string unread{};      // why its cgroup could not be read; "" where it was
-    bool sent_again = false;   // the decision is on its way to the runtime again
+    std::string unread{};      // why its cgroup could not be read; "" if it was read
+    bool sent_again = false;   // the decision is being sent to the runtime again
   };
-  // Containers that have drifted, or could not be looked at; all others are as decided.
+  // Containers that have drifted or could not be read; all others have the decided values.
   std::vector<Finding> findings{};
   size_t checked = 0;
   size_t drifted = 0;
-  size_t unread = 0;  // their cgroups could not be read, so they are not among those checked
-  // Left out, since a change of them was under way.
+  size_t unread = 0;  // containers whose cgroups could not be read; `checked` excludes them
+  // Containers that were left out because a change of them was under way.
   size_t changing = 0;
-  // The reason why the runtime's report was not compared; "" where it was.
+  // Why the runtime's report was not compared; "" if it was.
   std::string runtime_problem{};
 };
 
 // Compares the values that running containers really have, by their cgroups and by the runtime's
 // own report, with the decided ones: on demand, and every AuditConfig::interval. Another program
 // may have written into a cgroup, an NRI plugin of the runtime may have moved a container, or a
-// cgroup above may allow fewer CPUs; without audits this would be noticed only when a container is
-// on CPUs that another one has exclusively. A container with a change under way is left out, so
-// that no change of ours is taken for drift. Loop's thread only.
+// cgroup above may allow fewer CPUs; without audits, nothing would show that a container runs on
+// the exclusive CPUs of another one. Containers with a change under way are left out, so that this
+// daemon's own changes do not count as drift. Loop's thread only.
 class Auditor {
  public:
-  // Called after each audit; nullptr: it failed.
+  // Called after each audit, with nullptr if the audit failed.
   using Told = std::function<void(const AuditReport* report)>;
   using Done = std::function<void(StatusOr<AuditReport>)>;
 
   struct Options {
     EventLoop& loop;
-    // The resource manager that is active, nullptr where none is.
+    // Returns the active resource manager; nullptr if there is none.
     std::function<ResourceManager*()> manager;
     CgroupReader cgroups{};
-    // Whether no other stage may have changed a container's shares, quota or period: only then
-    // these are compared.
+    // Whether no other stage may have changed a container's shares, quota or period; if one may
+    // have, these values are not compared.
     std::function<bool()> numbers_are_ours = [] { return true; };
     Told told = [](const AuditReport*) {};
-    // Containers without an answer by then are left out of the report.
+    // Containers that were not read within this time are reported as unread.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
-    // RunSoon: the pause before an audit, in which more may change, and the least time between two.
+    // RunSoon: the pause before an audit, which gathers further changes, and the least time between
+    // two such audits.
     std::chrono::milliseconds soon = std::chrono::milliseconds(200);
     std::chrono::milliseconds soon_again = std::chrono::seconds(5);
-    // A container without a finding for this long, and for several intervals of the periodic
-    // audits, counts as no longer changed by other programs. Older findings are not reported.
+    // If a container has no finding for this long, and for several intervals of the periodic
+    // audits, the program that wrote its cpuset counts as stopped. Older findings are not reported.
     std::chrono::milliseconds left_alone = std::chrono::minutes(5);
   };
 
@@ -83,27 +84,27 @@ class Auditor {
   Auditor(const Auditor&) = delete;
   Auditor& operator=(const Auditor&) = delete;
 
-  // Sets when it audits by itself.
+  // Sets the interval of periodic audits.
   void Configure(const AuditConfig& config);
 
   // With `repair`, the decided values are sent again to containers that have drifted. `done` is
   // never run from within. FailedPrecondition: the null policy is active. Unavailable: the
   // runtime's containers are not known yet. ResourceExhausted: too many audits wait.
   void Run(bool repair, Done done);
-  // Something may have drifted: if audits by the clock are on, one follows after a short pause,
-  // with a least time between two of these.
+  // Requests an audit after a possible drift, if periodic audits are on. It follows after a short
+  // pause, with a least time between two of them.
   void RunSoon();
 
-  // Problems for `status`. Containers whose cgroup has other CPUs or memory nodes than decided,
-  // after an audit had found the decided ones or they were sent again: another program writes them,
-  // past the runtime. Also causes outside of containers that the last audit found, which no repair
-  // removes. Leaves out old findings, and causes for containers with a newer decision.
+  // Problems for `status`: containers whose cgroup has other CPUs or memory nodes than decided,
+  // although an audit had found the decided ones there or they were sent again (another program
+  // writes past the runtime), and causes outside of containers that the last audit found, which no
+  // repair removes. Leaves out old findings, and causes for containers with a newer decision.
   std::vector<Problem> problems() const;
-  // The other containers that had drifted at the last audit. Leaves out those to which the decision
-  // was sent again for the first time, which usually repairs them.
+  // All other containers that had drifted at the last audit. Leaves out those to which the decision
+  // was sent again for the first time, which usually repairs the drift.
   std::vector<Problem> drifted() const;
-  // Findings of the last audit about this container: sentences, "" where it is as decided, where
-  // something else was decided since then, and where the audit is long ago.
+  // Findings of the last audit about this container, as sentences; "" if it has the decided values,
+  // if the decision has changed since, or if the audit is long ago.
   std::string FoundOf(const ContainerId& id) const;
 
  private:
@@ -112,17 +113,17 @@ class Auditor {
     ContainerKey key{};
     std::vector<Drift> drifts{};
     ResourceValues decided{};  // the decided values that were compared
-    bool repaired = false;     // the decision was sent again, for the first time
+    bool repaired = false;     // the decision was sent again for the first time
   };
   // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
     ContainerKey key{};
     std::string container{};
     Drift last{};
-    size_t writes = 0;                     // number of writes that are certainly distinct
+    size_t writes = 0;                     // number of distinct writes, as far as audits can tell
     bool written = false;                  // the last audit of this container found such values
-    bool sent_again = false;               // since it was found
-    EventLoop::Clock::time_point found{};  // last
+    bool sent_again = false;               // the decided values were sent again since
+    EventLoop::Clock::time_point found{};  // when other values were last found
   };
   struct Audit;
 

@@ -95,7 +95,7 @@ class BatchedLook {
   Batch waiting_;
   std::shared_ptr<Batch> batch_;  // the batch that is being looked at
   EventLoop::HandlePtr deadline_;
-  bool hangs_ = false;  // a former look has not ended in time
+  bool hangs_ = false;  // an earlier look has not ended in time
 };
 
 }  // namespace resmgr

@@ -17,10 +17,10 @@
 namespace resmgr {
 namespace {
 
-// On cgroup v1 the largest limit of memory, which means none, is about this value.
+// Cgroup v1 reports a memory limit of about this size or more if there is none.
 constexpr int64_t kUnlimited = int64_t{1} << 62;
 
-// One line of a file; nullopt where there is none.
+// The only line of a file; nullopt if the file cannot be read.
 std::optional<std::string> Line(const std::string& directory, std::string_view file) {
   StatusOr<std::string> text =
       ReadFile(fmt::format("{}/{}", directory, file), CgroupReader::kMostBytes);
@@ -30,7 +30,7 @@ std::optional<std::string> Line(const std::string& directory, std::string_view f
   return *std::move(text);
 }
 
-// An empty list restricts nothing.
+// Leaves the target unset for an empty list, since it restricts nothing.
 template <typename Set>
 void ReadList(const std::string& directory, std::string_view file, std::optional<Set>& target) {
   const std::optional<std::string> line = Line(directory, file);
@@ -51,15 +51,15 @@ void ReadSets(const std::string& directory, std::string_view effective_cpus,
   ReadList(directory, effective_mems, values.effective_mems);
 }
 
-// CPUs that partitions below it took are not effective in the container's own cgroup, but the
-// container still has them.
+// Adds the CPUs that partitions below the container's cgroup took: the kernel does not count them
+// as effective in that cgroup, but they still belong to the container.
 void AddPartitionsBelow(const std::string& directory, CgroupValues& values) {
   std::optional<CpuSet> below;
   ReadList(directory, "cpuset.cpus.exclusive.effective", below);
   if (below && values.effective_cpus) *values.effective_cpus |= *below;
 }
 
-// `path` is the container's cgroup.
+// Fills in why the container's cgroup `path` lacks CPUs, memory nodes or a cpuset.
 void FindCauses(const std::string& path, CpusetLimits& limits, CgroupValues& values) {
   const std::string above = path.substr(0, path.rfind('/'));
   const auto lost = [](const auto& set, const auto& left) { return *set - *left; };
@@ -96,7 +96,7 @@ void ReadCpu(const std::string& directory, bool unified, CgroupValues& values) {
   values.set.cpu_period = Number(directory, "cpu.cfs_period_us");
 }
 
-// The memory limit in this file; -1: there is none.
+// The memory limit in this file; -1 for no limit, nullopt if unknown.
 std::optional<int64_t> Limit(const std::string& directory, std::string_view file) {
   const std::optional<std::string> line = Line(directory, file);
   if (!line) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<int64_t> Limit(const std::string& directory, std::string_view file
   return bytes && *bytes >= kUnlimited ? std::optional<int64_t>(-1) : bytes;
 }
 
-// On cgroup v2 swap has a limit of its own, without memory.
+// Reads the memory limits. On cgroup v2, swap has a limit of its own, which excludes memory.
 void ReadMemory(const std::string& directory, CgroupValues& values) {
   values.set.memory_limit = Limit(directory, "memory.max");
   const std::optional<int64_t> swap = Limit(directory, "memory.swap.max");
@@ -119,7 +119,7 @@ struct Process {
   std::optional<int64_t> parent{};
 };
 
-// nullopt: it has ended, or is not seen from here.
+// nullopt if the process has ended or is not visible in this PID namespace.
 std::optional<Process> ReadProcess(const std::string& proc, std::optional<int64_t> number) {
   constexpr std::string_view kCpus = "Cpus_allowed_list:\t";
   constexpr std::string_view kParent = "PPid:\t";
@@ -138,10 +138,10 @@ std::optional<Process> ReadProcess(const std::string& proc, std::optional<int64_
   return Process{.cpus = *cpus, .parent = ParseInt(line(kParent))};
 }
 
-// Memory that a process has before it is bound may lie anywhere.
+// Smaller amounts are not reported: a process may allocate some memory anywhere before it is bound.
 constexpr int64_t kLeast = int64_t{1} << 20;
 
-// The directory in the hierarchy of the memory controller for the one that FindCpuset found.
+// Where the memory controller has the container's cgroup, which FindCpuset found for the cpusets.
 std::string MemoryDirectory(const CgroupReader& cgroups,
                             const CgroupReader::CpusetDirectory& cpuset) {
   constexpr std::string_view kCpuset = "cpuset/";
@@ -164,8 +164,10 @@ CpusetLimits CgroupReader::Limits() const {
   return CpusetLimits(std::move(hierarchy));
 }
 
-// Processes of another PID namespace have the number 0: nothing is known of them. Those of threaded
-// cgroups are listed in the container's own cgroup, and may have been given fewer CPUs by it.
+// Reads the CPUs of the container's first process and of its parent. A process of another PID
+// namespace has the number 0, so nothing is known of it. Threaded cgroups are skipped: their
+// processes are listed in the container's own cgroup, although the container may have given them
+// fewer CPUs.
 void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& values) const {
   if (Line(directory, "cgroup.type") == "domain threaded") return;
   const StatusOr<std::string> processes =

@@ -13,13 +13,13 @@
 
 namespace resmgr {
 
-// The values that the kernel enforces for one container. An empty field is not set by the cgroup,
+// The values that the kernel enforces for one container. An empty field is not set in the cgroup,
 // or could not be read.
 struct CgroupValues {
   // The values as written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
   ResourceValues set{};
   std::optional<int64_t> cpu_weight{};
-  // The CPUs among them that the cgroups above allow, including those that partitions below took.
+  // The CPUs of `set.cpus` that the cgroups above allow, including CPUs that partitions below took.
   std::optional<CpuSet> effective_cpus{};
   std::optional<NodeSet> effective_mems{};
   // Causes and remedies from CpusetLimits: the reason why fewer CPUs are left than were written, or
@@ -39,7 +39,8 @@ struct CgroupValues {
 // tens of milliseconds: not for the event loop. Thread-safe.
 class CgroupReader {
  public:
-  // The places of cgroups, processes and the list of online CPUs; tests set other ones.
+  // The mount point of cgroups, the directory of processes and the file with the online CPUs; tests
+  // set other paths.
   explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc",
                         std::string online = "/sys/devices/system/cpu/online");
 
@@ -51,15 +52,15 @@ class CgroupReader {
   // InvalidArgument: the parent or the id cannot be the name of a cgroup.
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id,
                               CpusetLimits* limits = nullptr) const;
-  // Limits that one look at many cgroups shares.
+  // Limits for one look at many cgroups, which share it.
   CpusetLimits Limits() const;
-  // The same without CPUs and memory nodes, and with memory.
+  // As Read, but with the memory limits and without CPUs and memory nodes.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
-  // No file of a cgroup is longer: a list of 8192 CPUs has 40 KiB at worst.
+  // The longest file of a cgroup, a list of 8192 CPUs, has 40 KiB at worst.
   static constexpr size_t kMostBytes = size_t{64} << 10;
   const std::string& mount_point() const { return mount_point_; }
-  // Where the container's CPUs and memory nodes are: below the mount point. Errors as of Read.
+  // The directory of the container's cpuset, as a path below the mount point. Errors as of Read.
   struct CpusetDirectory {
     std::string path;
     bool unified = false;  // cgroup v2
@@ -80,14 +81,14 @@ class CgroupReader {
   const std::string online_;
 };
 
-// The memory of its own that a container has on other nodes than decided, by memory.numa_stat, as a
-// text for people; "" where it is less than a mebibyte on each or unknown. Pages of files are left
-// out, since other containers may have read them first. Cgroup v1 moves no pages when a container
-// moves.
+// Describes for people how much of the container's own memory lies on other nodes than decided, by
+// memory.numa_stat; "" if that is unknown or less than a mebibyte on each. Pages of files are left
+// out, since other containers may have read them first. Cgroup v1 does not move the pages of a
+// container that moves.
 struct MemorySubject {
   std::string cgroup_parent{};
   std::string id{};
-  NodeSet nodes{};  // that were decided
+  NodeSet nodes{};  // the decided nodes
 };
 std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& subject);
 

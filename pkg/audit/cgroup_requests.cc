@@ -33,11 +33,12 @@ bool IsLimit(int64_t actual, int64_t known) {
   return actual == known || actual == known / page * page;
 }
 
-// The values of `actual` that differ from the known ones, in the form that a runtime takes.
+// The values of `actual` that differ from the known ones, so another program wrote them, in the
+// form that a runtime takes.
 ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
   ResourceValues found;
   const ResourceValues& known = subject.known;
-  // The period of a container without a limit does not matter.
+  // Without a quota, the period has no effect.
   const bool other_quota = Differs({.cpu_quota = known.cpu_quota}, actual);
   const bool limited = known.cpu_quota.value_or(-1) > 0;
   if (other_quota || (limited && Differs({.cpu_period = known.cpu_period}, actual))) {
@@ -59,10 +60,10 @@ void AddCause(std::string& text, const std::string& more) {
   if (!more.empty()) text += (text.empty() ? "" : "; ") + more;
 }
 
-// The cgroups of one container in the hierarchy of the cpusets.
+// The paths of one container's cgroups in the hierarchy of the cpusets.
 struct Paths {
-  std::string above;  // its pod's, "/kubepods/pod1"
-  std::string own{};  // "": it has none
+  std::string above;  // its pod's cgroup, "/kubepods/pod1"
+  std::string own{};  // its own cgroup; "": it has none
 };
 
 Paths PathsOf(const CgroupReader& cgroups, const RefusalCauses::Subject& subject) {
@@ -78,11 +79,11 @@ Paths PathsOf(const CgroupReader& cgroups, const RefusalCauses::Subject& subject
 }
 
 constexpr std::chrono::milliseconds kPatience{2'000};
-// A FIFO must not make us wait.
+// O_NONBLOCK: opening a FIFO must not block.
 constexpr int kFileFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 constexpr int kDirectoryFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// `path` below `root`, one name after the other.
+// Opens `path` below `root`, one name after the other, so that no symbolic link is followed.
 StatusOr<UniqueFd> OpenDirectory(const std::string& root, std::string_view path) {
   UniqueFd directory(::open(root.c_str(), kDirectoryFlags));
   if (!directory.valid()) return ErrnoStatus(errno, root);
@@ -107,7 +108,7 @@ StatusOr<UniqueFd> OpenFile(int directory, const char* name, int access) {
   return file;
 }
 
-// The kernel takes a list as one write.
+// One write for the whole text: the kernel takes each write as a complete list.
 Status WriteFile(int directory, const char* name, const std::string& text) {
   RESMGR_ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(directory, name, O_WRONLY));
   if (::ftruncate(file.get(), 0) != 0) return ErrnoStatus(errno, name);
@@ -132,8 +133,9 @@ StatusOr<Set> ReadList(int directory, const char* name) {
   return Set::Parse(text);
 }
 
-// On cgroup v2, a cpuset restricts nothing if a cgroup above allows none of its CPUs: the container
-// would run on all CPUs of the cgroup above. So the effective set is checked, too.
+// Writes a set and reads it back. On cgroup v2, a cpuset restricts nothing if a cgroup above allows
+// none of its CPUs: the container would run on all CPUs of the cgroup above. So the effective set
+// is checked, too.
 template <typename Set>
 Status Put(int directory, bool unified, const std::string& name, const Set& wanted) {
   RESMGR_RETURN_IF_ERROR(WriteFile(directory, name.c_str(), wanted.ToString()));
@@ -208,7 +210,7 @@ Status WriteCpuset(const CgroupReader& cgroups, const CpusetWriter::Subject& sub
                           cgroups.FindCpuset(subject.cgroup_parent, subject.id.value()));
   RESMGR_ASSIGN_OR_RETURN(const UniqueFd directory,
                           OpenDirectory(cgroups.mount_point(), found.path));
-  // On cgroup v1 a group must have memory before it may have CPUs with tasks on them.
+  // On cgroup v1, a cgroup needs memory nodes before tasks can run in it.
   if (subject.mems) {
     RESMGR_RETURN_IF_ERROR(Put(directory.get(), found.unified, "cpuset.mems", *subject.mems));
   }

@@ -17,15 +17,15 @@
 
 namespace resmgr {
 
-// Looks into the containers' cgroups, away from the loop. It finds the values that differ from the
-// known ones, in the form that a runtime takes: quota and period together, and memory where the
+// Looks, away from the loop, for values in containers' cgroups that differ from the known ones.
+// Reports them in the form that a runtime takes: quota and period together, and memory if the
 // container has a limit.
 class CgroupLookup final : public ValuesOfOthers {
  public:
   // Thread-safe.
   using ReadOne = std::function<ResourceValues(const Subject& subject)>;
 
-  // By CgroupReader::ReadNumbers.
+  // Reads cgroups by CgroupReader::ReadNumbers.
   CgroupLookup(EventLoop& loop, CgroupReader cgroups);
   // If `read` takes longer than `patience`, the answer has no values.
   CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);
@@ -36,9 +36,9 @@ class CgroupLookup final : public ValuesOfOthers {
   BatchedLook<Subject, ResourceValues> looks_;
 };
 
-// Causes in cgroups that change this container's CPUs and memory nodes: a cgroup above that allows
-// less, a partition, one beside or below it that is in conflict, a controller that is not enabled.
-// May block.
+// Why the container's cgroup does not get its CPUs and memory nodes: a cgroup above allows fewer, a
+// partition took them, a cgroup beside or below it conflicts, or a controller is not enabled. May
+// block.
 std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
                            const RefusalCauses::Subject& subject);
 
@@ -57,9 +57,9 @@ class CgroupCauses final : public RefusalCauses {
   Looks looks_;
 };
 
-// Writes into the container's cgroup and reads back what the kernel has made of it. Opens only
-// regular files directly in that directory, follows no link below the mount point, and creates
-// nothing. May block.
+// Writes CPUs and memory nodes into the container's cgroup and checks what the kernel has made of
+// them. Opens only regular files directly in that directory, follows no link below the mount point,
+// and creates nothing. May block.
 Status WriteCpuset(const CgroupReader& cgroups, const CpusetWriter::Subject& subject);
 
 // Runs WriteCpuset away from the loop. Requests that come during a write are carried out together
@@ -69,7 +69,7 @@ class CgroupWriter final : public CpusetWriter {
   // Thread-safe.
   using WriteOne = std::function<Status(const Subject& subject)>;
 
-  // By WriteCpuset.
+  // Writes by WriteCpuset.
   CgroupWriter(EventLoop& loop, CgroupReader cgroups);
   // If a write takes longer than `patience`, it is given up.
   CgroupWriter(EventLoop& loop, WriteOne write, std::chrono::milliseconds patience);
@@ -83,7 +83,7 @@ class CgroupWriter final : public CpusetWriter {
   };
   struct Batch {
     std::vector<Request> requests;
-    std::atomic<bool> given_up = false;  // writes that have not begun are left out
+    std::atomic<bool> given_up = false;  // writes that have not begun are skipped
   };
   using Results = std::vector<Status>;
 
@@ -99,7 +99,7 @@ class CgroupWriter final : public CpusetWriter {
   std::vector<Request> waiting_;
   std::shared_ptr<Batch> batch_;  // the batch that is being written
   EventLoop::HandlePtr deadline_;
-  bool hangs_ = false;  // former work has not ended in time
+  bool hangs_ = false;  // an earlier write has not ended in time
 };
 
 }  // namespace resmgr

@@ -15,7 +15,7 @@ using Drifts = std::vector<Drift>;
 constexpr int64_t kLeastShares = 2;
 constexpr int64_t kMostShares = 262'144;
 
-// Adds a difference where the set is missing or another one than decided.
+// Adds a drift if the actual set is missing or differs from the decided one.
 template <typename Set>
 void CompareSet(Drift::Where where, std::string_view value, const std::optional<Set>& decided,
                 const std::optional<Set>& actual, Drifts& drifts, std::string_view why = "") {
@@ -32,7 +32,7 @@ void CompareSets(const ResourceValues& decided, const CgroupValues& actual, Drif
   const auto where = none.empty() ? Drift::Where::kCgroup : Drift::Where::kHierarchy;
   CompareSet(where, "cpuset.cpus", decided.cpus, actual.set.cpus, drifts, none);
   CompareSet(where, "cpuset.mems", decided.mems, actual.set.mems, drifts, none);
-  // Where the value itself differs, the effective part of it adds no information.
+  // Compares effective sets only if the written ones are as decided: otherwise they add nothing.
   const auto left = Drift::Where::kEffective;
   if (actual.effective_cpus && actual.set.cpus == decided.cpus) {
     CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts,
@@ -58,14 +58,15 @@ std::optional<int64_t> KernelShares(std::optional<int64_t> shares) {
   return std::clamp(*shares, kLeastShares, kMostShares);
 }
 
-// Below 0 and 0: without a limit.
+// Quotas of 0 and below all mean no limit; returns -1 for them.
 std::optional<int64_t> Quota(std::optional<int64_t> quota) {
   if (quota && *quota <= 0) return -1;
   return quota;
 }
 
-// How runtimes write shares into cpu.weight: in proportion, as the OCI runtime specification has
-// it, and since runc 1.3.2 and crun 1.23 so that the default of 1024 becomes the default of 100.
+// Whether a runtime may have written these shares as this cpu.weight: in proportion, as the OCI
+// runtime specification has it, or, since runc 1.3.2 and crun 1.23, so that the default of 1024
+// becomes the default of 100.
 bool IsWeightOf(int64_t weight, int64_t shares) {
   const int64_t known = *KernelShares(shares);
   if (weight == 1 + (known - 2) * 9'999 / 262'142) return true;
@@ -89,8 +90,9 @@ void CompareShares(const ResourceValues& decided, const CgroupValues& actual, Dr
        .why = actual.idle ? "cpu.idle is 1, so the kernel takes no weight: set it to 0" : ""});
 }
 
-// A program may choose fewer of its CPUs by itself. Here it has exactly the CPUs of the process
-// that started it (the runtime's shim or conmon, with the affinity of the runtime's unit).
+// Reports a container that runs on fewer CPUs than decided because it inherited the affinity of the
+// process that started it (the runtime's shim or conmon). A program may also choose fewer of its
+// CPUs itself, so only exactly the CPUs of that process count.
 void CompareAffinity(const ResourceValues& decided, const CgroupValues& actual, Drifts& drifts) {
   if (!decided.cpus || !actual.process_cpus || !actual.parent_cpus) return;
   const CpuSet& left = actual.effective_cpus ? *actual.effective_cpus : *decided.cpus;
@@ -145,7 +147,8 @@ bool CanBeMended(const Drift& drift) {
   return sent && drift.why.empty();
 }
 
-// On cgroup v2 a set without any effective CPU restricts nothing.
+// Effective CPUs beside the decided ones: on cgroup v2, a set without any effective CPU restricts
+// nothing.
 bool HasOthers(const Drift& drift) {
   const auto decided = CpuSet::Parse(drift.decided);
   const auto actual = CpuSet::Parse(drift.actual);

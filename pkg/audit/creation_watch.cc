@@ -34,19 +34,21 @@ void CreationWatch::OnInForce(const Act& act, const Place& /*place*/) {
   if (timer_ == nullptr) timer_ = options_.loop.After(options_.pause, [this] { Begin(); });
 }
 
-// CPUs and memory nodes; numbers have other owners, too.
+// Takes the containers to look at, with their decided CPUs and memory nodes; numbers such as the
+// quota may come from other stages, too.
 std::vector<CreationWatch::Subject> CreationWatch::TakeSubjects(const ResourceManager& manager) {
   std::vector<Subject> subjects;
   for (const auto& [key, looks] : std::exchange(created_, {})) {
     const Container* const container = manager.snapshot().FindContainer(key);
     if (container == nullptr || container->state == ContainerState::kExited) continue;
-    // Only running containers are compared. Clients start a container at once, or not at all.
+    // Only running containers are compared. Clients start a container soon after its creation, or
+    // not at all, so a few looks are enough.
     if (container->state == ContainerState::kCreated) {
       if (looks < kMostLooks) created_.emplace(key, looks + 1);
       continue;
     }
     const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
-    // The audit compares a container that still changes.
+    // A change of the container is under way: the next audit compares it.
     if (pod == nullptr || !manager.Settled(key)) continue;
     subjects.push_back({.key = key,
                         .id = container->id,
@@ -61,7 +63,7 @@ void CreationWatch::Begin() {
   timer_.reset();
   ResourceManager* const manager = options_.manager();
   if (manager == nullptr || !manager->ready()) return created_.clear();
-  // A look that has not ended by now is given up.
+  // Replaces an earlier look that has not ended, which is given up.
   look_ = std::make_shared<Look>(Look{.subjects = TakeSubjects(*manager)});
   if (!created_.empty()) timer_ = options_.loop.After(options_.pause, [this] { Begin(); });
   if (look_->subjects.empty()) return;
@@ -69,7 +71,8 @@ void CreationWatch::Begin() {
       reading_.Run([this, weak = std::weak_ptr<Look>(look_), cgroups = options_.cgroups,
                     subjects = look_->subjects]() -> EventLoop::Task {
         auto read = std::make_shared<std::map<ContainerKey, CgroupValues>>();
-        // Without these limits, a cgroup that cannot have a cpuset would count as one to be mended.
+        // The limits tell cgroups that cannot have a cpuset from those that sending the decision
+        // again repairs.
         CpusetLimits limits = cgroups.Limits();
         for (const Subject& subject : subjects) {
           auto values = cgroups.Read(subject.cgroup_parent, subject.id.value(), &limits);
@@ -85,8 +88,8 @@ void CreationWatch::Begin() {
   if (!begun.ok()) AskForRest(look_);
 }
 
-// A list costs a runtime more than the reading of cgroups, which may not be there (a runtime that
-// makes them at the start), or not be seen from here.
+// Asks the runtime about containers whose cgroup could not be read: it may be made only at the
+// start, or be invisible from here. Listing containers costs the runtime more than reading cgroups.
 void CreationWatch::AskForRest(const std::shared_ptr<Look>& look) {
   ResourceManager* const manager = options_.manager();
   if (manager == nullptr) return;
@@ -117,12 +120,12 @@ void CreationWatch::End(Look& look) {
   if (manager == nullptr) return;
   const bool drifted = std::ranges::any_of(look.subjects, [&](const Subject& subject) {
     const Container* const now = manager->snapshot().FindContainer(subject.key);
-    // Another manager, which became active meanwhile, has another container by this key.
+    // If another manager has become active meanwhile, the key may be that of another container.
     if (now == nullptr || now->id != subject.id || !manager->Settled(subject.key)) return false;
     if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
     const auto read = look.read.find(subject.key);
     const auto reported = look.reported.find(subject.id);
-    // A value that the node limits for every container is not reported.
+    // Drifts that a repair cannot remove, such as CPUs that a cgroup above withholds, do not count.
     return (read != look.read.end() &&
             std::ranges::any_of(CompareCgroup(subject.decided, read->second), CanBeMended)) ||
            (reported != look.reported.end() &&

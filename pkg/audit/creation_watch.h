@@ -22,21 +22,22 @@
 namespace resmgr {
 
 // Looks at new containers half a second after their creation, once they run: a runtime may give a
-// container other CPUs than it was asked for (CRI-O's workloads do), which an audit finds a minute
-// later. Reads their cgroups, and asks the runtime once about those that have none. Loop's thread
-// only.
+// container other CPUs than requested (CRI-O's workloads do), and a periodic audit would find that
+// only a minute later. Reads their cgroups, and asks the runtime once about containers without a
+// readable cgroup. Loop's thread only.
 class CreationWatch final : public Observer {
  public:
   struct Options {
     EventLoop& loop;
     // The active resource manager; nullptr if there is none.
     std::function<ResourceManager*()> manager;
-    // Called on the loop, once for each look, if a new container has other values than decided.
+    // Called on the loop, once for each look that finds a new container with other values than
+    // decided.
     std::function<void()> drifted;
     CgroupReader cgroups{};
     std::chrono::milliseconds pause{500};
   };
-  // More new containers within a pause than this are left to the audit.
+  // Limit of new containers in one look; further ones are left to the audit.
   static constexpr size_t kMost = 256;
 
   explicit CreationWatch(Options options);
@@ -63,9 +64,9 @@ class CreationWatch final : public Observer {
 
   const Options options_;
   bool on_ = true;
-  absl::flat_hash_map<ContainerKey, int> created_;  // how often they were not started yet
+  absl::flat_hash_map<ContainerKey, int> created_;  // number of looks that found it not started yet
   EventLoop::HandlePtr timer_;
-  std::shared_ptr<Look> look_;  // under way
+  std::shared_ptr<Look> look_;  // the look under way; nullptr: none
   OffLoop reading_;
 };
 

@@ -19,7 +19,7 @@ Amount AmountOf(int64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double amount = static_cast<double>(bytes);
   size_t unit = 0;
-  // An amount that would be rounded to 1024 is one of the next unit.
+  // An amount that would be shown as 1024 is shown as 1 of the next unit.
   while (std::round(std::abs(amount) * 10) / 10 >= 1024 && unit + 1 < kUnits.size()) {
     amount /= 1024;
     ++unit;

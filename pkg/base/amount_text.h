@@ -16,12 +16,12 @@ std::string BytesText(int64_t bytes);
 // "4 of 32 GiB", "32 MiB of 2 GiB"
 std::string BytesOf(int64_t used, int64_t bytes);
 
-// Things: "1 exclusive CPU", "2 exclusive CPUs". The noun is one that takes an s.
+// A number with its noun, whose plural ends with s: "1 exclusive CPU", "2 exclusive CPUs".
 inline std::string CountText(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// The same as the subject of a sentence: "1 call is", "2 calls are".
+// CountText with its verb: "1 call is", "2 calls are".
 inline std::string CountIs(int64_t count, std::string_view noun) {
   return fmt::format("{} {}", CountText(count, noun), count == 1 ? "is" : "are");
 }

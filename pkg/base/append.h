@@ -9,10 +9,11 @@
 
 namespace resmgr {
 
-// Makes the text its first `kept` characters and all parts, each convertible to std::string_view
-// and none a view into the text. The text grows once: for short parts that is several times cheaper
-// than one append for each. A text that is built again and again may be a fmt::memory_buffer,
-// which, unlike a std::string, does not fill memory before the parts are copied there.
+// Cuts the text to its first `kept` characters and appends all parts, each convertible to
+// std::string_view and none a view into the text. The text grows once: for short parts that is
+// several times cheaper than one append for each. If a text is rebuilt again and again, a
+// fmt::memory_buffer saves time, too: unlike a std::string, it does not zero the memory before the
+// parts are copied into it.
 template <typename Text, typename... Parts>
 void SetParts(Text& text, size_t kept, const Parts&... parts) {
   const std::array<std::string_view, sizeof...(Parts)> views{std::string_view(parts)...};

@@ -13,9 +13,10 @@
 
 namespace resmgr {
 
-// A text that cannot be mistaken for another kind of id. A value type, thread-compatible. Ids of
-// runtimes and Kubernetes have 64 characters at most and are held in the object itself: ids are
-// made and passed on with every call, and an allocation for each would be most of the cost.
+// A text with the type of its id, so that ids of different kinds cannot be mixed up. A value type,
+// thread-compatible. Ids of runtimes and Kubernetes have 64 characters at most and are held in the
+// object itself: ids are made and passed on with every call, and an allocation for each would be
+// most of the cost.
 template <typename Tag>
 class Id {
  public:
@@ -62,7 +63,7 @@ class Id {
 
   std::array<char, kNear> near_{};
   size_t size_ = 0;
-  std::unique_ptr<std::string> far_;  // in place of `near_` where that is too small
+  std::unique_ptr<std::string> far_;  // used in place of `near_` for long ids
 };
 
 // The runtime's id of a container: known once the runtime answered CreateContainer.
@@ -72,8 +73,8 @@ using PodSandboxId = Id<struct PodSandboxIdTag>;
 // Kubernetes' UID of a pod; several sandboxes may carry the same one, one after the other.
 using PodUid = Id<struct PodUidTag>;
 
-// XXH3 of a text, for hash tables by ids of the runtime: for their 64 characters it costs a third
-// of the tables' default. Not for hashes that must be equal on another machine.
+// XXH3 of a text, for hash tables by ids of the runtime: for 64 characters it costs a third of the
+// tables' default hash. The values may differ between machines, so they must not be stored.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const;
@@ -83,9 +84,9 @@ struct TextHash {
   }
 };
 
-// The value of an ordered map whose key begins with this text, where it is the only one or the
-// whole key: runtimes and people name pod sandboxes and containers by beginnings of their ids. A
-// default-constructed value (nullptr) if no key or several match, and for "".
+// The value whose key begins with this text, if only one does or the text is a whole key: runtimes
+// and people name pod sandboxes and containers by beginnings of their ids. A default-constructed
+// value (nullptr) if no key or several match, and for "".
 template <typename Map>
 typename Map::mapped_type OnlyOneThatBeginsWith(const Map& by_id, std::string_view beginning) {
   if (beginning.empty()) return {};

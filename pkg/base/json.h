@@ -15,8 +15,8 @@ namespace resmgr {
 // bytes that are not UTF-8 are replaced. The library's parser and writer are templates, which each
 // user would compile again. Pure functions.
 
-// Objects and arrays within each other. Kubernetes' own objects have fewer than 40; copying,
-// comparing and writing a value takes stack for each level.
+// Limit of objects and arrays within each other. Kubernetes' own objects have fewer than 40 levels;
+// copying, comparing and writing a value takes stack for each level.
 inline constexpr size_t kDeepestJson = 200;
 
 // nullopt for what is not JSON, or is nested deeper than kDeepestJson.
@@ -28,16 +28,16 @@ std::string JsonText(const nlohmann::json& value, int indent = -1);
 // As JsonText, for values that keep the order of their members.
 std::string OrderedJsonText(const nlohmann::ordered_json& value);
 
-// Whether no value in a JSON text is within more than `most` lists and objects. To be asked before
-// a text of others is parsed: each level costs the parser memory and its destructor a call. For a
-// text that is not JSON, either answer may come. Takes time in proportion to the text. Pure
+// Whether no value in a JSON text is within more than `most` lists and objects. To be checked
+// before an untrusted text is parsed: each level costs the parser memory and its destructor a call.
+// The result is arbitrary if the text is not JSON. Takes time in proportion to the text. Pure
 // function.
 bool IsShallowJson(std::string_view text, size_t most);
 
 }  // namespace resmgr
 
-// Reading parts of a value: one that is absent or of another type is nothing, and nothing throws.
-// Pure functions.
+// Reading parts of a value: a part that is absent or has another type yields a default, and nothing
+// throws. Pure functions.
 namespace resmgr::json_path {
 
 using Path = std::initializer_list<std::string_view>;

@@ -83,8 +83,8 @@ bool IsPlainAscii(std::string_view text) {
   while (text.size() >= sizeof(uint64_t)) {
     uint64_t bytes = 0;
     std::memcpy(&bytes, text.data(), sizeof(bytes));
-    // Sets the highest bit of a byte that has it, is below 0x20, or is 0x7f. A byte gets a borrow
-    // only from a byte that is found itself.
+    // Sets the highest bit of each byte that is at least 0x80, below 0x20, or 0x7f. A borrow can
+    // only come from a byte that is one of these, so no text without them matches.
     found |= bytes | (bytes - kEach * 0x20) | (bytes + kEach);
     text.remove_prefix(sizeof(bytes));
   }

@@ -9,30 +9,29 @@
 
 namespace resmgr {
 
-// A whole decimal number, nothing before or behind it; nullopt for anything else, overflow
-// included.
+// A whole decimal number without anything around it; nullopt for anything else, and on overflow.
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<uint64_t> ParseUint(std::string_view text);
 
 // true, false (any case), yes, no, on, off, 1, 0.
 std::optional<bool> ParseBool(std::string_view text);
 
-// Without white space at both ends; a view into the argument.
+// The text without white space at both ends; a view into the argument.
 std::string_view Trim(std::string_view text);
 
 // The pieces between separators, empty ones included; "" gives one empty piece.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 
-// Case-insensitive for ASCII: keys of configuration files and options.
+// Case-insensitive for ASCII, as keys of configuration files and options are.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 std::string ToLower(std::string_view text);
 
-// Nothing but ASCII characters that a terminal shows: no control character and no byte of a longer
-// character.
+// Whether the text is only ASCII that a terminal shows: no control character, and no byte of 0x80
+// or more.
 bool IsPlainAscii(std::string_view text);
 
-// Bytes from outside, fit for a line of a log or a terminal: control characters (utf8.h) and what
-// is no UTF-8 as \xNN, at most `limit` bytes of it.
+// Untrusted bytes made fit for a line of a log or a terminal: control characters (utf8.h) and
+// invalid UTF-8 as \xNN, from the first `limit` bytes.
 std::string Printable(std::string_view text, size_t limit = 256);
 
 }  // namespace resmgr

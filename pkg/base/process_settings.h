@@ -7,10 +7,10 @@
 
 namespace resmgr {
 
-// Settings with which a container's first process begins, and which its children inherit. They are
-// not files of a cgroup: a runtime sets them at creation, or another program does for each thread.
-// The numbers of the enumerations are those of NRI's messages (LinuxScheduler, LinuxIOPriority,
-// LinuxMemoryPolicy). Plain values.
+// Settings with which a container's first process begins, and which its children inherit. No file
+// of a cgroup has them: a runtime sets them at creation, or another program sets them for each
+// thread. The numbers of the enumerations are those of NRI's messages (LinuxScheduler,
+// LinuxIOPriority, LinuxMemoryPolicy). Plain values.
 
 struct SchedulerSettings {
   enum class Policy {
@@ -33,10 +33,10 @@ struct SchedulerSettings {
   };
 
   Policy policy = Policy::kNone;
-  int32_t nice = 0;           // -20 to 19; of kOther and kBatch
-  int32_t priority = 0;       // 1 to 99; of kFifo and kRoundRobin
+  int32_t nice = 0;           // -20 to 19; for kOther and kBatch
+  int32_t priority = 0;       // 1 to 99; for kFifo and kRoundRobin
   std::vector<Flag> flags{};  // each once
-  // In nanoseconds, as the kernel and the OCI have them; of kDeadline.
+  // In nanoseconds, as in the kernel and in the OCI; for kDeadline.
   uint64_t runtime_ns = 0;
   uint64_t deadline_ns = 0;
   uint64_t period_ns = 0;

@@ -61,8 +61,8 @@ class KeptMemory {
 #endif
 };
 
-// Base of classes whose objects come and go with every call. Not for classes with derived classes
-// of another size.
+// Base of classes whose objects are made and destroyed with every call: their memory is kept for
+// the next object. Derived classes must not have another size.
 //
 //   class Stream : public Recycled<Stream> { ... };
 template <typename T>

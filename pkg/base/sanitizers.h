@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// RESMGR_ASAN and RESMGR_TSAN are 1 where AddressSanitizer or ThreadSanitizer instruments this
-// source, else 0. GCC tells by macros, clang by __has_feature.
+// RESMGR_ASAN and RESMGR_TSAN are 1 if AddressSanitizer or ThreadSanitizer instruments this source,
+// else 0. GCC defines macros for this, clang has __has_feature.
 #if defined(__has_feature)
 #define RESMGR_ASAN __has_feature(address_sanitizer)
 #define RESMGR_TSAN __has_feature(thread_sanitizer)

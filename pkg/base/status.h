@@ -46,7 +46,7 @@ std::string_view CodeName(StatusCode code);
 
 Status MakeStatus(StatusCode code, std::string_view message);
 
-// Cold: the code that makes errors stays out of the way of the code that runs all the time.
+// Cold: the compiler keeps the code that makes errors out of the hot code.
 #define RESMGR_STATUS_MAKER(Name)                                                             \
   template <typename... Args>                                                                 \
   [[gnu::cold]] Status Name(fmt::format_string<Args...> format, Args&&... args) {             \

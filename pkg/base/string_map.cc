@@ -13,7 +13,7 @@ size_t PutIntoOrder(std::span<StringMap::value_type> entries) {
     return entries.size();
   }
   std::ranges::stable_sort(entries, {}, name);
-  // The last one of equal keys stays.
+  // If entries have equal names, the last one stays.
   size_t count = 0;
   for (const StringMap::value_type& entry : entries) {
     if (count > 0 && entries[count - 1].first == entry.first) --count;

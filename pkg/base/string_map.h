@@ -15,9 +15,9 @@
 
 namespace resmgr {
 
-// Texts by name, ascending: labels and annotations. All of it lies in one piece of memory, because
-// every container has dozens of texts that are hardly ever read; so access gives views, which hold
-// until the map changes. A value type, thread-compatible.
+// Texts by name, ascending: labels and annotations. The whole map is one piece of memory, because
+// every container has dozens of texts that are hardly ever read. So access gives views, which are
+// valid until the map changes. A value type, thread-compatible.
 class StringMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;
@@ -25,7 +25,7 @@ class StringMap {
   using iterator = const_iterator;
 
   StringMap() = default;
-  // The last one of entries with the same name counts.
+  // If entries have the same name, the last one counts.
   StringMap(std::initializer_list<value_type> entries)
       : StringMap(entries.begin(), entries.end()) {}
   template <typename Iterator>
@@ -42,19 +42,19 @@ class StringMap {
   void Set(std::string_view name, std::string_view value);
 
   bool empty() const { return bytes_.empty(); }
-  // The first text begins where the entries end.
+  // The texts follow the entries, so the offset of the first text gives the number of entries.
   size_t size() const { return empty() ? 0 : EntryAt(0).name / sizeof(Entry); }
   const_iterator begin() const;
   const_iterator end() const;
   const_iterator find(std::string_view name) const;
-  // The first entry whose name is not before this one.
+  // The first entry whose name is not less than this one.
   const_iterator lower_bound(std::string_view name) const;
   bool contains(std::string_view name) const;
 
   friend bool operator==(const StringMap& a, const StringMap& b) = default;
 
  private:
-  // Offsets in the memory: messages that maps come from are bounded far below 4 GiB.
+  // 32-bit offsets are enough: messages that maps come from are bounded far below 4 GiB.
   struct Entry {
     uint32_t name = 0;
     uint32_t name_size = 0;

@@ -13,10 +13,10 @@ namespace resmgr {
 
 namespace {
 
-// Longer names are not typing mistakes; the limit keeps the table small for any input.
+// Longer names get no suggestion; the limit keeps the table small for any input.
 constexpr size_t kLongestGuess = 64;
 
-// Letters that are missing, added, wrong, or exchanged with the next one.
+// The number of letters that are missing, added, wrong, or exchanged with the next one.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

@@ -10,9 +10,9 @@ namespace resmgr {
 struct MilliCpu {
   int64_t value = 0;
 
-  // Whole CPUs in it: 1 for 1500.
+  // The whole CPUs of the amount: 1 for 1500.
   constexpr int64_t Whole() const { return value / 1000; }
-  // The rest beside whole CPUs: 500 for 1500.
+  // The rest above the whole CPUs: 500 for 1500.
   constexpr int64_t Fraction() const { return value % 1000; }
   constexpr bool IsWhole() const { return value > 0 && Fraction() == 0; }
 

@@ -14,7 +14,8 @@ size_t LengthByFirstByte(unsigned char first) {
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// How many bytes of ASCII the text begins with. Eight at a time: nearly all text is ASCII alone.
+// The number of ASCII bytes at the beginning of the text. Checks eight at a time: nearly all text
+// is ASCII alone.
 size_t AsciiLength(std::string_view text) {
   constexpr uint64_t kHighBits = 0x8080808080808080;
   size_t length = 0;
@@ -56,7 +57,7 @@ std::string Utf8Cut(std::string_view text, size_t limit) {
   constexpr std::string_view kEllipsis = "...";
   constexpr size_t kLongest = 4;
   size_t end = limit - kEllipsis.size();
-  // Moves back to the first byte of a character that reaches beyond the end.
+  // The cut is in the middle of a character: moves the end back to its first byte.
   for (size_t back = 1; back < kLongest && back <= end; ++back) {
     if (Utf8Length(text.substr(end - back)) > back) {
       end -= back;

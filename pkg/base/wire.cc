@@ -17,9 +17,10 @@ constexpr size_t kLongestVarint = 10;
 // Depth of nested groups, as in protobuf's own parsers.
 constexpr size_t kDeepestGroup = 100;
 
-// Moves `place` behind the varint. False: it does not end before `end`, or after ten bytes.
+// Moves `place` behind the varint. Returns false if the varint does not end before `end`, or within
+// ten bytes.
 bool ReadVarint(const char*& place, const char* end, uint64_t& value) {
-  // Most have one byte.
+  // Most varints have one byte.
   if (place != end && static_cast<uint8_t>(*place) < 0x80) {
     value = static_cast<uint8_t>(*place++);
     return true;
@@ -124,8 +125,8 @@ bool WireReader::SkipGroup() {
 }
 
 void FieldWriter::Grow(size_t size) {
-  // Mostly enough for the whole message. Not more for longer texts: they may be there already, and
-  // each writer would fill as much with zeros again.
+  // Usually enough for the whole message. The spare room stays small because resize fills it with
+  // zeros, which would cost each writer time.
   constexpr size_t kMore = 128;
   out_.resize(size_ + size + kMore);
 }

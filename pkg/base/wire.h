@@ -42,8 +42,9 @@ class WireReader {
     }
     return NextOfAnyKind();
   }
-  // As Next, but moves to the next of the fields whose numbers, all below 32, are bits of `wanted`.
-  // A CreateContainer request carries a hundred environment variables that are not needed here.
+  // As Next, but skips to the next field whose number is a bit of `wanted`; wanted numbers are
+  // below 32. A CreateContainer request carries a hundred environment variables that need not be
+  // read.
   bool NextOf(uint32_t wanted) {
     for (;;) {
       SkipShort(wanted);
@@ -61,11 +62,11 @@ class WireReader {
   // A varint or fixed field; 0 for length-delimited ones.
   uint64_t number() const { return number_; }
   bool is_bytes() const { return wire_type_ == 2; }
-  // The bytes behind the field, from which its place in the message follows.
+  // The bytes behind the field, which show where the field lies in the message.
   std::string_view rest() const { return {at_, left()}; }
 
  private:
-  // Passes over fields that are not wanted, as long as both tag and length are short.
+  // Skips unwanted fields as long as both tag and length have one byte.
   void SkipShort(uint32_t wanted) {
     const uint32_t unwanted = ~wanted & 0xfffe;  // fields of one-byte tags
     const char* at = at_;
@@ -75,8 +76,8 @@ class WireReader {
       const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length < 0x80;
       if (!skip || end_ - at < length + 2) break;
       at += length + 2;
-      // Unwanted fields mostly come in rows of one field. As long as none of them can reach the
-      // end, one look at tag and length together is enough.
+      // Unwanted fields mostly come in runs of one field number. As long as a short field cannot
+      // reach the end, one comparison of tag and length together is enough.
       const char* const safe = end_ - std::min<ptrdiff_t>(end_ - at, kLongestShort);
       while (at < safe) {
         const size_t head = (Byte(at[0]) | Byte(at[1]) << 8) ^ tag;
@@ -87,7 +88,7 @@ class WireReader {
     at_ = at;
   }
   static uint32_t Byte(char c) { return static_cast<uint8_t>(c); }
-  // Bytes of tag, length and contents.
+  // The most bytes of a short field: tag, length and contents.
   static constexpr ptrdiff_t kLongestShort = 2 + 0x7f;
 
   bool NextOfAnyKind();
@@ -109,8 +110,8 @@ class WireReader {
   bool cut_short_ = false;
 };
 
-// Adds protobuf fields to a string, each after one check of the room that is left. The string has
-// junk behind the message until the writer ends: before it is returned or read.
+// Appends protobuf fields to a string, with one check of the room for each field. Until the writer
+// ends, the string has junk behind the message, so it must not be read or returned before.
 class FieldWriter {
  public:
   static constexpr size_t kMaxVarint = 10;
@@ -150,14 +151,13 @@ class FieldWriter {
     size_ += size;
     return at;
   }
-  // A message as a field: what is added between the two is its content.
-  //
+  // Begin and End enclose a message as a field: fields added in between are its content.
   //   const size_t begin = fields.Begin(1);
   //   fields.Number(...);
   //   fields.End(begin);
   size_t Begin(uint32_t field) {
     Advance(AddTag(field, kLengthDelimited, Room(2 * kMaxVarint)));
-    ++size_;  // a short length
+    ++size_;  // one byte, enough for a short length
     return size_;
   }
   void End(size_t begin) {
@@ -192,7 +192,7 @@ class FieldWriter {
   void EndLong(size_t begin);
 
   std::string& out_;
-  size_t size_;  // of what is written
+  size_t size_;  // bytes of the message that are written
 };
 
 }  // namespace resmgr

@@ -20,8 +20,8 @@ bool IsWeightFile(std::string_view name) {
   return name == kWeightFile || name == kBfqFile || name.starts_with("blkio.bfq.weight");
 }
 
-// Whether the runtime can set the file at creation. It writes a text at once, and the kernel takes
-// one device with each write.
+// Whether the runtime can set the file at creation: it writes a text with one write, but the kernel
+// takes one device with each write.
 bool IsOneLine(const BlockioFile& file) {
   return !file.text.empty() && file.text.find('\n') == std::string::npos;
 }
@@ -40,7 +40,8 @@ class BlockioKind final : public ClassKind {
       known.push_back({.name = name});
     ClassesConfig lenient;
     if (by_runtime) {
-      // The runtime's own file has the classes, whose names are not known here.
+      // The class names are in the runtime's own configuration file, so the annotation may
+      // have any name.
       const auto named = FindAnnotation(container.pod.annotations, "blockioclass", container.name);
       if (named) known.push_back({.name = Trim(named->value)});
       lenient = config;
@@ -80,7 +81,7 @@ class BlockioKind final : public ClassKind {
   const ClassContext context_;
   // Used on the worker's thread only.
   const std::unique_ptr<BlockDevices> devices_;
-  std::map<std::string, BlockioLimits, std::less<>> limits_;  // of all classes
+  std::map<std::string, BlockioLimits, std::less<>> limits_;  // all classes, by name
   bool unified_ = false;
   SubjectWays ways_;
 };
@@ -91,12 +92,12 @@ void BlockioKind::Resolve(const ClassWork& work) {
     limits_.emplace(name, ResolveBlockio(items, *devices_, work.host.files()));
 }
 
-// Publishes the files that exist in a cgroup in which runtimes put pods and containers; a runtime
-// refuses a creation with another file.
+// Publishes the files that exist in a cgroup of runtimes: a runtime refuses a creation with a file
+// that the cgroup lacks.
 void BlockioKind::Publish(HostFiles& files) const {
   constexpr const char* kParents[] = {"kubepods.slice", "kubepods", "system.slice", "docker"};
   const auto has = [&](const std::string& name) {
-    // dockerd takes limits as fields, and cgroup v1 has files for them, too.
+    // On cgroup v1, only io.max: its limits have files there, and dockerd takes them as fields.
     if (!unified_) return name == "io.max";
     return std::ranges::any_of(kParents, [&](const char* parent) {
       return files.Read(fmt::format("{}/{}/{}", kBlockioCgroups, parent, name)).ok();
@@ -133,7 +134,7 @@ Status BlockioKind::AddFiles(const std::vector<BlockioFile>& wanted, const std::
     const Status there = host.files().Read(path).status();
     weights = weights || IsWeightFile(file.name);
     if (!there.ok()) {
-      // One of the two files of a weight is enough.
+      // A weight has two files, of which one is enough.
       if (missing.ok() || !IsWeightFile(file.name)) missing = there;
       if (!IsWeightFile(file.name)) return missing;
       continue;

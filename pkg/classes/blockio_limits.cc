@@ -31,7 +31,7 @@ std::optional<BlockDeviceNumber> ParseDeviceNumber(std::string_view text) {
   return BlockDeviceNumber(static_cast<uint32_t>(*major), static_cast<uint32_t>(*minor));
 }
 
-// The word in brackets: "none [mq-deadline] bfq".
+// The active word is the one in brackets: "none [mq-deadline] bfq".
 std::string_view ActiveWord(std::string_view text) {
   const size_t begin = text.find('[');
   const size_t end = text.find(']');
@@ -97,7 +97,7 @@ class BlockioResolver {
                      Printable(device.path, 128), NumberText(*number)));
     return *number;
   }
-  // "8:16 enable=1 ctrl=auto ...", a line for each disk that was ever configured.
+  // io.cost.qos: "8:16 enable=1 ctrl=auto ...", with a line for each disk that was ever configured.
   bool HasCost(const BlockDeviceNumber& number) {
     const StatusOr<std::string> text = files_.Read("sys/fs/cgroup/io.cost.qos");
     if (!text.ok()) return false;
@@ -136,7 +136,7 @@ void AddBlockioFile(std::string name, const std::vector<std::string>& lines,
 
 std::vector<std::string> WeightLines(const BlockioLimits& limits, bool DeviceLimits::*knows,
                                      int64_t (*convert)(int64_t weight)) {
-  // The kernel's default for a cgroup, in both files.
+  // The kernel's default for a cgroup, in both weight files.
   constexpr int64_t kUsual = 100;
   std::vector<std::string> lines = {
       fmt::format("default {}", limits.weight ? convert(*limits.weight) : kUsual)};
@@ -150,7 +150,7 @@ std::vector<std::string> WeightLines(const BlockioLimits& limits, bool DeviceLim
   return lines;
 }
 
-// Whether some device has a throttle, or had one taken away.
+// Whether a limit of some device was set or taken back.
 bool Throttles(const BlockioLimits& limits) {
   return std::ranges::any_of(limits.devices, [](const auto& one) {
     const DeviceLimits& device = one.second;
@@ -202,7 +202,7 @@ std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits) {
     const std::string write = LimitText(device.write_bps);
     const std::string reads = LimitText(device.read_iops);
     const std::string writes = LimitText(device.write_iops);
-    // The kernel shows no device without a limit.
+    // The kernel lists only devices with a limit.
     if (read == "max" && write == "max" && reads == "max" && writes == "max") continue;
     lines.push_back(fmt::format("{} rbps={} wbps={} riops={} wiops={}", NumberText(number), read,
                                 write, reads, writes));

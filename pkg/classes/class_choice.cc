@@ -18,9 +18,9 @@ constexpr size_t kLongestName = 64;
 // The annotation keys of a kind of classes; "": the kind has no key of this form.
 struct ChoiceKeys {
   std::string_view kind;
-  std::string_view key;          // with a domain of the policies
-  std::string_view of_runtimes;  // of the container
-  std::string_view of_pods;      // with "/pod" or "/container.NAME" behind it
+  std::string_view key;          // with the domain of the policies
+  std::string_view of_runtimes;  // in the container's annotations
+  std::string_view of_pods;      // in the pod's, with "/pod" or "/container.NAME" behind it
 };
 
 constexpr std::array kChoiceKeys = {
@@ -33,7 +33,7 @@ constexpr std::array kChoiceKeys = {
 struct Chosen {
   std::string key;
   std::string name;
-  bool own = false;  // for this container alone
+  bool own = false;  // the annotation is for this container alone
 };
 
 std::optional<Chosen> FindPlain(const StringMap& annotations, std::string_view key, bool own) {
@@ -58,7 +58,7 @@ StatusOr<std::optional<Chosen>> FindOfPolicies(const ClassQuestion& about, std::
              found->old_form || found->key.find("/container.") != std::string_view::npos});
 }
 
-// The choice of the annotation with the narrowest scope; nullopt: there is none.
+// The choice by the annotation with the narrowest scope; nullopt if there is no annotation.
 StatusOr<std::optional<Chosen>> FindChosen(const ChoiceKeys& keys, const ClassQuestion& about) {
   RESMGR_ASSIGN_OR_RETURN(std::optional<Chosen> best, FindOfPolicies(about, keys.key));
   const auto consider = [&best](std::optional<Chosen> other) {
@@ -111,7 +111,7 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
   ClassChoice choice;
   const auto keys = std::ranges::find(kChoiceKeys, kind, &ChoiceKeys::kind);
   if (keys == kChoiceKeys.end()) return choice;
-  // Where the namespace may not choose, a malformed annotation has no effect.
+  // If the namespace may not choose, a malformed annotation is only noted.
   StatusOr<std::optional<Chosen>> found = FindChosen(*keys, about);
   const std::string name = found.ok() && *found ? (*found)->name : "";
   const bool allowed = config.Allows(kind, name, about.pod.namespace_name);

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// The class of one kind that a container is to have. A value.
+// The class of one kind that is chosen for a container. A value.
 struct ClassChoice {
   std::string name{};    // "": none
   std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": no class
@@ -25,19 +25,19 @@ struct ClassChoice {
 // A class of the configuration. The name refers to the configuration's text.
 struct KnownClass {
   std::string_view name{};
-  // Annotations for the whole pod, or for one container, may not choose it.
+  // Annotations for the whole pod, or for one container, may not choose this class.
   bool denies_pod_annotation = false;
   bool denies_container_annotation = false;
 };
 
-// The container, as far as it is known.
+// The facts about a container by which its class is chosen.
 struct ClassQuestion {
   const Pod& pod;
-  std::string_view container;        // its name
-  const StringMap& annotations;      // its own ones
-  std::string_view pool{};           // of the policy
+  std::string_view container;        // the container's name
+  const StringMap& annotations;      // the container's own annotations
+  std::string_view pool{};           // the pool that the policy chose
   std::string_view class_of_pool{};  // "": none
-  bool by_qos = false;               // a class with the name of its QoS class is the default
+  bool by_qos = false;               // if a class is named like its QoS class, that is the default
 };
 
 // Chooses a class of the kind "rdt", "blockio", "cpu" or "scheduling", by the first of these that
@@ -55,7 +55,7 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
                                   const std::vector<KnownClass>& known,
                                   const ClassesConfig& config);
 
-// The class without annotations, by 2 and 3.
+// The class that ChooseClass chooses without annotations: by 2 and 3.
 ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known);
 
 // A class that a pod's annotations ask for. A value.
@@ -70,7 +70,7 @@ struct AskedClass {
 // A kind of classes for which the machine lacks support. A value.
 struct AbsentKind {
   std::string reason{};
-  std::vector<std::string> but{};  // classes of this kind that the machine still supports
+  std::vector<std::string> but{};  // classes of this kind that the machine supports nevertheless
 };
 
 using AbsentKinds = std::map<std::string, AbsentKind, std::less<>>;

@@ -19,9 +19,9 @@ namespace resmgr {
 
 class Machine;
 
-// The groups of resctrl that the worker found last, for the loop: a runtime refuses to create a
-// container in a group that does not exist. In return the worker learns from the loop whether the
-// runtime starts containers in groups. Thread-safe.
+// The resctrl groups that the worker found last, for use by the loop: a runtime refuses to create a
+// container in a group that does not exist. In the other direction, the loop reports to the worker
+// whether the runtime starts containers in groups. Thread-safe.
 class RdtGroups {
  public:
   using Names = std::set<std::string, std::less<>>;
@@ -43,8 +43,8 @@ class RdtGroups {
   std::atomic<bool> started_in_ = false;
 };
 
-// The files of cgroup v2 for each class of block I/O, by the worker's last search for devices. The
-// loop reads them, since it must not search itself. Only files that containers of this node have.
+// The cgroup v2 files of each block I/O class, from the worker's last search for devices. The loop
+// reads them here, since a search may block. Only files that containers of this node have.
 // Thread-safe.
 class ResolvedBlockio {
  public:
@@ -66,38 +66,39 @@ class ResolvedBlockio {
   Classes classes_;
 };
 
-// The abilities of the front door and its runtime at the creation of a container.
+// The settings that the front door and its runtime can apply at the creation of a container.
 struct CreationWays {
-  bool docker = false;  // it has fields of HostConfig in place of files of cgroups
-  // A start can wait, and the container's cgroup is there meanwhile.
+  bool docker = false;  // takes fields of HostConfig instead of files of cgroups
+  // A start can be delayed while the container's cgroup exists already.
   bool holds_starts = false;
   // The runtime has fields for these settings (pkg/base/process_settings.h).
   bool io_priority = false;
   bool scheduler = false;
   bool memory_policy = false;
-  // The runtime starts a container in a group of resctrl, without a configuration of its own.
+  // The runtime can start a container in a resctrl group without being configured for it.
   bool rdt_groups = false;
 
   friend bool operator==(const CreationWays&, const CreationWays&) = default;
 };
 
-// The surroundings of the kinds of classes. The objects of the loop and of the worker share it.
+// The surroundings of the kinds of classes, shared by the objects of the loop and of the worker.
 struct ClassContext {
   std::string host_root = "/";
   std::string directory{};               // of the journal, for the worker; "": nothing is kept
   std::function<CreationWays()> door{};  // on the loop's thread; nullptr: the door has none
   std::shared_ptr<ResolvedBlockio> blockio = std::make_shared<ResolvedBlockio>();
   std::shared_ptr<RdtGroups> rdt = std::make_shared<RdtGroups>();
-  // The kubelet sets memory.high or memory.min of containers itself; the loop has seen it.
+  // True once the loop has seen that the kubelet itself sets memory.high or memory.min of
+  // containers.
   std::shared_ptr<std::atomic<bool>> kubelet_sets_memory =
       std::make_shared<std::atomic<bool>>(false);
-  const Machine* machine = nullptr;  // for memory policies; nullptr: there are none
+  const Machine* machine = nullptr;  // for memory policies; nullptr: there are no memory policies
 
   CreationWays ways() const { return door ? door() : CreationWays(); }
 };
 
 // The cgroup of the container with this whole id, as a path of HostFiles; empty if there is none.
-// `controller`: that of a hierarchy of cgroup v1; "": cgroup v2. May block.
+// `controller` names a hierarchy of cgroup v1; "": cgroup v2. May block.
 std::string FindSubjectCgroup(std::string_view host_root, std::string_view controller,
                               const std::string& cgroup_parent, const std::string& id);
 

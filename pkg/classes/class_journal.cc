@@ -91,7 +91,7 @@ Status ClassJournal::Claim() {
 Status ClassJournal::Open() {
   if (opened_) return OkStatus();
   const Status claimed = Claim();
-  // Without a directory there are no entries of an earlier process.
+  // If the directory does not exist, no earlier process has left entries.
   if (!claimed.ok() && claimed.code() != StatusCode::kNotFound) return claimed;
   if (claimed.ok()) RESMGR_RETURN_IF_ERROR(Read());
   opened_ = true;
@@ -125,7 +125,7 @@ Status ClassJournal::Save(Entries entries) {
     std::filesystem::create_directories(directory_, failed);
     if (failed) return Unavailable("cannot make {}: {}", directory_, failed.message());
     RESMGR_RETURN_IF_ERROR(Claim());
-    // Another process may have used it since Open.
+    // Another process may have used the directory since Open.
     RESMGR_RETURN_IF_ERROR(Read());
     if (!entries_.empty()) return Unavailable("another process has just used {}", directory_);
   }

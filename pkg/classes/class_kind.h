@@ -20,11 +20,11 @@ namespace resmgr {
 class BlockDevices;
 class ThreadAttributes;
 
-// A container that is being created, or exists. References for one call.
+// A container that is being created, or exists. Its references are valid for one call.
 struct ClassedContainer {
   const Pod& pod;
   std::string_view name;
-  const StringMap& annotations;  // its own ones
+  const StringMap& annotations;  // the container's own annotations
   int64_t memory_limit;          // bytes; 0: none
   const Placement& placement;
   const ClassNames& of_pool;  // Policy::ClassesOf
@@ -50,7 +50,7 @@ struct ClassedContainer {
   }
 };
 
-// The containers and pools to give classes to. References for one call.
+// The containers and pools that get classes. Its references are valid for one call.
 struct ClassWork {
   const std::vector<ClassSubject>& subjects;
   const std::vector<ClassPool>& pools;
@@ -66,16 +66,16 @@ class ClassKind {
 
   // These functions run on the loop. They are pure: equal arguments give equal results.
 
-  // Adds the container's classes. InvalidArgument: the pod asks for a class that does not exist. A
-  // creation is then refused; an existing container gets the classes that were added, which are
-  // those without the pod's annotations.
+  // Adds the container's classes. InvalidArgument: the pod asks for a class that does not exist.
+  // Then a creation is refused, and an existing container gets the classes added so far, which
+  // ignore the pod's annotations.
   virtual Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                         ChosenClasses& chosen) const = 0;
   // Adds the fields that the runtime itself applies when it creates a container. `unified`: the
   // node has cgroup v2.
   virtual void AtCreation(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/,
                           bool /*unified*/, Adjustment& /*adjustment*/) const {}
-  // Whether the container is to be started only after the worker has done its part.
+  // Whether the container's start has to wait until the worker has done its part.
   virtual bool HoldsStart(const ClassSubject& /*subject*/, const ClassesConfig& /*config*/) const {
     return false;
   }
@@ -83,17 +83,17 @@ class ClassKind {
   // These functions run on the worker's thread, and may block.
 
   // Adds the wanted values of the host's files, and the parts for `explain` and `classes`; only
-  // reads. It reads first values (HostKeeper::ReadFirst) wherever a plan depends on a file that it
-  // writes, so that the same containers give the same values again.
+  // reads. If a plan depends on a file that it also writes, it reads the file's first value
+  // (HostKeeper::ReadFirst), so that the same containers give the same values again.
   virtual void Plan(const ClassWork& work, ClassPlan& plan) = 0;
-  // Called after the values have been written: sets whatever is not a value of a file, such as
-  // attributes of threads, and stores the outcome in its parts (`possible`, `in_force`). Not called
-  // while the journal cannot be written.
+  // Called after the values have been written. Sets everything that is not a value of a file, such
+  // as attributes of threads, and stores the outcome in its parts (`possible`, `in_force`). Not
+  // called while the journal cannot be written.
   virtual void Apply(const ClassWork& /*work*/, ClassPlan& /*plan*/) {}
 };
 
-// Adds the class of this kind that ChooseClass chooses, and its note. Where that refuses, it adds
-// the class without annotations and returns the error.
+// Adds the class that ChooseClass chooses, and its note. If ChooseClass refuses, adds the class
+// without annotations and returns the error.
 Status AddClass(std::string_view kind, const ClassQuestion& about,
                 const std::vector<KnownClass>& known, const ClassesConfig& config,
                 ChosenClasses& chosen);
@@ -101,44 +101,44 @@ Status AddClass(std::string_view kind, const ClassQuestion& about,
 // All kinds, in the order in which their values are written.
 std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& context);
 
-// The makers of the kinds; each kind lies in a file of its own.
+// The makers of the kinds, each implemented in a file of its own.
 
 // Keeps disturbances away from the own CPUs of containers (isolation_wish.h, isolation_plan.h).
 std::unique_ptr<ClassKind> MakeIsolationKind(const ClassContext& context);
 
 // Classes of memory (memory_wish.h): files of containers' cgroups v2, which the runtime sets at
-// creation. The worker keeps them: it sets what the runtime could not, and follows the container's
-// memory limit.
+// creation. Later the worker keeps them: it sets what the runtime could not set, and follows the
+// container's memory limit.
 std::unique_ptr<ClassKind> MakeMemoryKind(const ClassContext& context);
 
 // Classes of block I/O: limits and weights of disks in the containers' cgroups (blockio_limits.h).
-// The runtime sets at creation what it can, and the worker the rest, before the start where the
-// front door can wait. The globs of devices are looked up with each plan.
+// The runtime sets at creation what it can. The worker sets the rest, before the start if the front
+// door can delay starts. The globs of devices are looked up with each plan.
 std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context);
 // The same kind with other devices, for tests.
 std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context,
                                            std::unique_ptr<BlockDevices> devices);
 
 // Classes of scheduling: the scheduler and the I/O priority of a container's threads, and the burst
-// of its CPU quota. Where the runtime has fields, the threads begin with what the kernel never
-// refuses. The worker sets the rest once, before the start where the front door can wait: later
-// changes by the container's own programs stay.
+// of its CPU quota. If the runtime has fields for them, threads begin with the settings that the
+// kernel never refuses. The worker sets the rest once, before the start if the front door can delay
+// starts; so later changes by the container's own programs stay.
 std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context);
 // The same kind with other threads, for tests.
 std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context,
                                               std::unique_ptr<ThreadAttributes> threads);
 
 // Classes of caches and memory bandwidth (resctrl). Each class of the configuration is a group with
-// our prefix, whose masks are values of one set: all are in force, or none. Containers come into
-// their groups by their own CPUs, by their tasks or by the runtime. Groups of others are listed,
-// and never touched.
+// this daemon's prefix. The masks of all classes are written together: all come into force, or
+// none. Containers join their groups by their own CPUs, by their tasks or through the runtime.
+// Groups of others are listed, and never touched.
 std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 
 // Monitoring groups of resctrl for pods whose containers have a class of caches and memory
 // bandwidth: "GROUP/mon_groups/PREFIX UID" within the group of the class, with the CPUs or the
-// tasks of the pod's containers there; or, as the configuration says, one for each container, by
-// its id. pkg/usage reads what they count. If no monitoring id (RMID) is left, the containers run
-// without a group. Comes after RdtKind, which makes the groups of classes.
+// tasks of the pod's containers there. The configuration may instead ask for one group for each
+// container, named by its id. pkg/usage reads their counters. If no monitoring id (RMID) is left,
+// the containers run without a group. Comes after RdtKind, which makes the groups of classes.
 std::unique_ptr<ClassKind> MakeRdtMonitorKind();
 
 // Classes of CPUs (docs/classes.md): "cpu".

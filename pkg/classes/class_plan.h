@@ -21,13 +21,15 @@
 
 namespace resmgr {
 
-// The classes of one container, by all kinds. A value.
+// The classes of one container, of all kinds. A value.
 struct ChosenClasses {
   IsolationWish isolation{};
   MemoryWish memory{};
-  // By kind: "rdt", "blockio", "cpu", "scheduling". A kind without a class has no entry.
+  // The choice for each kind ("rdt", "blockio", "cpu", "scheduling"); a kind without a class has no
+  // entry.
   std::map<std::string, ClassChoice, std::less<>> by_name{};
-  // Classes of isolation and memory that the pod asks for, where absent classes are refused.
+  // Classes of isolation and memory that the pod asks for, if the configuration refuses classes
+  // that the machine lacks.
   std::vector<AskedClass> asked{};
   std::string note{};  // annotations that have no effect, with the reason; usually empty
 
@@ -50,19 +52,19 @@ struct ClassSubject {
   std::string container{};  // "namespace/pod/container"
   std::string id{};         // empty while it is being created
   std::string pod_uid{};
-  std::string cgroup_parent{};  // of its pod
+  std::string cgroup_parent{};  // the cgroup of its pod
   // The container's cgroup on cgroup v2, as a path of HostFiles; empty until the worker finds it.
   std::string cgroup{};
-  std::string cgroup_v1{};  // its path on cgroup v1, of the controller cpuset
+  std::string cgroup_v1{};  // its path in the hierarchy of the controller cpuset of cgroup v1
   QosClass qos = QosClass::kBestEffort;
-  bool running = false;       // it was started
+  bool running = false;       // it was started and has not exited
   CpuSet cpus{};              // the CPUs that it has for itself
   bool shares = false;        // it may use other CPUs as well
-  bool quota_lifted = false;  // the policy has lifted its CPU quota
-  std::string pool{};         // of the policy
+  bool quota_lifted = false;  // the policy has removed its CPU quota
+  std::string pool{};         // the pool that the policy chose
   int64_t cpu_quota = 0;      // in force, in microseconds per period; 0 and less: none
   int64_t cpu_period = 0;     // microseconds; 0: the default
-  // The quota of a pending update if it is lower than the one in force; 0: none.
+  // The quota of a pending update, if that is lower than the one in force; 0: none.
   int64_t coming_quota = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
   ChosenClasses chosen{};
@@ -79,31 +81,31 @@ struct ClassPool {
   friend bool operator==(const ClassPool&, const ClassPool&) = default;
 };
 
-// One class of one container, and its outcome.
+// One class of one container, or of the configuration, and its outcome.
 struct ClassPart {
   static constexpr size_t kNoSubject = static_cast<size_t>(-1);
 
   size_t subject = kNoSubject;       // kNoSubject: a part of the configuration, for any container
-  std::string_view kind{};           // "interrupts", "rdt", ... : lives as long as the program
+  std::string_view kind{};           // "interrupts", "rdt", ...: a constant of the program
   std::string name{};                // "isolate", "10us", "gold"
   std::string source{};              // as ClassChoice::source
   std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
-  std::vector<std::string> paths{};  // of the values that it needs
-  Status possible{};                 // not OK: nothing is written
-  std::string note{};                // the effect that the active class lacks here
-  std::string in_force{};            // the effect, if no value shows it
+  std::vector<std::string> paths{};  // the files whose values it needs
+  Status possible{};                 // why it cannot be applied; then nothing is written
+  std::string note{};                // an effect that the class lacks although it is active
+  std::string in_force{};            // the effect, if it is no value of a file
 };
 
-// The values that the host's files are to have, and the containers' parts in them.
+// The values that the host's files are to have, and the parts that the containers need.
 struct ClassPlan {
   std::vector<HostValue> values{};  // each path once, in the order in which they are written
   std::vector<ClassPart> parts{};
   // Names of the interrupts, by the paths of their values: "24 (eth0-rx-0)".
   std::map<std::string, std::string, std::less<>> interrupts{};
-  std::set<std::string, std::less<>> paths{};  // of the values
-  AbsentKinds absent{};                        // where the configuration refuses such classes
+  std::set<std::string, std::less<>> paths{};  // the paths of `values`
+  AbsentKinds absent{};  // kinds that the machine lacks, if the configuration refuses such classes
 
-  // The first value for a path counts.
+  // Adds a value. If a path has two values, the first one counts.
   void Add(HostValue value) {
     if (paths.insert(value.path).second) values.push_back(std::move(value));
   }

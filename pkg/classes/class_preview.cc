@@ -102,7 +102,7 @@ ClassPreview::ClassPreview(const Machine& machine, ClassesConfig config,
                            std::optional<RdtMachine> rdt)
     : machine_(machine), config_(std::move(config)), kinds_(MakeClassKinds(ContextOf(machine))) {
   if (!rdt) return;
-  // The caller has checked and reported errors of the schemata itself.
+  // The caller has checked the schemata and reported their errors.
   if (auto schemata = PreviewSchemata(config_.rdt, *rdt); schemata.ok())
     schemata_ = *std::move(schemata);
 }

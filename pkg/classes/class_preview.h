@@ -17,29 +17,29 @@
 
 namespace resmgr {
 
-// A class of a container that does not exist, for simulations. A value.
+// A class of a simulated container. A value.
 struct PreviewedClass {
   std::string kind{};
   std::string name{};
   std::string source{};  // as ClassChoice::source
-  // The masks, schemata and texts that the host's files would have; "": they depend on the host.
+  // The masks, schemata and texts that the host's files would get; "": they depend on the host.
   std::string value{};
 
   friend bool operator==(const PreviewedClass&, const PreviewedClass&) = default;
 };
 
-// The caches and the memory bandwidth of a machine, by words between commas: "l3:20" and "l2:8" are
-// the bits of a cache's masks, "min:2" the fewest that a mask may have, "mb:10" is the step of
-// memory bandwidth in percent, and "cdp" tells code and data apart. There is one cache for each of
-// the machine's, and one at least. InvalidArgument names the word.
+// Reads the caches and the memory bandwidth of a machine from words between commas: "l3:20" and
+// "l2:8" are the bits of a cache's masks, "min:2" the fewest bits of a mask, "mb:10" the step of
+// memory bandwidth in percent, and "cdp" means separate masks for code and data. A level has as
+// many caches as the machine, but at least one. InvalidArgument names the word.
 StatusOr<RdtMachine> ParseRdtMachine(std::string_view text, const Machine& machine);
 
-// The schemata of each class, as the daemon writes them, in the order of the names; the root group
-// is "system/default". Returns the errors of ComputeRdt.
+// The schemata of each class, as the daemon would write them, ordered by name; the root group is
+// "system/default". Returns the errors of ComputeRdt.
 StatusOr<std::vector<std::pair<std::string, std::string>>> PreviewSchemata(
     const RdtConfig& config, const RdtMachine& machine);
 
-// The CPUs that containers keep free.
+// CPUs that classes keep free of disturbances.
 struct FreeOf {
   CpuSet interrupts{};
   CpuSet workqueues{};
@@ -55,7 +55,7 @@ class ClassPreview {
   // The classes of a container that is being created, or the error with which the daemon refuses
   // the creation: an unknown class, a wrong value.
   StatusOr<ChosenClasses> Choose(const ClassedContainer& container) const;
-  // The classes of an existing container: without those that would be refused.
+  // The classes of an existing container; leaves out classes that a creation would be refused for.
   ChosenClasses ChooseLeniently(const ClassedContainer& container) const;
   // Adds the CPUs among the container's own ones (`own`) that its classes keep free.
   void AddFree(const ChosenClasses& chosen, const CpuSet& own, FreeOf& free) const;

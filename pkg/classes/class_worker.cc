@@ -59,8 +59,8 @@ class Reporter {
       known.active = known.active && outcome.active;
       if (part.subject == ClassPart::kNoSubject) {
         known.absent = lacks;
-        // Shows why the machine lacks the class: a container or a pool may have failed for another
-        // reason.
+        // The reason why the machine lacks the class is more useful than why a container or a pool
+        // failed.
         if (lacks && lacking.insert(key).second) known.reason = outcome.reason;
         continue;
       }
@@ -109,7 +109,7 @@ class Reporter {
       } else if (is_interrupt && IsManaged(one.error)) {
         managed.push_back(interrupt->second);
       } else if (is_interrupt && one.status.code() == StatusCode::kNotFound) {
-        continue;  // it has gone since it was listed
+        continue;  // the interrupt has gone since it was listed
       } else if (outcome.active) {
         outcome.active = false;
         outcome.reason = Message(one.status);
@@ -183,7 +183,7 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
   const Status opened = Prepare(subjects);
   const ClassWork work{.subjects = subjects, .pools = pools, .config = config, .host = *keeper_};
   ClassPlan plan = MakePlan(work);
-  // Without the journal the former values are unknown, so nothing is written.
+  // Without the journal, the values to restore later are unknown, so nothing is written.
   if (!opened.ok()) {
     plan.values.clear();
     for (ClassPart& part : plan.parts)

@@ -26,9 +26,9 @@ struct ContainerClass {
   std::string name{};
   std::string source{};    // as ClassChoice::source
   std::string way{};       // "by CPU", "at creation", "before start", ...
-  std::string in_force{};  // as it is read back
+  std::string in_force{};  // the effect as read back from the host
   bool active = true;
-  std::string reason{};  // the reason why it is inactive, or the effect that it lacks
+  std::string reason{};  // why it is inactive, or which effect it lacks
 };
 
 // A class with all containers that have it, for `classes`. A value.
@@ -36,7 +36,7 @@ struct ClassState {
   std::string kind{};
   std::string name{};
   bool active = true;
-  bool absent = false;  // it is inactive since the machine lacks the hardware or kernel support
+  bool absent = false;  // inactive because the hardware or kernel lacks support
   std::string reason{};
   std::vector<std::string> containers{};  // "namespace/pod/container", each once
 };
@@ -44,46 +44,46 @@ struct ClassState {
 // The outcome of a plan. A value.
 struct ClassReport {
   std::vector<ClassState> classes{};  // in the order of their kinds and names
-  AbsentKinds absent{};               // as in the plan
+  AbsentKinds absent{};               // as in ClassPlan
   // By container id; a container that is being created has no id yet.
   std::map<std::string, std::vector<ContainerClass>, std::less<>> containers{};
-  // Files of the host with our values, and their former values.
+  // Files of the host with values of this daemon, and the values from before.
   std::map<std::string, std::string, std::less<>> held{};
-  std::map<std::string, std::string, std::less<>> not_given_back{};  // files, and why
-  std::string journal{};                                             // reason why no value is
-                                                                     // written
-  std::string damage{};              // values of an earlier process that could not be given back
+  // Files that could not be restored, and why.
+  std::map<std::string, std::string, std::less<>> not_given_back{};
+  std::string journal{};             // why no value is written
+  std::string damage{};              // values of an earlier process that could not be restored
   std::vector<std::string> notes{};  // for the log
 };
 
-// The first few of them: "24 (nvme0q1), 25 (nvme0q2) and 7 more".
+// The first few names, and the number of others: "24 (nvme0q1), 25 (nvme0q2) and 7 more".
 std::string NamesText(const std::vector<std::string>& names);
 
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result);
 
-// Whether the machine has what the classes need that a pod asks for. FailedPrecondition: it does
-// not. Unavailable: there is no report yet (nullptr).
+// Whether the machine supports all classes that a pod asks for. FailedPrecondition: it lacks one.
+// Unavailable: there is no report yet (nullptr).
 Status CheckPresent(const ClassReport* report, const ChosenClasses& chosen);
 
-// Gives the host's files the values of the containers' classes, on a thread that may hang. in_hand
-// is thread-safe; all else is for one thread at a time.
+// Gives the host's files the values that the containers' classes need, on a thread that may hang.
+// in_hand is thread-safe; all other functions are for one thread at a time.
 class ClassWorker {
  public:
-  // The root of the host in `context` has sys, proc and dev; its directory is this daemon's alone.
+  // `context.host_root` has sys, proc and dev; `context.directory` is this daemon's alone.
   explicit ClassWorker(ClassContext context);
 
   ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
                   const ClassesConfig& config);
-  // The files that differ from the values that Run would write; changes nothing.
+  // The files whose values differ from those that Run would write; changes nothing.
   StatusOr<std::vector<HostDifference>> Compare(std::vector<ClassSubject> subjects,
                                                 const std::vector<ClassPool>& pools,
                                                 const ClassesConfig& config);
-  // The file that is, or was last, read or written.
+  // The file that is being read or written, or was last.
   std::string in_hand() const;
 
  private:
-  // Before all other work: the journal, and the containers' cgroups.
+  // Opens the journal and finds the containers' cgroups, before all other work.
   Status Prepare(std::vector<ClassSubject>& subjects);
   ClassPlan MakePlan(const ClassWork& work);
 
@@ -93,7 +93,7 @@ class ClassWorker {
   RealHostFiles real_files_;
   DeviceLines files_{real_files_};
   const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds(context_);
-  std::optional<ClassJournal> journal_;  // from the first work on, as the keeper
+  std::optional<ClassJournal> journal_;  // set with the first work, like the keeper
   std::optional<HostKeeper> keeper_;
 };
 

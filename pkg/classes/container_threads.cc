@@ -71,8 +71,8 @@ class ThreadFinder {
   size_t cgroups_ = 0;
 };
 
-// The threads of the cgroup and of those below it: the first ones of very many. An error if its own
-// file cannot be read.
+// The threads of the cgroup and of those below it, up to a limit. An error if the cgroup's own file
+// cannot be read.
 StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, HostFiles& files) {
   ThreadFinder finder(v2 ? "cgroup.threads" : "tasks", files);
   RESMGR_RETURN_IF_ERROR(finder.Add(cgroup, 0));
@@ -81,7 +81,7 @@ StatusOr<CgroupThreads> FindCgroupThreads(const std::string& cgroup, bool v2, Ho
 
 using SchedPolicy = SchedulerSettings::Policy;
 
-// Bounds the work for a container that makes threads faster than they are found.
+// Limits the rounds for a container that makes threads faster than they are found.
 constexpr int kMostThreadRounds = 4;
 
 std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
@@ -94,8 +94,8 @@ Status ThreadRefusal(int error, std::string_view what, const std::string& shown,
   return ErrnoStatus(error, fmt::format("the kernel refuses {} {}{}", what, shown, hint));
 }
 
-// The reason, as far as the error says it. The kernel admits deadlines for all CPUs of a scheduling
-// domain together (kernel/sched/deadline.c).
+// Explains a refusal by the kernel, for errors with known causes. The kernel admits deadlines for
+// all CPUs of a scheduling domain together (kernel/sched/deadline.c).
 std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t have, size_t all) {
   if (error == EPERM)
     return "; it needs CAP_SYS_NICE, a kernel with CONFIG_RT_GROUP_SCHED lets no container have "
@@ -133,8 +133,7 @@ std::string ReadBackThread(pid_t thread, const SchedulerSettings& scheduler, con
                        by_io ? has_io : IoPriority());
 }
 
-// struct sched_attr of linux/sched/types.h, which glibc before 2.41 does not have, in its first
-// size.
+// The first version of struct sched_attr in linux/sched/types.h, which glibc has only since 2.41.
 struct KernelAttributes {
   uint32_t size = sizeof(KernelAttributes);
   uint32_t policy = 0;
@@ -153,7 +152,7 @@ constexpr std::pair<SchedPolicy, uint32_t> kKernelPolicies[] = {
     {SchedPolicy::kBatch, 3}, {SchedPolicy::kIdle, 5}, {SchedPolicy::kDeadline, 6},
 };
 
-// linux/ioprio.h: the class is above the priority.
+// linux/ioprio.h: the class is in the bits above the priority.
 constexpr int kIoClassShift = 13;
 constexpr int kIoPriorityMask = (1 << kIoClassShift) - 1;
 constexpr int kIoOfThread = 1;  // IOPRIO_WHO_PROCESS
@@ -173,7 +172,8 @@ StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFi
   if (cgroup.empty()) return NotFound("the container has no cgroup");
   RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
                           FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
-  // Threads that are not visible are listed as 0. Writing 0 would move the writing thread itself.
+  // Threads of another PID namespace are listed as 0. Writing 0 would move the writing thread
+  // itself.
   if (found.unseen) {
     return FailedPrecondition(
         "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);
@@ -217,7 +217,7 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
   std::set<pid_t> done;
   int scheduler_error = 0;
   int io_error = 0;
-  // An error of a thread that has ended says nothing of the others.
+  // Errors for a thread that has ended meanwhile do not count.
   size_t scheduled = 0;
   const auto note = [](int error, int& first) {
     if (error != ESRCH && first == 0) first = error;
@@ -265,12 +265,13 @@ int KernelThreadAttributes::SetScheduler(pid_t thread, const SchedulerSettings& 
                               .period = scheduler.period_ns};
   for (const auto& [policy, number] : kKernelPolicies)
     if (policy == scheduler.policy) attributes.policy = number;
-  // The flags of the kernel are these enumerators as bits.
+  // The kernel's flags are bits, numbered as these enumerators.
   for (const SchedulerSettings::Flag flag : scheduler.flags)
     attributes.flags |= uint64_t{1} << static_cast<unsigned>(flag);
   const int error = ResultOf(::syscall(SYS_sched_setattr, thread, &attributes, 0));
   if (error != 0) return error;
-  // The kernel looks at the nice value of the usual policies alone.
+  // sched_setattr sets the nice value only with the usual policies, so SCHED_IDLE needs a call of
+  // its own.
   const bool separate = scheduler.policy == SchedPolicy::kIdle && scheduler.nice != 0;
   return separate ? ResultOf(::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), scheduler.nice))
                   : 0;

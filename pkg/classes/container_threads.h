@@ -15,11 +15,12 @@
 
 namespace resmgr {
 
-// The container's cgroup of v2, else of v1; "": it has none.
+// The container's cgroup of v2, else of v1; "" if it has none.
 const std::string& CgroupOf(const ClassSubject& subject);
-// The threads of the container's cgroup and of those below it, which the container may have made:
-// the first ones of very many. NotFound: it has no cgroup; FailedPrecondition: there are some
-// outside of this process's PID namespace, which no file takes. May block.
+// The threads of the container's cgroup and of the cgroups below, which the container may have
+// made; up to a limit. NotFound: the container has no cgroup. FailedPrecondition: some threads are
+// outside of this process's PID namespace, so they have no number that could be written to a file.
+// May block.
 StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files);
 
 // Attributes of threads in the kernel. Results: 0, or the error number. Thread-compatible.
@@ -45,19 +46,19 @@ class KernelThreadAttributes final : public ThreadAttributes {
 
 // The outcome for all threads of a container.
 struct ThreadsOutcome {
-  size_t threads = 0;  // that have the settings now
-  // Refusals of the kernel by half ("the scheduler", "the I/O priority").
+  size_t threads = 0;  // threads that have the settings now
+  // Refusals by the kernel of the scheduler and of the I/O priority.
   Status scheduler{};
   Status io{};
-  std::string in_force{};  // of its first thread, read back: "fifo 42, io be 6"
+  std::string in_force{};  // the settings of the first thread, read back: "fifo 42, io be 6"
 };
 
-// Gives all threads below the cgroup, a path of HostFiles, these settings; kNone: they keep theirs.
-// Threads that begin meanwhile inherit from those that have them, or are found in another round.
-// Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
+// Gives all threads of the cgroup (a path of HostFiles) and of those below it these settings; kNone
+// leaves a setting as it is. Threads that begin meanwhile inherit the settings or are found in
+// another round. Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
                           const IoPriority& io, HostFiles& files, ThreadAttributes& attributes);
-// The settings of its first thread; nothing is changed. nullopt: there is no thread.
+// The settings of the container's first thread; changes nothing. nullopt if there is no thread.
 std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
                                        const SchedulerSettings& scheduler, const IoPriority& io,
                                        HostFiles& files, ThreadAttributes& attributes);

@@ -18,11 +18,11 @@ namespace resmgr {
 // Paths of HostFiles: "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor".
 std::string CpuFile(int cpu, std::string_view file);
 
-// A clock that the CPUs of a package or a die have in common beside their own ones.
+// A clock of the parts that the CPUs of a package or a die share, beside the CPUs' own clocks.
 struct UncoreClock {
   std::string directory{};
   int package = 0;
-  std::optional<int> die{};  // nullopt: all of the package
+  std::optional<int> die{};  // nullopt: the clock is of the whole package
 };
 
 struct IdleState {
@@ -40,17 +40,17 @@ class CpuMachine {
   CpuSet Online();
   int PackageOf(int cpu);
   int DieOf(int cpu);
-  // The CPUs that have this one's clock, itself among them.
+  // The CPUs that share this CPU's clock, itself included.
   CpuSet ClockOf(int cpu);
-  // The rate in kHz, within the CPU's range; `turbo`: the highest rate is allowed. nullopt: the
-  // class leaves the rate as it is, or the CPU reports no range.
+  // The rate in kHz, limited to the CPU's range; `turbo`: rates above the base rate are allowed.
+  // nullopt: the class leaves the rate as it is, or the CPU reports no range.
   std::optional<int64_t> RateOf(const ClockRate& rate, int cpu, bool turbo);
   // The rate of a clock that several CPUs share; nullopt as above.
   std::optional<int64_t> RateOf(const ClockRate& rate, const UncoreClock& clock);
-  // Where a package has clocks of both forms, only the more exact ones.
+  // If a package has clocks of both forms, only the more exact ones (by die).
   const std::vector<UncoreClock>& UncoreClocks();
   std::vector<IdleState> IdleStatesOf(int cpu);
-  // The number in a file that we may have written: before our first write, and now.
+  // The number in a file that this daemon may have written: before its first write, and now.
   std::optional<int64_t> FirstNumber(const std::string& path);
   std::optional<int64_t> NumberNow(const std::string& path);
   std::string TextNow(const std::string& path);  // empty: the file cannot be read

@@ -32,7 +32,7 @@ StatusOr<CpuSet> ParseCpuMask(std::string_view text) {
   };
   const std::vector<std::string_view> groups = Split(Trim(text), ',');
   CpuSet cpus;
-  int first = 0;  // CPU of the group's lowest bit
+  int first = 0;  // the CPU of the group's lowest bit
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
     if (group->empty() || group->size() > kDigitsOfGroup) return wrong();
     int cpu = first;

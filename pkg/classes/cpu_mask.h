@@ -9,11 +9,11 @@
 
 namespace resmgr {
 
-// The CPUs of a mask as the kernel writes it: hexadecimal numbers of up to eight digits with commas
+// The CPUs of a mask in the kernel's format: hexadecimal numbers of up to eight digits with commas
 // between them, the highest CPUs in front ("0000,00003003"). White space around it is ignored.
 StatusOr<CpuSet> ParseCpuMask(std::string_view text);
 
-// The mask of these CPUs with as many digits as `like`, and more where they need them.
+// The mask of these CPUs with as many digits as `like`, or more if the CPUs need more.
 std::string FormatCpuMask(const CpuSet& cpus, std::string_view like);
 
 }  // namespace resmgr

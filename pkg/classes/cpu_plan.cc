@@ -22,13 +22,13 @@ constexpr const char* kPerformance = "performance";
 constexpr const char* kNoTurbo = "sys/devices/system/cpu/intel_pstate/no_turbo";
 constexpr const char* kBoostOfAll = "sys/devices/system/cpu/cpufreq/boost";
 
-// CPUs with a class.
+// CPUs that get a class.
 struct CpuUse {
   const CpuClassConfig* cpu_class = nullptr;
   CpuSet cpus{};
-  size_t part = 0;      // of the plan
+  size_t part = 0;      // index of its part in the plan
   bool active = false;  // containers run there
-  size_t owner = 0;     // the use that has the CPUs: a pool's, or this one
+  size_t owner = 0;     // the use whose class the CPUs get: a pool's, or this one
 };
 
 class CpuPlanner {
@@ -83,12 +83,12 @@ class CpuPlanner {
       Take(pools_[pool.name]);
     }
   }
-  // The pool whose class a container has; nullptr: it has one of its own.
+  // The use of the pool whose class the container has; nullptr if the class is the container's own.
   const size_t* PoolOf(const ClassSubject& subject, const ClassChoice& choice) const {
     if (choice.by_pod || !subject.cpus.empty()) return nullptr;
     const auto own = pools_.find(subject.pool);
     if (own != pools_.end()) return &own->second;
-    // The container's pool is a part of the one that has the class.
+    // The container's own pool has no class: it lies within a larger pool that has it.
     for (const auto& [name, use] : pools_)
       if (uses_[use].cpu_class->name == choice.name) return &use;
     return nullptr;
@@ -146,7 +146,7 @@ class CpuPlanner {
       paths_[cpu].push_back(path);
   }
 
-  // One clock, of one CPU or of several.
+  // Plans one clock, which one CPU or several have.
   void PlanClock(const CpuSet& cpus) {
     std::vector<const CpuClassConfig*> classes;
     CpuSet managed;
@@ -173,7 +173,7 @@ class CpuPlanner {
     PlanBoost(cpus, classes);
   }
 
-  // The highest rate that a class of these CPUs wants; nullopt: a class leaves the rate as it is.
+  // The highest rate that a class of these CPUs wants; nullopt if a class leaves the rate as it is.
   std::optional<int64_t> Highest(const CpuSet& cpus, ClockRate CpuClassConfig::*rate) {
     std::optional<int64_t> highest;
     for (const int cpu : cpus) {
@@ -193,7 +193,7 @@ class CpuPlanner {
     AddRates(cpus, directory + "scaling_min_freq", directory + "scaling_max_freq",
              Highest(cpus, &CpuClassConfig::min_freq), Highest(cpus, &CpuClassConfig::max_freq));
   }
-  // The limit that leaves room for the other one comes first.
+  // Writes the least and the highest rate in the order that keeps the least below the highest.
   void AddRates(const CpuSet& cpus, const std::string& min_path, const std::string& max_path,
                 std::optional<int64_t> min, std::optional<int64_t> max) {
     if (!min && !max) return;
@@ -215,8 +215,8 @@ class CpuPlanner {
     }
   }
 
-  // The one word that the classes of these CPUs name; "" if none names one. Different words are a
-  // failure.
+  // The word that the classes of these CPUs name; "" if none names one. Fails if they name
+  // different words.
   std::string Common(const CpuSet& cpus, const std::vector<const CpuClassConfig*>& classes,
                      std::string CpuClassConfig::*word, std::string_view what) {
     std::set<std::string> words;
@@ -241,7 +241,7 @@ class CpuPlanner {
       governor.clear();
     }
     const std::string now = machine_.TextNow(path);
-    // The first value for a file counts, which is that of isolation.
+    // The first value for a file counts, and isolation, which is planned earlier, may have set it.
     const auto taken = std::ranges::find(plan_.values, path, &HostValue::path);
     const std::string then =
         taken != plan_.values.end() ? taken->text : (governor.empty() ? now : governor);
@@ -288,7 +288,7 @@ class CpuPlanner {
       Value(cpus, path, on ? "1" : "0");
     }
   }
-  // One switch for the whole machine.
+  // Plans the boost switch of machines that have one switch for all CPUs.
   void PlanBoostOfAll() {
     const CpuSet cpus = boost_on_ | boost_off_;
     if (cpus.empty()) return;
@@ -351,7 +351,7 @@ class CpuPlanner {
       ClassPart& part = plan_.parts[use.part];
       std::set<std::string> paths;
       for (const int cpu : use.cpus) {
-        // A container has some of its pool's CPUs for itself.
+        // Skips CPUs of the pool that a container has for itself.
         if (use_of_.at(cpu) != use.owner) continue;
         const auto problem = problems_.find(cpu);
         if (problem != problems_.end() && part.possible.ok()) part.possible = problem->second;
@@ -360,21 +360,21 @@ class CpuPlanner {
       }
       part.paths.assign(paths.begin(), paths.end());
     }
-    // The parts of containers report the class of their pool, so the pool's own part is dropped.
+    // Parts of containers report the class of their pool, so the pool's own part is dropped.
     std::set<size_t> silent;
     for (const auto& [name, use] : pools_)
       if (uses_[use].active) silent.insert(uses_[use].part);
     for (auto part = silent.rbegin(); part != silent.rend(); ++part)
       plan_.parts.erase(plan_.parts.begin() + static_cast<std::ptrdiff_t>(*part));
   }
-  // All classes, whether containers or pools have them or not.
+  // Adds parts for all configured classes, even if no container or pool has them.
   void PlanConfigured() {
     for (const CpuClassConfig& one : config_.classes) {
       Status possible = online_.empty() ? OkStatus() : CheckMachineHas(one);
       plan_.parts.push_back({.kind = kCpuKind, .name = one.name, .possible = std::move(possible)});
     }
   }
-  // NotFound: the machine lacks what the class needs.
+  // NotFound: the machine lacks something that the class needs.
   Status CheckMachineHas(const CpuClassConfig& wanted) {
     const bool rates = wanted.min_freq != ClockRate() || wanted.max_freq != ClockRate();
     if (rates) RESMGR_RETURN_IF_ERROR(CheckSomeCpuHas("cpufreq/scaling_max_freq"));
@@ -394,7 +394,7 @@ class CpuPlanner {
       if (!work_.host.files().List(CpuFile(cpu, "cpuidle")).empty()) return OkStatus();
     return NotFound("there is no {}", CpuFile(online_.First(), "cpuidle"));
   }
-  // Returns the first CPU's error if no CPU has the file.
+  // OK if some CPU has the file, else the first CPU's error.
   Status CheckSomeCpuHas(std::string_view file) {
     Status first;
     for (const int cpu : online_) {
@@ -411,13 +411,13 @@ class CpuPlanner {
   ClassPlan& plan_;
   const CpuSet online_ = machine_.Online();
   std::vector<CpuUse> uses_;
-  std::map<std::string, size_t, std::less<>> pools_;  // uses, by the pools' names
-  std::map<int, size_t> use_of_;                      // by CPU
+  std::map<std::string, size_t, std::less<>> pools_;  // indexes of uses, by the pools' names
+  std::map<int, size_t> use_of_;                      // indexes of uses, by CPU
   std::map<int, int> domain_of_;
   std::map<int, int64_t> priorities_;  // the highest one in use, by domain
   std::map<int, Status> problems_;     // by CPU
   std::map<int, std::vector<std::string>> paths_;
-  CpuSet boost_on_;  // of CPUs without a switch of their own
+  CpuSet boost_on_;  // CPUs without a boost switch of their own
   CpuSet boost_off_;
 };
 

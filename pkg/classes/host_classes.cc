@@ -12,12 +12,12 @@
 namespace resmgr {
 namespace {
 
-// The wait at the daemon's end for work that has begun.
+// How long the daemon's end waits for work that has begun.
 constexpr std::chrono::milliseconds kLastPatience{300};
 
-// Problems that are listed one by one; a machine has hundreds of interrupts.
+// Limit of files listed one by one: a machine has hundreds of interrupts.
 constexpr size_t kMostFiles = 10;
-// Limit of audits that wait for the thread; clients of the admin socket ask for them.
+// Limit of audits that wait for the worker's thread, on behalf of clients of the admin socket.
 constexpr size_t kMostComparisons = 64;
 
 }  // namespace
@@ -73,7 +73,7 @@ void HostClasses::Configure(const ClassesConfig& config) {
 }
 
 void HostClasses::OnPlaced(const Act& act) {
-  // A call that began before the stage was added does not pass the stage.
+  // If the call began before the stage was added, it does not pass the stage.
   if (!in_pipeline_) return Note();
   std::erase_if(creating_, [&act](const ContainerKey key) {
     const Container* const container = act.snapshot.FindContainer(key);
@@ -113,7 +113,7 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   Adjustment adjustment;
   for (const auto& kind : kinds_)
     kind->AtCreation(chosen, config_, unified_, adjustment);
-  // Keeps the choice: the next look at all containers would choose the same classes.
+  // Keeps the choice, so that the next look at all containers need not choose again.
   if (placed != nullptr) {
     Choice& choice = choices_[placed->key];
     choice = InputsOf(container, context_.ways());
@@ -123,7 +123,7 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   return adjustment;
 }
 
-// Only the kubelet sets these in requests (pkg/kubelet/kuberuntime, its gate MemoryQoS).
+// Only a kubelet with the gate MemoryQoS puts these files into requests (pkg/kubelet/kuberuntime).
 void HostClasses::NoteRequested(const StringMap& files) {
   const bool sets = files.contains("memory.high") || files.contains("memory.min");
   if (!sets || context_.kubelet_sets_memory->exchange(true)) return;
@@ -131,7 +131,7 @@ void HostClasses::NoteRequested(const StringMap& files) {
 }
 
 bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
-  // The creation may have ended in this turn of the loop, so that its work has not begun yet.
+  // If the creation ended in this turn of the loop, the work for it has not begun yet.
   if (scheduled_) Begin(false);
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
   if (subject == subjects_.end() || ended_ == begun_) return false;
@@ -142,8 +142,8 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
   return holds;
 }
 
-// The kernel refuses a quota below the burst, so the burst comes down before. It goes up after the
-// quota has.
+// Delays an update that lowers the quota below the burst, which the kernel would refuse, until the
+// burst is lower. A burst grows only after the quota has grown.
 bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                              std::function<void()> go) {
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
@@ -163,7 +163,7 @@ bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int
 
 void HostClasses::EndUpdate(const StageCall& update) {
   if (coming_quotas_.erase(&update) == 0) return;
-  // The quota of the update is in its file now, so the burst can follow.
+  // The kernel has the new quota now, so the burst can follow.
   options_.loop.Post(lifetime_.Guard([this] { Begin(true); }));
 }
 
@@ -224,7 +224,7 @@ HostClasses::Choice& HostClasses::ChoiceOf(const Pod& pod, const Container& cont
   choice = InputsOf(asks, ways);
   for (const auto& kind : kinds_) {
     const Status status = kind->Choose(asks, config_, choice.chosen);
-    // The container was created before the annotation was checked, so the error is only noted.
+    // The container exists already, so the error cannot refuse it and is only noted.
     if (!status.ok()) choice.chosen.AddNote(Message(status));
   }
   return choice;
@@ -278,18 +278,19 @@ std::vector<ClassPool> HostClasses::Pools() const {
   if (manager == nullptr || !config_.any()) return pools;
   for (Zone& zone : manager->policy().Zones(manager->snapshot())) {
     if (zone.classes.empty()) continue;
-    // CPUs that only containers use, and reserved CPUs, have the class of their containers or none.
-    // A zone of idle CPUs has no shared CPUs.
+    // A zone without shared CPUs (idle ones, for instance) gives the class to all its CPUs that are
+    // not exclusive. In other zones, CPUs that only containers use and reserved CPUs have the class
+    // of their containers or none.
     zone.cpus = zone.shared.empty() ? zone.cpus - zone.exclusive : zone.cpus & zone.shared;
     pools.push_back({std::move(zone.name), std::move(zone.cpus), std::move(zone.classes)});
   }
   return pools;
 }
 
-// `again`: begins work even if nothing was decided since the last work.
+// `again`: begins work even if nothing has changed since the last work.
 void HostClasses::Begin(bool again) {
   const ResourceManager* const manager = options_.manager();
-  // Before the first list the existing containers are unknown, so their values stay.
+  // Until the runtime has listed its containers, they are unknown, so present values stay.
   if (config_.any() && manager != nullptr && !manager->ready()) return Later(options_.retry);
   std::vector<ClassSubject> subjects = Subjects();
   std::vector<ClassPool> pools = Pools();
@@ -333,8 +334,8 @@ void HostClasses::Compare(Differences done) {
   NextComparison();
 }
 
-// The thread keeps only the latest waiting work, which a comparison would replace; so a
-// comparison begins only while no work waits.
+// The thread keeps only the latest waiting work, so a comparison would replace waiting work. It
+// begins only if no work waits.
 void HostClasses::NextComparison() {
   if (comparing_ != nullptr || comparisons_.empty() || ended_ != begun_) return;
   comparing_ = comparisons_.front();
@@ -375,7 +376,7 @@ void HostClasses::Audit(bool repair, std::function<void(StatusOr<std::vector<Aud
 }
 
 void HostClasses::Hang() {
-  // Without classes, other parts report a hanging disk.
+  // Without classes, a hanging disk is reported by other parts.
   if (!config_.any() && report_.held.empty()) return;
   hangs_since_ = Clock::now();
   log_.Warn("reading or writing {} takes more than {} s: classes do not change meanwhile",
@@ -387,7 +388,7 @@ void HostClasses::End(uint64_t work, ClassReport report) {
   ended_ = work;
   deadline_.reset();
   if (std::exchange(hangs_since_, std::nullopt)) log_.Info("the host's files can be used again");
-  // Work that waited begins now, with a deadline of its own.
+  // If work waited, it begins now, and its deadline with it.
   if (ended_ != begun_) deadline_ = options_.loop.After(options_.patience, [this] { Hang(); });
   for (const std::string& note : report.notes)
     log_.Info("{}", note);
@@ -405,8 +406,8 @@ void HostClasses::End(uint64_t work, ClassReport report) {
       if (problem.since == *failing_since_) log_.Warn("{}", problem.message);
   }
   on_ = config_.any() || failing || !report_.held.empty();
-  // A class that is inactive for the first time may wait for something that appears soon, such as
-  // the cgroup of a new container.
+  // If a class has just become inactive, tries again soon: the cause may be a new container whose
+  // cgroup does not exist yet.
   if (on_) Later(failing || news ? options_.retry : options_.period);
 }
 
@@ -432,9 +433,9 @@ std::string HostClasses::NoteOf(const std::string& id) const {
 }
 
 bool HostClasses::given_back() const {
-  // No work has ended, since the journal's disk does not answer, and this process wrote nothing.
+  // The journal's disk does not answer, but this process has written nothing.
   if (!wrote_ && ended_ == 0) return true;
-  // Without the journal the values to give back are unknown.
+  // If the journal could not be read, the values to give back are unknown.
   return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&
          report_.not_given_back.empty();
 }

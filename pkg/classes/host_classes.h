@@ -29,12 +29,12 @@
 
 namespace resmgr {
 
-// Gives containers what their classes say (docs/classes.md). The kinds (class_kind.h) plan the
-// runtime's part at creation and the values of the host's files. HostClasses gives these files
-// their former values back when a container or its CPUs are released, when the configuration no
-// longer wants the values, and after an earlier process that left values behind. After each
-// decision, and once a minute, a thread away from the loop compares the files with the wanted
-// values. It does nothing without classes and values to give back. Loop's thread only.
+// Applies the classes of containers (docs/classes.md). The kinds (class_kind.h) plan the runtime's
+// part at creation and the values of the host's files. HostClasses restores the former values of
+// these files when a container or its CPUs are released, when the configuration no longer wants the
+// values, and if an earlier process left values behind. After each decision, and once a minute, a
+// thread away from the loop compares the files with the wanted values. Without classes and values
+// to restore it does nothing. Loop's thread only.
 class HostClasses final : public Observer {
  public:
   struct Options {
@@ -50,11 +50,11 @@ class HostClasses final : public Observer {
     std::chrono::milliseconds retry = std::chrono::seconds(5);
     // Work that has not ended by then hangs.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
-    // The longest time that a start waits for it.
+    // The longest time that a start waits for work.
     std::chrono::milliseconds start_patience = std::chrono::seconds(1);
   };
 
-  // The objects of the options outlive this, and the pipeline's calls do not.
+  // The objects in the options outlive this one; the pipeline's calls end before it.
   explicit HostClasses(Options options);
   ~HostClasses() override;
   HostClasses(const HostClasses&) = delete;
@@ -65,12 +65,12 @@ class HostClasses final : public Observer {
 
   // The outcome of the last work.
   const ClassReport& report() const { return report_; }
-  // Whether the report is of this configuration: not before the first list of the runtime, and not
-  // right after a change.
+  // Whether the report is about this configuration: false before the runtime's first list, and
+  // right after a change of the configuration.
   bool known() const { return !config_.any() || (first_ != 0 && ended_ >= first_); }
-  // The annotations of the container's pod that have no effect, with the reason; usually empty.
+  // The annotations of the container's pod that have no effect, and why; usually empty.
   std::string NoteOf(const std::string& id) const;
-  // All that was decided so far is done, and no file of the host has a value of ours.
+  // Whether all decided work is done, and no file of the host has a value of this daemon.
   bool given_back() const;
   std::vector<Problem> problems() const;
 
@@ -78,8 +78,8 @@ class HostClasses final : public Observer {
     HostDifference difference{};
     bool repaired = false;
   };
-  // Runs `done`, also from within, with the files that differ from their wanted values; with
-  // `repair` these are written again first. Unavailable: a file hangs.
+  // Runs `done`, possibly from within, with the files that differ from their wanted values. With
+  // `repair`, the wanted values are written first. Unavailable: a file hangs.
   void Audit(bool repair, std::function<void(StatusOr<std::vector<Audited>>)> done);
 
   void OnPlaced(const Act& act) override;
@@ -131,7 +131,7 @@ class HostClasses final : public Observer {
     std::string pool{};
     CreationWays ways{};
     ChosenClasses chosen{};
-    uint64_t seen = 0;  // number of the look that found the container last; 0: none did yet
+    uint64_t seen = 0;  // number of the last look that found the container; 0: none did yet
 
     bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };
@@ -143,7 +143,7 @@ class HostClasses final : public Observer {
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                   std::function<void()> go);
   void EndUpdate(const StageCall& update);
-  // The lowest quota that updates under way give the container; 0: none.
+  // The lowest quota of the container's pending updates; 0: none.
   int64_t ComingQuotaOf(std::string_view id) const;
   void LetGo();
   std::vector<ClassSubject> Subjects();
@@ -160,8 +160,8 @@ class HostClasses final : public Observer {
   ClassStage stage_;
   bool in_pipeline_ = false;
   ClassesConfig config_;
-  bool on_ = true;      // until it is known that there is nothing to do
-  bool wrote_ = false;  // a file was written, or may have been
+  bool on_ = true;      // whether there may be work
+  bool wrote_ = false;  // whether this process may have written a file
   bool scheduled_ = false;
   EventLoop::HandlePtr next_;
   EventLoop::HandlePtr deadline_;
@@ -179,16 +179,16 @@ class HostClasses final : public Observer {
     int64_t quota = 0;  // 0: not lower than the present one
   };
   std::map<const StageCall*, ComingQuota> coming_quotas_;
-  std::vector<ContainerKey> creating_;  // placed, and not created at the last look
-  std::vector<std::shared_ptr<Comparison>> comparisons_;  // that have not begun
+  std::vector<ContainerKey> creating_;  // placed containers that did not exist at the last look
+  std::vector<std::shared_ptr<Comparison>> comparisons_;  // comparisons that have not begun
   std::shared_ptr<Comparison> comparing_;
-  uint64_t begun_ = 0;  // works
+  uint64_t begun_ = 0;  // number of the last work that was begun
   uint64_t ended_ = 0;  // the number of the last work that ended
-  uint64_t first_ = 0;  // with this configuration; 0: there was none
+  uint64_t first_ = 0;  // the first work with this configuration; 0: none yet
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
-  std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back
-  // Shared with work, which may outlive this.
+  std::optional<Clock::time_point> failing_since_{};  // the journal, or restoring values
+  // Shared with the thread's work, which may outlive this object.
   const std::shared_ptr<ClassWorker> worker_;
   Lifetime lifetime_;
   OffLoop thread_;

@@ -26,18 +26,18 @@
 namespace resmgr {
 namespace {
 
-// Interrupts of a very large machine.
+// Limit of names: enough for the interrupts of a very large machine.
 constexpr size_t kMostNames = 65'536;
 
-// The CPU mask of unbound work. kWorkMask takes writes, but reads without the CPUs of isolated
-// partitions; the other file reads as the mask was written (Linux 6.9).
+// The CPU mask of unbound workqueues. kWorkMask takes writes, but reads without the CPUs of
+// isolated partitions; the other file shows the mask as it was written (Linux 6.9).
 constexpr std::string_view kWorkMask = "sys/devices/virtual/workqueue/cpumask";
 constexpr std::string_view kWrittenWorkMask = "sys/devices/virtual/workqueue/cpumask_requested";
 
-// Stands for any socket of irqbalance when masks are compared.
+// Replaces the name of any irqbalance socket when masks are compared.
 constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 
-// The socket whose list the path stands for.
+// The path of the socket that a path "SOCKET/interrupts" belongs to.
 std::string SocketOfList(const std::string& whole) {
   return whole.substr(0, whole.rfind('/'));
 }
@@ -62,7 +62,7 @@ bool IsAmountFile(std::string_view path) {
   return name.starts_with("memory.");
 }
 
-// As the kernel reads an amount: "64M" are 64 << 20 bytes.
+// An amount in the kernel's notation: "64M" is 64 << 20 bytes.
 std::optional<uint64_t> AmountOf(std::string_view text) {
   constexpr std::string_view kUnits = "kmgtpe";
   constexpr unsigned kBitsOfUnit = 10;
@@ -81,7 +81,7 @@ std::optional<uint64_t> AmountOf(std::string_view text) {
   return *number << shift;
 }
 
-// The kernel keeps whole pages.
+// The kernel rounds amounts to whole pages.
 bool SameAmount(std::string_view a, std::string_view b) {
   const auto page = static_cast<uint64_t>(::getpagesize());
   const std::optional<uint64_t> first = AmountOf(Trim(a));
@@ -91,11 +91,11 @@ bool SameAmount(std::string_view a, std::string_view b) {
 
 constexpr std::string_view kDefaultWord = "default";
 
-// One kind of files with a line for each device.
+// A kind of file with a line for each device.
 struct LineFile {
   std::string_view name;
-  std::string_view reset;  // the value that takes a device's line away
-  bool has_default;        // a line for all other devices, which cannot be taken away
+  std::string_view reset;  // the value that removes a device's line
+  bool has_default;        // it has a line for all other devices, which cannot be removed
 };
 
 constexpr std::array kLineFiles = {
@@ -115,7 +115,7 @@ const LineFile* DeviceFileOf(std::string_view path) {
   return found == kLineFiles.end() ? nullptr : found;
 }
 
-// The device's numbers, and before all of them the word "default".
+// A line's device numbers; the line "default" sorts before all of them.
 using LineKey = std::pair<uint64_t, uint64_t>;
 constexpr LineKey kDefaultKey = {0, 0};
 
@@ -166,7 +166,7 @@ StatusOr<std::string> RealHostFiles::ReadDirectory(const std::string& whole) con
     return S_ISDIR(found.st_mode) ? StatusOr<std::string>(std::string(kThere))
                                   : InvalidArgument("{} is no directory", whole);
   if (errno != ENOENT) return ErrnoStatus(errno, fmt::format("cannot look at {}", whole));
-  // Without its parent this directory can never be made.
+  // If the parent is missing, too, this directory cannot be made.
   const std::string parent = whole.substr(0, whole.rfind('/', whole.rfind('/') - 1));
   if (::stat(parent.c_str(), &found) != 0) return NotFound("there is no {}", parent);
   return std::string();
@@ -220,7 +220,7 @@ int RealHostFiles::Write(const std::string& path, std::string_view text) {
   struct stat found {};
   if (::fstat(fd.get(), &found) != 0) return errno;
   if (!S_ISREG(found.st_mode)) return EINVAL;
-  // One write is one value.
+  // One write for the whole text, since the kernel takes each write as a value.
   ssize_t written = 0;
   do {
     written = ::write(fd.get(), text.data(), text.size());

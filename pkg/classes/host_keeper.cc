@@ -23,11 +23,11 @@ bool IsGone(int error) {
 
 constexpr std::string_view kPartition = "/cpuset.cpus.partition";
 constexpr std::string_view kGovernor = "/scaling_governor";
-// Least and highest clocks.
+// Files with the least and the highest clock of a CPU or a package.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kLimits = {
     {{"/scaling_min_freq", "/scaling_max_freq"}, {"/min_freq_khz", "/max_freq_khz"}}};
 
-// Another program that fights for many files would fill the log.
+// Limit of log lines, in case another program keeps changing many files.
 constexpr size_t kMostNotes = 20;
 
 constexpr std::string_view kResctrl = "sys/fs/resctrl/";
@@ -37,15 +37,16 @@ bool IsInterrupt(std::string_view path) {
   return path.starts_with("proc/irq/");
 }
 
-// A file that the kubelet writes when a pod is resized.
+// Whether the file has a CPU quota: the kubelet writes it when a pod is resized.
 bool IsQuotaFile(std::string_view path) {
   return path.ends_with("/cpu.max") || path.ends_with("/cpu.cfs_quota_us");
 }
 
-// Whether the file has what we wrote. A partition may read "isolated invalid (why)".
+// Whether the file has a value that this daemon wrote. A partition may read "isolated invalid
+// (why)".
 bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& entry) {
   if (SameHostValue(path, now, entry.wanted) || SameHostValue(path, now, entry.was)) return true;
-  // The kernel refused one of the lines, or a process was killed between two lines.
+  // A mixture of lines remains if the kernel refused one line, or a process was killed between two.
   if (MixesDeviceLines(path, now, {entry.first, entry.wanted, entry.was})) return true;
   if (!path.ends_with(kPartition)) return false;
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
@@ -55,16 +56,16 @@ std::string Shown(std::string_view text) {
   return Printable(Trim(text), 64);
 }
 
-// For the log: a file that had our value reads something else.
+// The log line for a file that had this daemon's value and now reads something else.
 std::string ChangeNote(std::string_view path, std::string_view now, std::string_view text) {
-  // The kernel ends a partition whose CPUs it cannot have.
+  // The kernel invalidates a partition whose CPUs it cannot have.
   const bool ended = path.ends_with(kPartition) && now.find(" invalid") != std::string_view::npos;
   return ended ? fmt::format("{} reads {}: it gets {} again", path, Shown(now), Shown(text))
                : fmt::format("another program wrote {} to {}: it gets {} again", Shown(now), path,
                              Shown(text));
 }
 
-// An empty write is no write at all, so "\n" is written instead.
+// Writing an empty text would do nothing, so "\n" is written instead.
 std::string_view Written(std::string_view text) {
   return text.empty() ? "\n" : text;
 }
@@ -72,11 +73,12 @@ std::string_view Written(std::string_view text) {
 // Updates the entry of a file that reads `now`, before `text` is written to it.
 void Change(std::string_view path, std::string_view now, std::string_view text,
             JournalEntry& entry) {
-  // A file of a disk is empty while it is written.
+  // An empty file is being written: unlike files of the kernel, those on a disk are empty
+  // meanwhile.
   const bool known =
       Trim(now).empty() || SameHostValue(path, now, entry.first) || IsOurs(path, now, entry);
-  // If our value does not get into force, another program's value must stay. A pod's quota belongs
-  // to the kubelet, so the kubelet's last value counts.
+  // If another program's value is there, it must stay if this daemon's value does not get into
+  // force. A pod's quota belongs to the kubelet, so the kubelet's last value is the one to restore.
   if (!known && IsQuotaFile(path)) entry.first = now;
   if (known) {
     entry.was = now;
@@ -131,7 +133,8 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
   };
   if (!now.ok()) return fail(std::string(Message(now.status())));
   if (SameHostValue(path, *now, entry.first)) return true;
-  // A file of a disk, unlike one of the kernel, is empty while it is written.
+  // Empty: the file was being written. Unlike files of the kernel, those on a disk are empty
+  // meanwhile.
   const bool torn = Trim(*now).empty();
   if (!torn && !IsOurs(path, *now, entry)) {
     result.notes.push_back(
@@ -147,9 +150,9 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
   return true;
 }
 
-// Whether this file must get its first value back before other files of the directory do: the least
-// clock where the highest one is to return to less than the present least one, and the governor
-// where it is performance, before an energy preference.
+// Whether this file must be restored before other files of its directory: the least clock if the
+// highest one returns to less than the present least one, and a governor that is performance now,
+// before an energy preference.
 bool HostKeeper::GoesFirst(const std::string& path) {
   if (path.ends_with(kGovernor)) {
     const StatusOr<std::string> now = files_.Read(path);
@@ -172,7 +175,7 @@ std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wan
   std::set<std::string_view> wants;
   for (const HostValue& value : wanted)
     wants.insert(value.path);
-  // Each file is read once, and not for each comparison of the sort.
+  // Ranks first, so that each file is read once and not for each comparison of the sort.
   using Rank = std::tuple<bool, std::ptrdiff_t, bool>;
   std::vector<std::pair<Rank, std::string>> ranked;
   for (const auto& [path, entry] : journal_.entries()) {
@@ -249,7 +252,7 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
 Status HostKeeper::Refusal(int error, std::string_view path, std::string_view text) {
   const Status plain = WriteError(error, path, text);
   if (!path.starts_with(kResctrl)) return plain;
-  // The kernel writes its reason for a refusal there.
+  // After a refusal, the kernel writes the reason there.
   const StatusOr<std::string> told = files_.Read(kLastCommand);
   if (!told.ok() || Trim(*told).empty() || Trim(*told) == "ok") return plain;
   return MakeStatus(plain.code(),
@@ -276,7 +279,8 @@ void HostKeeper::Write(const HostValue& value, Batch& batch) {
   }
 }
 
-// Restores the values that belong to the refused one to those before this call, the last one first.
+// Restores the values that belong together with the refused one to those before this call, the last
+// one first.
 void HostKeeper::RollBack(const HostValue& refused, Batch& batch) {
   const Status& why =
       batch.failed.emplace(refused.together, batch.result.outcomes[refused.path].status)
@@ -304,12 +308,12 @@ void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
   const auto entry = next.find(value.path);
   if (entry == next.end()) return;
   if (outcome.error != 0) {
-    // The write failed, and the file still has its value from before us: no entry is needed.
+    // The write failed, and the file still has its first value: it needs no entry.
     if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
     return;
   }
-  // A value that the kernel has changed on writing is ours, too. A file that cannot be read may
-  // have it.
+  // If the kernel has changed the value on writing, the changed value counts as this daemon's, too.
+  // If the file cannot be read, it may have the value.
   if (!outcome.in_force.empty() && !SameHostValue(value.path, outcome.in_force, entry->second.was))
     entry->second.was = outcome.in_force;
 }
@@ -373,13 +377,13 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   for (const HostValue& value : wanted)
     all.push_back(&value);
   while (WriteAll(all, batch)) {
-    // Tries only files again whose directory was missing and may have been made now.
+    // Tries those files again whose directory was missing, since it may have been made now.
     std::erase_if(all, [&result](const HostValue* value) {
       return result.outcomes[value->path].status.code() != StatusCode::kNotFound;
     });
   }
   Shorten(result.notes);
-  // If this fails, the disk keeps superfluous entries, which do no harm.
+  // If this fails, the disk has more entries than needed, which does no harm.
   if (result.journal.ok() && batch.next != journal_.entries())
     result.journal = journal_.Save(std::move(batch.next));
   seen_.clear();

@@ -18,11 +18,11 @@ namespace resmgr {
 // The outcome for one file.
 struct HostOutcome {
   Status status{};
-  int error = 0;         // of a refused write
-  std::string in_force;  // what the file reads, without white space around it
+  int error = 0;         // the kernel's answer to the write; 0: OK
+  std::string in_force;  // what the file reads, trimmed
 };
 
-// A file of the host with another value than the wanted one. A value.
+// A file of the host that does not have its wanted value. A value.
 struct HostDifference {
   std::string path{};
   std::string wanted{};
@@ -32,17 +32,17 @@ struct HostDifference {
   friend bool operator==(const HostDifference&, const HostDifference&) = default;
 };
 
-// Gives the host's files the wanted values, and their former ones back when these are no longer
-// wanted. Every value is in the journal before it is written. A file that another program has
-// written meanwhile is left alone when it is to be given back, and written again while its value is
-// wanted; a pod's CPU quota then gets back what that program (the kubelet) wrote last. May block.
-// Thread-compatible.
+// Gives the host's files the wanted values, and restores the former ones when these are no longer
+// wanted. Every former value is in the journal before the file is written. If another program has
+// written a file meanwhile, the file is written again while its value is wanted, and left alone
+// when it would be restored. A pod's CPU quota is restored to what that program (the kubelet) wrote
+// last. May block. Thread-compatible.
 class HostKeeper {
  public:
   struct Result {
-    std::map<std::string, HostOutcome, std::less<>> outcomes{};  // by path, of all wanted ones
-    std::vector<std::string> notes{};                            // for the log, not many
-    // Files whose first value could not be given back yet, and why.
+    std::map<std::string, HostOutcome, std::less<>> outcomes{};  // by path, of all wanted values
+    std::vector<std::string> notes{};                            // for the log, limited in number
+    // Files that could not be restored yet, and why.
     std::map<std::string, std::string, std::less<>> not_given_back{};
     Status journal{};  // why nothing new is written
   };
@@ -51,27 +51,28 @@ class HostKeeper {
   HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
 
   Result Keep(const std::vector<HostValue>& wanted);
-  // Only reads. Values that the kernel has refused for good do not count as differences.
+  // Only reads. Values that the kernel always refuses do not count as differences.
   std::vector<HostDifference> Compare(const std::vector<HostValue>& wanted);
-  // The value that the file had before our first write, or has now if we never wrote it.
+  // The value that the file had before this daemon's first write, or its present value if there was
+  // none.
   StatusOr<std::string> ReadFirst(const std::string& path);
-  // Whether the file has a value of ours.
+  // Whether this daemon has written the file and not restored it.
   bool Holds(const std::string& path) const { return journal_.entries().contains(path); }
-  // Our values whose paths begin with this text, for a plan that cannot be made at the moment and
-  // keeps the present values.
+  // The values of this daemon whose paths begin with this text, to keep them if a plan cannot be
+  // made at the moment.
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
-  // The wanted value of a limit in a container's cgroup. If the file has it already before our
-  // first write, the runtime may have set it at the creation: the file then gets back the value of
-  // a fresh cgroup in the end, and not the one that was found.
+  // The wanted value of a limit in a container's cgroup. If the file has this value before the
+  // first write, the runtime may have set it at creation: then the file is restored to the value of
+  // a new cgroup, and not to the one that was found.
   HostValue LimitOf(std::string path, std::string text);
   HostFiles& files() { return files_; }
 
  private:
-  // The files to give back, in order: partitions before the CPUs that they take, cgroups before
-  // their parents, and clocks so that the kernel takes each.
+  // The files to restore, in order: partitions before the CPUs that they take, cgroups before their
+  // parents, and clocks so that the kernel takes each value.
   std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted);
   bool GoesFirst(const std::string& path);
-  // Whether the entry can be dropped.
+  // Restores the file. Returns whether its entry can be dropped.
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
                     Result& result);
@@ -79,33 +80,33 @@ class HostKeeper {
   struct Batch {
     Result result{};
     ClassJournal::Entries next{};
-    std::map<std::string, std::string, std::less<>> before{};  // texts of the files to be written
+    std::map<std::string, std::string, std::less<>> before{};  // former texts of these files
     std::vector<const HostValue*> written{};                   // in this order
-    std::map<std::string, Status, std::less<>> failed{};       // HostValue::together
+    std::map<std::string, Status, std::less<>> failed{};  // refused groups, by HostValue::together
   };
   using Values = std::vector<const HostValue*>;
 
   // The values that must be written.
   Values Prepare(const Values& wanted, Batch& batch);
-  // Whether a directory was made, whose files can be written now.
+  // Writes the values. Returns whether a directory was made, whose files can be written now.
   bool WriteAll(const Values& wanted, Batch& batch);
   void Write(const HostValue& value, Batch& batch);
   void RollBack(const HostValue& refused, Batch& batch);
   Status Refusal(int error, std::string_view path, std::string_view text);
-  // Enters the outcome of the write for the journal.
+  // Updates the journal's entries by the outcome of the write.
   static void NoteWritten(const HostValue& value, const HostOutcome& outcome,
                           ClassJournal::Entries& next);
   bool Refused(const HostValue& value, HostOutcome& outcome) const;
 
   HostFiles& files_;
   ClassJournal& journal_;
-  // Affinities that the kernel will never take, and its answer.
+  // Affinities that the kernel refuses for good, with the error.
   std::map<std::string, std::pair<std::string, int>, std::less<>> refused_;
   // Values that were in force when last seen.
   std::map<std::string, std::string, std::less<>> seen_;
 };
 
-// EPERM and EIO: how kernels answer for interrupts that they manage themselves.
+// EPERM and EIO: the kernel manages the interrupt itself and refuses other affinities.
 bool IsManaged(int error);
 
 }  // namespace resmgr

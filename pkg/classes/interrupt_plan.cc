@@ -26,14 +26,14 @@ constexpr std::string_view kInterruptKind = "interrupts";
 constexpr std::string_view kInterruptWay = "by CPU";
 constexpr const char* kNewInterrupts = "proc/irq/default_smp_affinity";
 
-// A set of globs of interrupts, which also reports the globs without effect.
+// A set of globs of interrupts that also finds out which of them have no effect.
 class InterruptGlobs {
  public:
   void Add(std::string_view glob) {
     globs_.emplace_back(glob);
     without_effect_.emplace(glob, false);
   }
-  // Whether one of them matches the interrupt.
+  // Whether a glob matches the interrupt; notes the globs that match.
   bool Match(const Interrupt& interrupt, bool controllable) {
     bool matches = false;
     for (const std::string& glob : globs_) {
@@ -62,13 +62,13 @@ class InterruptGlobs {
 
  private:
   std::vector<std::string> globs_;
-  // Globs that match no interrupt that may be moved; true: the glob matches others.
+  // Globs that match no interrupt that may be moved; true: the glob matches other interrupts.
   std::map<std::string, bool, std::less<>> without_effect_;
 };
 
-// The interrupts that run on certain CPUs alone, and those that keep away from these CPUs.
+// The interrupts that run on these CPUs alone, and those that keep away from these CPUs.
 struct InterruptClaim {
-  size_t part = 0;  // of the plan
+  size_t part = 0;  // index in the plan
   CpuSet cpus{};
   InterruptGlobs claimed{};
   InterruptGlobs masked{};
@@ -128,7 +128,7 @@ class InterruptPlanner {
       added.masked.Add(glob);
     AddPart(subject, "affinity", source);
   }
-  // The first CPU with those of its core.
+  // The first CPU and all its siblings.
   CpuSet FirstCore(const CpuSet& cpus) {
     if (cpus.empty()) return cpus;
     const std::string siblings =
@@ -172,17 +172,17 @@ class InterruptPlanner {
     const bool claimed = !target.empty();
     if (!claimed) target = sinks_ - masked;
     const std::string later = FirstOfLater(interrupt.number, path, new_ones);
-    // An interrupt may go while we look.
+    // If the interrupt has gone meanwhile, it needs no value.
     const Status added = target.empty()
                              ? AddMask(path, isolated_ | masked, later.empty() ? nullptr : &later)
                              : AddTarget(path, target, later);
     if (!added.ok()) return;
     plan_.interrupts.emplace(path, interrupt.ToString());
-    // irqbalance has one set of CPUs for all interrupts, so it is to leave this one alone.
+    // irqbalance has one set of CPUs for all interrupts, so it must leave this one alone.
     if (claimed || !masked.empty()) kept_.push_back(interrupt.number);
   }
-  // irqbalance may use the CPUs that unclaimed interrupts may use, and is to leave the interrupts
-  // with CPUs of their own alone.
+  // Plans irqbalance's settings: it may use the CPUs that unclaimed interrupts may use, and must
+  // leave the interrupts in `kept_` alone.
   void PlanBalance() {
     const CpuSet banned = sinks_.empty() ? isolated_ : isolated_ | (online_ - sinks_);
     IrqbalancePlan balance = PlanIrqbalance(banned, kept_, work_.config.balance_file, host_);
@@ -197,8 +197,8 @@ class InterruptPlanner {
       balance_note_ =
           fmt::format("irqbalance has no room for these and may move them: {}", NamesText(names));
   }
-  // For an interrupt that appeared after we had set the affinity of new ones: the affinity that it
-  // would have begun with; "": no such interrupt.
+  // The affinity that this interrupt would have begun with if it appeared after this daemon had set
+  // the affinity of new interrupts; "" for other interrupts.
   std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
     known_.planned.insert(number);
     const bool is_new = known_.looked && !known_.numbers.contains(number);
@@ -207,7 +207,7 @@ class InterruptPlanner {
     return host_.ReadFirst(kNewInterrupts).value_or("");
   }
 
-  // Adds the mask without these CPUs if it differs from the present one; the mask is never empty.
+  // Removes these CPUs from the interrupt's mask if it has any of them; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& without, const std::string* later) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, later == nullptr
                                                          ? host_.ReadFirst(path)
@@ -233,7 +233,7 @@ class InterruptPlanner {
     if (first != nullptr) value.first = *first;
     plan_.Add(std::move(value));
   }
-  // Called when nothing is isolated, and new interrupts begin with the machine's own affinity.
+  // Forgets the known interrupts if this daemon no longer sets the affinity of new ones.
   void Forget() {
     if (!host_.Holds(kNewInterrupts)) known_ = {};
   }
@@ -267,8 +267,8 @@ class InterruptPlanner {
   CpuSet isolated_;
   CpuSet sinks_;
   std::vector<InterruptClaim> claims_;
-  std::vector<size_t> parts_;  // of the plan
-  std::vector<int> kept_;      // interrupts for which CPUs of their own were chosen
+  std::vector<size_t> parts_;  // indexes in the plan
+  std::vector<int> kept_;      // interrupts that irqbalance must leave alone
   std::vector<std::string> balance_;
   std::string balance_note_;
   Status default_;
@@ -288,7 +288,8 @@ std::string_view TakeWord(std::string_view& line) {
   return word;
 }
 
-// The texts by the numbers. The first line has one word for each counter of the others.
+// The texts behind the counters, by interrupt number. The first line has one word for each column
+// of counters.
 std::map<int, std::string> ParseInterrupts(std::string_view text) {
   std::map<int, std::string> texts;
   const std::vector<std::string_view> lines = Split(text, '\n');

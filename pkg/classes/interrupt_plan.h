@@ -31,18 +31,18 @@ struct Interrupt {
 // The interrupts in /proc/irq, ascending. May block.
 std::vector<Interrupt> FindInterrupts(HostFiles& files);
 
-// Whether one of the globs matches it.
+// Whether one of the globs matches the interrupt.
 bool IsControllable(const Interrupt& interrupt, const std::vector<std::string>& globs);
 
-// The interrupts that existed before we set the affinity of new ones, and later ones with an entry
-// in the journal.
+// The interrupts that existed before this daemon set the affinity of new ones, and later ones with
+// an entry in the journal.
 struct KnownInterrupts {
   bool looked = false;
   std::set<int> numbers{};
-  // The interrupts of the last plan, which may have been made for a comparison alone.
+  // The interrupts of the last plan, which may have served only a comparison.
   std::set<int> planned{};
 
-  // The values of the last plan have been written.
+  // Called when the values of the last plan have been written.
   void Keep() {
     if (!planned.empty()) looked = true;
     numbers.merge(planned);
@@ -53,9 +53,9 @@ struct KnownInterrupts {
 // Adds the affinities of interrupts. A claimed interrupt runs on the CPUs of the pools or
 // containers that claim it. Any other runs on the CPUs of the pools that are sinks; without sinks,
 // it keeps away from isolated CPUs and from the CPUs of containers that mask it (nri-plugins 0.14).
-// An interrupt that was plugged in while we set the affinity of new ones gets back, in the end, the
-// affinity that it would have begun with. irqbalance, if it runs, gets the CPUs and interrupts to
-// leave alone. May block.
+// If an interrupt was plugged in while this daemon set the affinity of new ones, it is restored to
+// the affinity that it would have begun with. If irqbalance runs, it gets the CPUs and interrupts
+// to leave alone. May block.
 void PlanInterrupts(const ClassWork& work, KnownInterrupts& known, ClassPlan& plan);
 
 }  // namespace resmgr

@@ -26,16 +26,16 @@ namespace {
 constexpr const char* kSockets = "run/irqbalance";
 constexpr std::string_view kSocketEnd = ".sock";
 constexpr std::string_view kListEnd = ".sock/interrupts";
-// irqbalance reads the first 255 bytes of a list (482 before 1.9.5), and may misread a number that
-// is cut there.
+// irqbalance reads the first 255 bytes of a list (482 before 1.9.5); a longer list could be cut
+// within a number, which would then be misread.
 constexpr size_t kLongestList = 240;
 constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
 constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
-// The answer lists each interrupt that is banned.
+// The answer lists all banned interrupts.
 constexpr size_t kLongestAnswer = size_t{1} << 20;
 
-// Waits until the socket can be used, or the deadline.
+// Waits until the socket is ready or the deadline has passed.
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
@@ -43,7 +43,7 @@ bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadlin
   return left.count() > 0 && ::poll(&one, 1, static_cast<int>(left.count())) > 0;
 }
 
-// Sends the request, and reads to the end of the answer if one is wanted.
+// Sends the request and, if `answers`, returns the answer.
 StatusOr<std::string> AskIrqbalance(const std::string& socket, std::string_view request,
                                     bool answers) {
   StatusOr<UniqueFd> fd = ConnectUnix(socket);
@@ -64,7 +64,7 @@ StatusOr<std::string> AskIrqbalance(const std::string& socket, std::string_view 
       return ErrnoStatus(errno, fmt::format("cannot read from irqbalance at {}", socket));
     if (got == 0) break;
     answer.append(buffer, static_cast<size_t>(got));
-    // The answer ends with the mask, and the connection may stay open.
+    // The answer ends with the mask; irqbalance need not close the connection then.
     if (static_cast<size_t>(got) < sizeof(buffer) && BannedMaskOf(answer).ok()) break;
   }
   return answer;
@@ -138,7 +138,7 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
   for (const std::string& name : host.files().List(kSockets)) {
     const std::string path = fmt::format("{}/{}", kSockets, name);
     if (!IsIrqbalanceSocket(path)) continue;
-    // An irqbalance that ended may have left its socket.
+    // A socket may be left over from an irqbalance that has ended.
     if (!host.files().Read(path).ok()) continue;
     runs = true;
     if (!interrupts.empty()) PlanIrqbalanceList(path, interrupts, host, plan);
@@ -208,7 +208,7 @@ StatusOr<std::string> ReadIrqbalanceList(const std::string& socket) {
 int WriteIrqbalance(const std::string& socket, std::string_view mask) {
   const StatusOr<CpuSet> cpus = ParseCpuMask(mask);
   if (!cpus.ok()) return EINVAL;
-  // "NULL" stands for the CPUs that irqbalance finds by itself.
+  // "NULL" means the CPUs that irqbalance finds by itself.
   const std::string list = cpus->empty() ? "NULL" : cpus->ToString();
   return ErrorOf(AskIrqbalance(socket, fmt::format("settings cpus {}", list), false).status());
 }

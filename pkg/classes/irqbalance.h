@@ -11,11 +11,11 @@
 
 namespace resmgr {
 
-// irqbalance moves interrupts to where it likes them, unless it is told which CPUs are banned, and
-// which interrupts it is to leave alone: by its socket while it runs ("setup" answers "... IRQ N
-// LOAD ... BANNED MASK", "settings cpus LIST" and "settings ban irqs N N" replace them;
-// irqbalance.c, irqbalance-ui/ui.c, irqbalance 1.4 and later), or for CPUs by its environment file
-// when it starts.
+// irqbalance moves interrupts as it likes, except banned interrupts, and to any CPUs, except banned
+// ones. This daemon bans both by its socket while it runs ("setup" answers "... IRQ N LOAD ...
+// BANNED MASK", "settings cpus LIST" and "settings ban irqs N N" replace the lists; irqbalance.c,
+// irqbalance-ui/ui.c, irqbalance 1.4 and later), and CPUs also by its environment file, which it
+// reads when it starts.
 
 // Whether the path of HostFiles is such a socket: "run/irqbalance/irqbalance123.sock" reads and
 // takes the mask of banned CPUs.
@@ -25,27 +25,27 @@ bool IsIrqbalanceList(std::string_view path);
 
 struct IrqbalancePlan {
   std::vector<HostValue> values{};
-  // Interrupts for which its list has no room; ascending.
+  // Interrupts that did not fit into irqbalance's list; ascending.
   std::vector<int> left_out{};
 };
 
-// The values of the socket or the file that ban these CPUs and interrupts (ascending) beside those
-// that were banned. `file`: the environment file from the root of the host; "": none. Reads first
-// values. May block.
+// The values of the socket or the file that ban these CPUs and interrupts (ascending) in addition
+// to those banned before. `file`: the environment file, from the root of the host; "": none. Reads
+// first values. May block.
 IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
                               const std::string& file, HostKeeper& host);
 
-// The environment file with these CPUs, in both of the forms that versions read.
+// The environment file's text with these CPUs banned, in the forms of old and new versions.
 std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
 
-// The mask in the answer to "setup". NotFound: there is none in it.
+// The mask in the answer to "setup". NotFound: the answer has no mask.
 StatusOr<std::string> BannedMaskOf(std::string_view answer);
 
 // The numbers of banned interrupts in the answer to "setup", ascending: "24 25\n".
 std::string BannedInterruptsOf(std::string_view answer);
 
-// Read from and write to the daemon at this socket, with a deadline of a second each. NotFound: no
-// program listens there.
+// Read from the daemon at this socket, and write to it, with a deadline of a second each. NotFound:
+// no program listens there.
 StatusOr<std::string> ReadIrqbalance(const std::string& socket);
 StatusOr<std::string> ReadIrqbalanceList(const std::string& socket);
 // 0, or an error number.

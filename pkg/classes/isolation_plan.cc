@@ -38,7 +38,7 @@ std::string LatencyPath(int cpu) {
   return CpuPath(cpu, "power/pm_qos_resume_latency_us");
 }
 
-// Whether the cgroup is that of this pod alone, as the kubelet names them: "…/podUID", or with the
+// Whether the cgroup belongs to this pod alone, by the kubelet's names: "…/podUID", or with the
 // driver systemd "…-podUID.slice", where a dash of the UID is an underscore.
 bool IsPodsOwn(std::string_view cgroup, std::string_view uid) {
   if (uid.empty()) return false;
@@ -98,7 +98,7 @@ class IsolationPlanner {
     return isolation.workqueues == Isolation::Workqueues::kIsolate;
   }
 
-  // Adds the mask without these CPUs if it differs from the present one; the mask is never empty.
+  // Removes these CPUs from the file's mask if it has any of them; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& isolated) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
     RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
@@ -126,7 +126,7 @@ class IsolationPlanner {
     if (!isolation.max_latency.empty()) PlanLatency(index);
     if (!isolation.governor.empty()) PlanGovernor(index);
     if (isolation.quota == Isolation::Quota::kLift) PlanQuota(index);
-    // Its cgroup exists once it has an id.
+    // A container without an id has no cgroup yet.
     if (isolation.partition != Isolation::Partition::kNone && !subjects_[index].id.empty())
       PlanPartition(index);
   }
@@ -144,7 +144,7 @@ class IsolationPlanner {
       AddValue(path, text);
   }
 
-  // OK if the CPU can have this governor, else the reason.
+  // OK if the CPU supports this governor, else the reason.
   Status CheckClock(int cpu, const ClassSubject& subject, std::string_view governor) {
     RESMGR_RETURN_IF_ERROR(Exists(CpuPath(cpu, "cpufreq/scaling_governor")));
     const auto available = host_.files().Read(CpuPath(cpu, "cpufreq/scaling_available_governors"));
@@ -207,15 +207,14 @@ class IsolationPlanner {
   }
   static std::string Lifted(std::string_view path, std::string_view now) {
     if (!path.ends_with("cpu.max")) return "-1";
-    // "QUOTA PERIOD": the period stays.
+    // The file has "QUOTA PERIOD"; the period stays.
     const std::string_view text = Trim(now);
     const size_t space = text.find(' ');
     return space == std::string_view::npos ? "max" : fmt::format("max{}", text.substr(space));
   }
 
-  // Below a valid partition, a local partition needs nothing else. Elsewhere the partition is a
-  // remote one: each cgroup above must have the CPUs in cpuset.cpus.exclusive, which then grants
-  // them to the container's cgroup.
+  // A local partition, below a valid one, needs nothing else. A remote partition needs the CPUs in
+  // cpuset.cpus.exclusive of each cgroup above, which then grants them to the container's cgroup.
   void PlanPartition(size_t index) {
     const ClassSubject& subject = subjects_[index];
     const std::string name = PartitionName(subject.chosen.isolation.isolation.partition);
@@ -260,13 +259,13 @@ class IsolationPlanner {
       if (NeedsCpusAbove()) cpus_above_.insert(cgroup + "/cpuset.cpus");
     }
   }
-  // Before Linux 6.11, exclusive CPUs must be in the cgroup's cpuset.cpus, too: a file that
-  // is mostly empty, for all CPUs.
+  // Whether cpuset.cpus of the cgroups above must have the CPUs, too, as before Linux 6.11. There
+  // this file is mostly empty, which means all CPUs.
   bool NeedsCpusAbove() {
     if (!needs_cpus_above_) needs_cpus_above_ = IsKernelOlderThan(host_.files(), 6, 11);
     return *needs_cpus_above_;
   }
-  // Cgroups above come first, and the cgroup that takes the CPUs last.
+  // Adds the values from the top down; the partition itself comes last.
   void AddPartitions() {
     std::vector<std::string> paths;
     for (const auto& [path, cpus] : exclusive_)
@@ -319,8 +318,8 @@ class IsolationPlanner {
   HostKeeper& host_;
   CpuSet online_;
   Status workqueues_;
-  std::map<std::string, CpuSet> exclusive_;  // files of cgroups with partitions below
-  std::set<std::string> cpus_above_;         // files cpuset.cpus of the cgroups above these
+  std::map<std::string, CpuSet> exclusive_;  // by the cpuset.cpus.exclusive files
+  std::set<std::string> cpus_above_;         // cpuset.cpus files of the cgroups above
   std::optional<bool> needs_cpus_above_;
   std::vector<HostValue> partitions_;
   ClassPlan& plan_;
@@ -355,7 +354,7 @@ class IsolationKind final : public ClassKind {
     for (const auto& [name, value] : chosen.isolation.environment)
       adjustment.Wide().environment.Set(name, std::string(value));
   }
-  // Making a partition disturbs the threads that run in the cgroup already.
+  // The start waits, since making a partition disturbs threads that already run in the cgroup.
   bool HoldsStart(const ClassSubject& subject, const ClassesConfig&) const override {
     return subject.chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
   }
@@ -368,7 +367,7 @@ class IsolationKind final : public ClassKind {
   void Apply(const ClassWork&, ClassPlan&) override { known_.Keep(); }
 
  private:
-  // Sets the variables that CRI-O would set.
+  // Sets the environment variables that CRI-O would set.
   void AddEnvironment(const Placement& placement, IsolationWish& wish) const {
     const CpuSet& own = placement.exclusive;
     if (wish.tells_housekeeping) {

@@ -9,9 +9,9 @@
 
 namespace resmgr {
 
-// Adds the values of the host's files for these containers, except for interrupts
-// (interrupt_plan.h). Plans from the values that files had before our first write, so that the same
-// containers give the same values again. May block.
+// Adds the values of the host's files that isolate these containers, except for interrupts
+// (interrupt_plan.h). Starts from the values that the files had before this daemon's first write,
+// so that the same containers give the same values again. May block.
 void PlanIsolation(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
                    HostKeeper& host, ClassPlan& plan);
 

@@ -104,7 +104,7 @@ Status ReadOwn(const Pod& pod, std::string_view container, IsolationConfig& isol
   return section.Finish();
 }
 
-// Limit, since each glob is compared with each interrupt of the machine.
+// Limits the work: each glob is compared with each interrupt of the machine.
 constexpr size_t kMostGlobs = 64;
 
 void ReadGlobs(ConfigSection& section, std::string_view key, std::vector<std::string>& globs) {
@@ -145,7 +145,8 @@ Status CheckQuota(HostFiles& files) {
   return files.List(path).empty() ? NotFound("there is no {}", path) : OkStatus();
 }
 
-// A partition that an administrator made is directly below the root, or inside one that is there.
+// Whether an administrator made a partition: only partitions directly below the root are looked
+// for, since others lie inside one of these.
 bool HasPartition(HostFiles& files) {
   return std::ranges::any_of(files.List(kCgroupsOfNode), [&files](const std::string& name) {
     const StatusOr<std::string> state =

@@ -15,12 +15,12 @@
 
 namespace resmgr {
 
-// The interrupts that are to run on a container's own CPUs alone, and those that are to keep away
-// from them, as globs (Interrupt::Matches). A value.
+// The interrupts that must run on a container's own CPUs alone, and those that must keep away from
+// them, as globs (Interrupt::Matches). A value.
 struct InterruptWish {
   std::vector<std::string> claim{};
   std::vector<std::string> mask{};
-  bool mask_wins = false;  // where both match; otherwise the claim does
+  bool mask_wins = false;  // for interrupts in both lists; otherwise the claim wins
 
   bool any() const { return !claim.empty() || !mask.empty(); }
   std::string ToString() const;  // "claim eth0*, 24; mask *"
@@ -29,18 +29,18 @@ struct InterruptWish {
 
 // The annotation of topology-aware in nri-plugins 0.14, "irq-affinity" (pkg/kube/annotations.h):
 // {claim: [GLOB], mask: [GLOB], mode: mask-first|claim-first}. A mode names the list that is
-// applied first, so the other one wins. InvalidArgument names the key. Pure.
+// applied first, so the list applied last wins. InvalidArgument names the key. Pure.
 Status ReadInterruptWish(const StringMap& annotations, std::string_view container,
                          InterruptWish& wish);
 
-// The disturbances to keep away from a container's CPUs, and the source that asks for it. A value.
+// The disturbances to keep away from a container's CPUs, and what asks for this. A value.
 struct IsolationWish {
   IsolationConfig isolation{};
-  InterruptWish affinity{};  // of single interrupts
+  InterruptWish affinity{};  // for single interrupts
   std::string source{};      // the key of the configuration, or the annotations
   std::string note{};        // annotations that have no effect, with the reason; usually empty
-  IsolationConfig asked{};   // by the annotations, where the configuration refuses absent classes
-  // CRI-O's annotations ask for environment variables with the housekeeping CPUs, and with the
+  IsolationConfig asked{};   // what annotations ask for, if absent classes are refused
+  // CRI-O's annotations ask for environment variables that name the housekeeping CPUs, or the
   // container's own and shared CPUs.
   bool tells_housekeeping = false;
   bool tells_shared = false;
@@ -50,11 +50,11 @@ struct IsolationWish {
   friend bool operator==(const IsolationWish&, const IsolationWish&) = default;
 };
 
-// The wish for a container of the pod, if it gets CPUs of its own. The pod's annotation `isolation`
-// (pkg/kube/annotations.h) wins over the configuration, and CRI-O's annotations win over both
-// ("irq-load-balancing.crio.io", also with "/CONTAINER" behind it). Includes the interrupts of the
-// annotation `irq-affinity`. InvalidArgument: an annotation that counts has no valid value; the
-// message names it. Pure.
+// The disturbances to keep away from the container, if it gets CPUs of its own. The pod's
+// annotation `isolation` (pkg/kube/annotations.h) overrides the configuration, and CRI-O's
+// annotations override both ("irq-load-balancing.crio.io", also with "/CONTAINER" behind it).
+// Includes the interrupts of the annotation `irq-affinity`. InvalidArgument: an annotation that
+// counts has no valid value; the message names it. Pure.
 StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
                                     const ClassesConfig& config);
 
@@ -62,12 +62,11 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
 std::string LatencyName(const std::string& text);
 std::string PartitionName(IsolationConfig::Partition partition);
 
-// The classes that make up the isolation, asked for by `source`. The latency "0" (any) needs no
-// class. Pure.
+// The classes that make up the isolation, with `source` as their source. The latency "0" (any)
+// needs no class. Pure.
 std::vector<AskedClass> AskedIsolation(const IsolationConfig& isolation, std::string_view source);
 
-// The kinds of isolation for which the machine or its kernel lacks something, whichever container
-// asks. May block.
+// The kinds of isolation that the machine or its kernel does not fully support. May block.
 AbsentKinds FindAbsentIsolation(HostFiles& files);
 
 // Whether the kernel is older than this version; false if its version is unknown. May block.

@@ -44,7 +44,7 @@ class MemoryKind final : public ClassKind {
           {.kind = kMemory, .name = NameOf(chosen_wish), .source = chosen_wish.source});
     return ChoosePolicy(container, config, chosen);
   }
-  // Runtimes refuse such files on cgroup v1.
+  // Only on cgroup v2: runtimes refuse these files on cgroup v1.
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig&, bool unified,
                   Adjustment& adjustment) const override {
     if (chosen.memory.policy) adjustment.Wide().memory_policy = chosen.memory.policy;
@@ -104,7 +104,7 @@ class MemoryKind final : public ClassKind {
     wish.policy = of_pool->policy;
     wish.name = of_pool->name;
     wish.source = fmt::format("pool {}", container.placement.pool);
-    // The pod has not asked for this policy, so an error is only noted.
+    // The policy comes from the class and not from the pod, so an error is only noted.
     if (const Status status = SetPolicy(container, wish, chosen); !status.ok())
       chosen.AddNote(Message(status));
     return OkStatus();
@@ -126,7 +126,7 @@ class MemoryKind final : public ClassKind {
     chosen.memory.policy_source = wish.source;
     return OkStatus();
   }
-  // The part has no paths: no other process can read or change a memory policy.
+  // Adds a part without paths: no other process can read or change a memory policy.
   static void AddPolicy(const MemoryWish& wish, size_t subject, ClassPlan& plan) {
     const MemoryPolicySettings& policy = *wish.policy;
     plan.parts.push_back({.subject = subject,
@@ -159,7 +159,8 @@ class MemoryKind final : public ClassKind {
     part.way = ways_.Of(subject, there);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
-      // If the kubelet sets the file, its value is unknown once the class's value has replaced it.
+      // If the kubelet sets this file, its value is unknown once the class's value has replaced it:
+      // then the file must not be restored to the value of a new cgroup, as LimitOf would have it.
       plan.Add(*context_.kubelet_sets_memory ? HostValue{.path = part.paths.back(), .text = wanted}
                                              : host.LimitOf(part.paths.back(), wanted));
     }

@@ -19,12 +19,12 @@ constexpr std::string_view kDomain = ".memory-qos.nri.io";
 constexpr std::string_view kClass = "class";
 constexpr size_t kLongestValue = 64;
 
-// An annotation of the domain that is for this container.
+// An annotation of the domain that applies to this container.
 struct Found {
   std::string_view key;   // as it is written
-  std::string_view what;  // "class", or a file
+  std::string_view what;  // "class", or the name of a file
   std::string_view value;
-  bool own = false;  // for this container alone
+  bool own = false;  // it is for this container alone
 };
 
 std::optional<Found> Read(std::string_view key, std::string_view value,
@@ -38,7 +38,8 @@ std::optional<Found> Read(std::string_view key, std::string_view value,
   return Found{key, what, value, own};
 }
 
-// One annotation for each class or file: one for this container alone wins.
+// The annotations that count, one for each class or file: one for this container alone overrides
+// one for the pod.
 std::vector<Found> FindAll(const Pod& pod, std::string_view container) {
   std::vector<Found> all;
   for (const auto& [key, value] : pod.annotations) {
@@ -54,7 +55,7 @@ std::vector<Found> FindAll(const Pod& pod, std::string_view container) {
   return all;
 }
 
-// False: the class needs a memory limit, and the container has none.
+// Sets the files of the class. False: the class needs a memory limit, and the container has none.
 bool SetFiles(const MemoryClassConfig& known, int64_t memory_limit, MemoryWish& wish) {
   if (known.swap_limit_ratio) {
     if (memory_limit <= 0) return false;
@@ -115,7 +116,7 @@ struct PolicyKey {
   bool own = false;
 };
 
-// The memory policy annotations for this container. InvalidArgument: one of them is unknown.
+// The annotations of memory policies that apply to this container. InvalidArgument: one is unknown.
 StatusOr<std::vector<PolicyKey>> FindPolicyKeys(const Pod& pod, std::string_view container) {
   std::vector<PolicyKey> found;
   for (const auto& [key, value] : pod.annotations) {
@@ -204,7 +205,7 @@ StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_
     keys.append(keys.empty() ? "" : ", ").append(found.key);
   const auto chosen = std::ranges::find(all, kClass, &Found::what);
   const std::string_view name = chosen == all.end() ? std::string_view() : chosen->value;
-  // Without an annotation that chooses a class, single files win over the class of the pool.
+  // Annotations for single files override the pool's class, too, if no annotation chooses a class.
   MemoryWish wish;
   if (chosen == all.end()) wish = of_pool;
   if (!config.Allows("memory", name, pod.namespace_name)) {

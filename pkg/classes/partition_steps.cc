@@ -15,19 +15,19 @@ namespace {
 
 constexpr std::string_view kExclusiveCpusFile = "/cpuset.cpus.exclusive";
 constexpr std::string_view kStateFile = "/cpuset.cpus.partition";
-// Written as the kernel shows it, so that a killed process leaves the same text as before.
+// Written with the line break with which the kernel shows it, so that the texts compare equal.
 constexpr const char* kNoPartition = "member\n";
-// An empty write is no write at all, so an empty list is "\n".
+// Writing an empty text would do nothing, so "\n" is written for an empty list.
 constexpr const char* kNoCpus = "\n";
 
-// A cgroup with exclusive CPUs. Without a partition of its own, it lies above partitions.
+// A cgroup with exclusive CPUs. If it has no partition of its own, it lies above partitions.
 struct CpusetNode {
   std::string directory{};
   CpuSet now{};
   CpuSet target{};
-  CpuSet base{};            // of a cgroup above: the CPUs that it had for other cgroups, and keeps
-  std::string partition{};  // the wanted one; "": none
-  std::string state{};      // as it is read
+  CpuSet base{};            // above partitions: CPUs for other cgroups, which it keeps
+  std::string partition{};  // the wanted state; "": no partition
+  std::string state{};      // the state as the kernel shows it
 
   bool owns() const { return !partition.empty(); }
   bool above(const CpusetNode& other) const { return other.directory.starts_with(directory + "/"); }
@@ -42,7 +42,7 @@ class PartitionStepper {
       if (value.path.ends_with(kExclusiveCpusFile)) AddNode(value, files);
     for (const HostValue& value : wanted)
       if (value.path.ends_with(kStateFile)) AddPartition(value, files);
-    // The lowest cgroups come first.
+    // The lowest cgroups come first in the list.
     std::ranges::stable_sort(nodes_, std::greater(), [](const CpusetNode& node) {
       return std::ranges::count(node.directory, '/');
     });
@@ -89,7 +89,7 @@ class PartitionStepper {
     if (state.ok()) node->state = Trim(*state);
   }
 
-  // The CPUs of all partitions below.
+  // The CPUs of all partitions below the cgroup.
   CpuSet Below(const CpusetNode& above, CpuSet CpusetNode::*cpus) const {
     CpuSet all;
     for (const CpusetNode& node : nodes_)
@@ -107,11 +107,12 @@ class PartitionStepper {
     node.state = std::move(state);
     writes.push_back({node.directory + std::string(kStateFile), node.state});
   }
-  // Cgroups above keep what partitions below them have.
+  // Cgroups above keep the CPUs that partitions below them have, and their own.
   void ShrinkAbove(Writes& writes) {
     for (CpusetNode& node : nodes_) {
       if (node.owns()) continue;
-      // CPUs that partitions are yet to get stay where no other cgroup can have them.
+      // Other CPUs are removed now; CPUs for a partition that is yet to move are added with its
+      // move.
       const CpuSet kept = node.base | Below(node, &CpusetNode::now);
       Set(node, node.now & kept, writes);
     }
@@ -126,7 +127,7 @@ class PartitionStepper {
     ShrinkAbove(writes);
     AddStep(writes);
   }
-  // The partitions whose new CPUs no other cgroup has.
+  // The partitions that can move now: no other partition has CPUs that they are to get.
   std::vector<CpusetNode*> FreeToMove() {
     std::vector<CpusetNode*> free;
     for (CpusetNode& node : nodes_) {
@@ -140,7 +141,7 @@ class PartitionStepper {
   }
   void Move(const std::vector<CpusetNode*>& moving) {
     Writes grow;
-    // Cgroups above have to grow first.
+    // Cgroups above get the new CPUs before the partitions, the highest cgroup first.
     for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
       CpuSet cpus = node->now;
       for (const CpusetNode* const one : moving)
@@ -164,8 +165,8 @@ class PartitionStepper {
     AddStep(writes);
   }
 
-  // All other files of partitions keep their values in the meantime; files that belong to no
-  // partition get their final value.
+  // Adds these writes as a step. Other files of partitions keep their present values in it; files
+  // that belong to no partition get their final values.
   void AddStep(const Writes& writes) {
     if (writes.empty()) return;
     std::vector<HostValue>& step = steps_.emplace_back(writes);
@@ -186,7 +187,7 @@ class PartitionStepper {
   }
 
   const std::vector<HostValue>& wanted_;
-  std::vector<CpusetNode> nodes_;  // from below
+  std::vector<CpusetNode> nodes_;  // lowest first
   std::vector<std::vector<HostValue>> steps_;
 };
 

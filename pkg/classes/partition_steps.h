@@ -20,7 +20,7 @@ namespace resmgr {
 std::vector<std::vector<HostValue>> PartitionSteps(const std::vector<HostValue>& wanted,
                                                    HostFiles& files);
 
-// Keeps all steps, and `wanted` at the end.
+// Carries out all steps, of which `wanted` is the last one.
 HostKeeper::Result KeepInSteps(const std::vector<HostValue>& wanted, HostKeeper& keeper);
 
 }  // namespace resmgr

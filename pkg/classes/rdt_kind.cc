@@ -19,7 +19,7 @@
 namespace resmgr {
 namespace {
 
-// Limit of rounds: a container that starts threads all the time is continued with the next work.
+// Limit of rounds for one container: if it keeps starting threads, the next work continues.
 constexpr int kMostTaskRounds = 4;
 
 std::set<std::string> Lines(std::string_view text) {
@@ -39,7 +39,7 @@ class TaskMover {
   explicit TaskMover(HostFiles& files) : files_(files) {}
 
   struct Outcome {
-    size_t tasks = 0;  // of the container, which are in the group then
+    size_t tasks = 0;  // tasks of the container that are in the group now
     bool moved = false;
   };
   StatusOr<Outcome> MoveAll(const ClassSubject& subject, const std::string& group) {
@@ -58,7 +58,7 @@ class TaskMover {
       if (!moved || round + 1 >= kMostTaskRounds) return outcome;
     }
   }
-  // False: the thread has ended meanwhile.
+  // Moves a thread. False: it has ended meanwhile.
   StatusOr<bool> Move(pid_t thread, const std::string& group) {
     const std::string text = fmt::format("{}", thread);
     const int error = files_.Write(TasksFile(group), text);
@@ -114,14 +114,14 @@ class RdtKind final : public ClassKind {
     if (choice == nullptr) return;
     using Assign = RdtConfig::Assign;
     const std::string group = RdtGroupOf(choice->name, config.rdt);
-    // A container that the runtime creates in the group has all its tasks there from the start.
+    // If the runtime creates the container in the group, all its tasks begin there.
     const bool joins = StartsInGroups(config) && context_.rdt->Has(group);
     if (group.empty() || (config.rdt.assign != Assign::kRuntime && !joins)) return;
     adjustment.Wide().rdt_class = group;
   }
 
-  // Processes that a task has started before it is moved stay where they were. No task is moved
-  // where the container's own CPUs have the class.
+  // The start waits if tasks have to be moved: children of a task that begin before its move would
+  // stay in their group. If the container's own CPUs have the class, no task is moved.
   bool HoldsStart(const ClassSubject& subject, const ClassesConfig& config) const override {
     using Assign = RdtConfig::Assign;
     if (subject.chosen.Find(kRdt) == nullptr) return false;
@@ -136,14 +136,14 @@ class RdtKind final : public ClassKind {
   void Apply(const ClassWork& work, ClassPlan& plan) override {
     HostFiles& files = work.host.files();
     ways_.KeepOnly(work.subjects);
-    // A container whose class cannot be applied at the moment keeps its tasks where they are.
+    // Containers whose class cannot be applied at the moment: their tasks stay in their groups.
     std::set<size_t> as_they_are;
     for (ClassPart& part : plan.parts) {
       if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
       if (!part.possible.ok() || !ApplyOne(work, part, files)) as_they_are.insert(part.subject);
     }
-    // Without starts in groups there is one way alone. If saving fails, `explain` guesses after a
-    // restart.
+    // The ways matter only if the runtime starts containers in groups. If saving fails, `explain`
+    // guesses after a restart.
     if (context_.rdt->started_in()) ways_.Save().IgnoreError();
     PublishGroups(work);
     if (!work.config.rdt.any()) return;
@@ -152,7 +152,7 @@ class RdtKind final : public ClassKind {
   }
 
  private:
-  // Whether the runtime starts containers in the groups that are there; on the loop's thread.
+  // Whether the runtime starts containers in existing groups. On the loop's thread.
   bool StartsInGroups(const ClassesConfig& config) const {
     return config.rdt.assign == RdtConfig::Assign::kAuto && context_.ways().rdt_groups;
   }
@@ -182,7 +182,7 @@ class RdtKind final : public ClassKind {
     const std::string group = RdtGroupOf(part.name, work.config.rdt);
     const StatusOr<std::string> masks =
         files.Read(group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
-    // The outcome of the group's own values has the reason.
+    // The reason is in the outcome of the group's own values.
     if (!masks.ok()) return false;
     part.in_force = InForce(*masks);
     if (part.way != kRdtByTasks || AwaitsCgroup(subject, CgroupOf(subject))) return true;
@@ -195,14 +195,15 @@ class RdtKind final : public ClassKind {
     return true;
   }
 
-  // Tasks of containers that do not have the class of their group any more go back into the root
-  // group, also if the class has ended while no daemon ran.
+  // Moves tasks of containers that no longer have the class of their group back into the root
+  // group, also if the class ended while no daemon ran.
   static void GiveTasksBack(const ClassWork& work, const std::set<size_t>& as_they_are) {
     const RdtConfig& config = work.config.rdt;
-    // The runtime itself puts tasks into these groups, also those of exec.
+    // With this setting the runtime itself puts tasks into the groups, those of exec included.
     if (config.assign == RdtConfig::Assign::kRuntime) return;
     TaskMover mover(work.host.files());
-    // Read before the threads of containers, so that a thread that begins in between stays.
+    // Read before the containers' threads: a thread that begins in between is not in this
+    // list, so it is not moved.
     std::map<std::string, std::set<pid_t>> tasks;
     for (const auto& [name, partition] : config.partitions) {
       for (const auto& [class_name, one] : partition.classes) {
@@ -230,7 +231,7 @@ class RdtKind final : public ClassKind {
         mover.Move(task, "").status().IgnoreError();
   }
 
-  // Groups with our prefix that the configuration does not have.
+  // Removes groups with this daemon's prefix that the configuration does not have.
   static void RemoveUnknown(const ClassWork& work, ClassPlan& plan) {
     const RdtConfig& config = work.config.rdt;
     HostFiles& files = work.host.files();

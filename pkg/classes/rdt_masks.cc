@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kWhole = 100;
 constexpr uint64_t kUnlimitedMbps = std::numeric_limits<uint32_t>::max();
-// AMD's word for no limit, and what 100 % of the CPUs of a cache get in koordlet's arithmetic: 25
-// GB/s in eighths, of which 80 % are usable.
+// AMD's bandwidth in eighths of GB/s: the value for no limit, and what koordlet counts as 100 %,
+// namely 80 % of 25 GB/s.
 constexpr uint64_t kUnlimitedEighths = 2048;
 constexpr uint64_t kEighthsOfAll = 160;
 constexpr uint64_t kMbpsOfGbps = 1000;
@@ -32,7 +32,7 @@ uint64_t BitsBetween(uint64_t first, uint64_t last) {
   return LowBits(last + 1) & ~LowBits(first);
 }
 
-// A type of allocation of one cache: `type` is "unified", "code" or "data".
+// One mask of a cache: `type` is "unified", "code" or "data".
 struct CacheLine {
   std::string_view level;  // "L3"
   std::string_view type;
@@ -43,7 +43,7 @@ struct CacheLine {
     return type == "unified" ? std::string(level)
                              : fmt::format("{}{}", level, type == "code" ? "CODE" : "DATA");
   }
-  // Without values for code and data, the unified value counts for both.
+  // Code and data without a value of their own have the unified value.
   const CachePart& PartOf(const CacheParts& parts) const {
     if (type == "code" && parts.code) return *parts.code;
     if (type == "data" && parts.data) return *parts.data;
@@ -64,7 +64,7 @@ Status CheckMask(const CacheLine& line, uint64_t mask) {
   return OkStatus();
 }
 
-// Widens [first, last] to the least number of bits, downwards first.
+// Widens [first, last] to at least `least` bits, downwards first.
 uint64_t Widened(uint64_t first, uint64_t last, uint64_t bits, uint64_t least) {
   least = std::min(least, bits);
   while (last - first + 1 < least && first > 0)
@@ -74,7 +74,7 @@ uint64_t Widened(uint64_t first, uint64_t last, uint64_t bits, uint64_t least) {
   return BitsBetween(first, last);
 }
 
-// The masks of all partitions of one cache.
+// Computes the masks of all partitions of one cache.
 class PartitionLayout {
  public:
   PartitionLayout(const CacheLine& line, uint32_t id) : line_(line), id_(id) {}
@@ -118,7 +118,8 @@ class PartitionLayout {
     uint64_t taken = 0;
     for (const auto& [name, part] : parts_) {
       if (const auto* const range = std::get_if<CacheRange>(&part)) {
-        // As koordlet: from the ways that begin there to those that begin before the end.
+        // As koordlet rounds: from the first way that begins in the range to the last one that
+        // begins in it.
         const uint64_t first = (line_.bits() * range->first + kWhole - 1) / kWhole;
         const uint64_t end = (line_.bits() * range->last + kWhole - 1) / kWhole;
         if (first >= end)
@@ -261,7 +262,7 @@ StatusOr<uint64_t> BandwidthOf(const RdtBandwidth& machine, const BandwidthPart*
   const uint64_t percent = (partition == nullptr ? kWhole : *partition->percent) *
                            (own == nullptr ? kWhole : *own->percent) / kWhole;
   if (machine.unit == Unit::kPercent) return std::max<uint64_t>(percent, machine.least);
-  // An absolute value where there is one.
+  // Absolute values can only lower the result of the percentages.
   uint64_t eighths = percent == kWhole ? kUnlimitedEighths : percent * kEighthsOfAll / kWhole;
   for (const BandwidthPart* const part : {partition, own})
     if (part != nullptr && part->mbps)
@@ -285,7 +286,7 @@ Status AddBandwidth(const RdtBandwidth& machine, const RdtConfig& config, RdtCla
   return OkStatus();
 }
 
-// A class may set only what its partition sets, and both only what the machine supports.
+// Checks that a class sets only what its partition sets, and both only what the machine supports.
 template <typename Allocation>
 Status CheckSupport(std::string_view what, Allocation RdtAllocations::*of, bool supported,
                     bool optional, const RdtConfig& config) {
@@ -340,7 +341,7 @@ StatusOr<RdtClassSchemata> ComputeRdt(const RdtConfig& config, const RdtMachine&
 
 void RoundBandwidth(const RdtBandwidth& machine, RdtSchemata& schemata) {
   const auto found = schemata.find("MB");
-  // MBps are no percents, whatever the hardware's steps are.
+  // MBps limits are enforced by software, so the hardware's step does not apply to them.
   if (found == schemata.end() || machine.unit == RdtBandwidth::Unit::kMbps || machine.step == 0)
     return;
   for (auto& [id, value] : found->second)

@@ -13,19 +13,19 @@
 
 namespace resmgr {
 
-// The caches of one level, or the memory controllers, of a machine.
+// One level of caches, or the memory controllers, of a machine.
 struct RdtCache {
   uint64_t mask = 0;  // the valid bits, from bit 0
   uint32_t min_bits = 1;
-  bool sparse = false;  // masks may have gaps
-  bool split = false;   // into code and data
+  bool sparse = false;  // a mask may have gaps
+  bool split = false;   // masks for code and data are separate
   std::vector<uint32_t> ids{};
 };
 struct RdtBandwidth {
   // Percent; MBps (mount option mba_MBps); eighths of GB/s (AMD).
   enum class Unit { kPercent, kMbps, kEighths };
   Unit unit = Unit::kPercent;
-  uint32_t least = 0;  // in this unit
+  uint32_t least = 0;  // the least bandwidth, in `unit`
   uint32_t step = 1;   // the kernel rounds up to its multiples
   std::vector<uint32_t> ids{};
 };
@@ -35,7 +35,7 @@ struct RdtMachine {
   std::optional<RdtBandwidth> mb{};
 };
 
-// The content of a file schemata: "L3", "L3CODE", "MB", ... to values by the ids of caches.
+// The content of a file schemata: values by cache id, for "L3", "L3CODE", "MB", ...
 using RdtSchemata = std::map<std::string, std::map<uint32_t, uint64_t>, std::less<>>;
 // Schemata by the name of the class; the root group's name is "".
 using RdtClassSchemata = std::map<std::string, RdtSchemata, std::less<>>;
@@ -51,9 +51,10 @@ void RoundBandwidth(const RdtBandwidth& machine, RdtSchemata& schemata);
 
 // "L3:0=fff;1=ff0\nMB:0=50;1=100\n".
 std::string SchemataText(const RdtSchemata& schemata);
-// The kernel pads names and numbers. Lines that are not understood are left out.
+// Reads a file schemata, in which the kernel pads names and numbers. Skips lines that are not
+// understood.
 RdtSchemata ParseSchemata(std::string_view text);
-// Whether the file that reads `now` has these values; it may have more of them.
+// Whether the schemata `now` include all values of `wanted`.
 bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now);
 
 }  // namespace resmgr

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kMonitorInfo = "sys/fs/resctrl/info/L3_MON/num_rmids";
 constexpr size_t kLongestOwner = 64;
 
-// The directory of the group of the pod or container; "": it cannot have one.
+// The directory of the pod's or container's group; "": it can have none.
 std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& config) {
   const ClassChoice* const choice = subject.chosen.Find(kRdt);
   const bool of_container = config.monitoring == RdtConfig::Monitoring::kContainer;
@@ -77,8 +77,8 @@ class RdtMonitorKind final : public ClassKind {
   }
 
  private:
-  // Groups with our prefix that are in no journal, as after its loss: processors have few ids for
-  // them. One with tasks may be in use.
+  // Removes groups with this daemon's prefix that are in no journal, for instance after its loss:
+  // processors have few ids for groups. A group with tasks may be in use, so it stays.
   static void RemoveForgotten(const ClassWork& work) {
     const RdtConfig& config = work.config.rdt;
     std::set<std::string> wanted;
@@ -98,12 +98,13 @@ class RdtMonitorKind final : public ClassKind {
             work.host.Holds(directory + "/."))
           continue;
         const StatusOr<std::string> tasks = files.Read(directory + "/tasks");
-        // A group that cannot be removed is tried again with the next work.
+        // If the removal fails, it is tried again with the next work.
         if (tasks.ok() && Trim(*tasks).empty()) files.Write(directory + "/.", "\n");
       }
     }
   }
-  // Does nothing if the group could not be made: the outcome of its value has the reason.
+  // Moves the container's tasks into its group. Does nothing if the group could not be made, since
+  // the outcome of its value already has the reason.
   static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
     const StatusOr<std::string> now = files.Read(tasks);
     if (!now.ok()) return OkStatus();

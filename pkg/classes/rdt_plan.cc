@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kTogether = "rdt";
 
-// Whether no mask or bandwidth grows.
+// Whether no mask and no bandwidth grows.
 bool Shrinks(const RdtSchemata& to, const RdtSchemata& from) {
   for (const auto& [resource, values] : to) {
     const auto before = from.find(resource);
@@ -70,7 +70,7 @@ class RdtPlanner {
   Status Compute() {
     StatusOr<RdtHost> host = ReadRdt(work_.host);
     if (!host.ok()) {
-      // An error that may pass leaves the containers in their groups.
+      // Unless resctrl is missing, the error may pass: containers stay in their groups until then.
       if (host.status().code() != StatusCode::kNotFound) {
         for (HostValue& value : work_.host.HeldBelow(kResctrlRoot))
           plan_.Add(std::move(value));
@@ -99,7 +99,8 @@ class RdtPlanner {
       RESMGR_RETURN_IF_ERROR(CheckForeign(group));
     return OkStatus();
   }
-  // The kernel refuses bits that a group has for itself (not "shareable").
+  // Checks that a group of others that is not "shareable" has no bits that classes need: the kernel
+  // would refuse them.
   Status CheckForeign(const std::string& group) {
     const StatusOr<std::string> mode = work_.host.files().Read(RdtGroupFile(group, "mode"));
     if (!mode.ok() || Trim(*mode) == "shareable") return OkStatus();
@@ -125,7 +126,7 @@ class RdtPlanner {
   static std::string SchemataPath(const std::string& group) {
     return group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata");
   }
-  // The values by which a group has its masks, and with `cpus` its CPUs.
+  // The files that give a group its masks and, with `cpus`, its CPUs.
   static std::vector<std::string> PathsOf(const std::string& group, bool cpus) {
     if (group.empty()) return {SchemataPath(group)};
     std::vector<std::string> paths = {RdtGroupPath(group) + "/.", SchemataPath(group)};
@@ -158,7 +159,7 @@ class RdtPlanner {
 
   bool UsesCpus() const { return AssignsByCpus(config_); }
   bool HasOwnCpus(const ClassSubject& subject) const { return HasOwnRdtCpus(subject, config_); }
-  // Whether the CPUs of the container's pool have the class already.
+  // Whether the container's pool has this class, so that the CPUs have it already.
   bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
     return UsesCpus() && !choice.by_pod &&
            std::ranges::any_of(work_.pools, [&](const ClassPool& pool) {
@@ -180,7 +181,7 @@ class RdtPlanner {
     for (const ClassPool& pool : work_.pools) {
       const auto found = pool.classes.find(kRdt);
       if (found == pool.classes.end()) continue;
-      // A CPU is in one group: that of the narrowest pool, which comes after those around it.
+      // A CPU can be in one group only: that of the narrowest pool, which comes last in the list.
       const CpuSet own = pool.cpus - taken;
       for (auto& [group, set] : cpus)
         set = set - own;
@@ -191,7 +192,7 @@ class RdtPlanner {
       online = CpuSet::Parse(Trim(*text)).value_or(CpuSet());
     for (auto& [group, set] : cpus) {
       if (!online.empty()) set &= online;
-      // CPUs in no group are the root's.
+      // CPUs in no group belong to the root group.
       if (group.empty() || set.empty()) continue;
       plan_.Add({.path = RdtGroupFile(group, "cpus_list"), .text = set.ToString()});
     }
@@ -242,7 +243,7 @@ constexpr uint64_t kMostPercent = 100;
 constexpr uint64_t kMostEighths = 2048;
 constexpr int kInfoMaskBase = 16;
 
-// Entries of the root that are no groups.
+// Entries of the root directory that are no groups.
 constexpr std::array<std::string_view, 10> kNoGroups = {
     "info",  "mon_groups", "mon_data", "cpus", "cpus_list",
     "tasks", "schemata",   "mode",     "size", "mba_MBps_event"};
@@ -332,7 +333,7 @@ class RdtReader {
         static_cast<uint32_t>(std::min<uint64_t>(least, std::numeric_limits<uint32_t>::max()));
     bandwidth.step = static_cast<uint32_t>(
         std::clamp<uint64_t>(InfoNumber("MB", "bandwidth_gran").value_or(1), 1, kMostPercent));
-    // Before the first write the root group has the full bandwidth.
+    // The root group has the full bandwidth until this daemon's first write.
     const uint64_t all = root_.at("MB").at(bandwidth.ids.front());
     if (IsMbpsMount()) {
       bandwidth.unit = RdtBandwidth::Unit::kMbps;
@@ -345,7 +346,7 @@ class RdtReader {
     const StatusOr<std::string> mounts = host_.files().Read("proc/mounts");
     if (!mounts.ok()) return false;
     for (const std::string_view line : Split(*mounts, '\n')) {
-      // "resctrl /sys/fs/resctrl resctrl rw,relatime,mba_MBps 0 0"
+      // A line of /proc/mounts: "resctrl /sys/fs/resctrl resctrl rw,relatime,mba_MBps 0 0"
       const std::vector<std::string_view> words = Split(line, ' ');
       constexpr size_t kType = 2;
       constexpr size_t kOptions = 3;

@@ -21,7 +21,7 @@ inline constexpr std::string_view kResctrlSchemata = "sys/fs/resctrl/schemata";
 std::string RdtGroupPath(std::string_view group);
 std::string RdtGroupFile(std::string_view group, std::string_view file);
 
-// The abilities of the machine, and the groups that there are.
+// The resctrl features of the machine, and the existing groups.
 struct RdtHost {
   RdtMachine machine{};
   uint32_t most_groups = 0;           // the root included
@@ -33,7 +33,7 @@ StatusOr<RdtHost> ReadRdt(HostKeeper& host);
 
 inline constexpr std::string_view kRdt = "rdt";
 
-// How a container comes into its group (ClassPart::way).
+// The way in which a container joins its group (ClassPart::way).
 inline constexpr std::string_view kRdtByCpu = "by CPU";
 inline constexpr std::string_view kRdtByTasks = "by tasks";
 inline constexpr std::string_view kRdtByRuntime = "by the runtime";
@@ -42,11 +42,11 @@ inline constexpr std::string_view kRdtByStart = "started in its group";
 // The directory of a class in resctrl; "" for the root.
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config);
 
-// Whether the class comes with CPUs that the container has for itself alone.
+// Whether the container has CPUs for itself alone, so that they can have the class.
 bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config);
 
-// Adds the groups, their masks and CPUs, and the parts. Values shrink before others grow. May
-// block.
+// Adds the groups with their masks and CPUs, and the parts. Values that shrink come before those
+// that grow. May block.
 void PlanRdt(const ClassWork& work, ClassPlan& plan);
 
 }  // namespace resmgr

@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kScheduling = "scheduling";
 using SchedPolicy = SchedulerSettings::Policy;
 
-// A kernel may refuse these settings, and the container could not start then.
+// Whether a kernel may refuse these settings. If the runtime set them, the container could not
+// start.
 bool IsRisky(const SchedulerSettings& scheduler) {
   return scheduler.policy == SchedPolicy::kFifo || scheduler.policy == SchedPolicy::kRoundRobin ||
          scheduler.policy == SchedPolicy::kDeadline || scheduler.nice < 0;
@@ -84,13 +85,13 @@ class SchedulingKind final : public ClassKind {
   bool unified_ = false;
   SubjectWays ways_;
   std::map<std::string, Applied, std::less<>> applied_;  // by container id
-  // Containers with threads whose settings the kernel refused: the first thread's settings do not
-  // stand for all.
+  // Containers whose threads the kernel refused some settings: for them, the first thread does not
+  // show the settings of all.
   std::set<std::string, std::less<>> refused_;
 };
 
-// The quota is read, since the runtime may have another one than was decided: the kernel refuses a
-// burst above it.
+// Reads the quota from the cgroup, since the runtime may have set another one than decided, and the
+// kernel refuses a burst above the quota.
 void SchedulingKind::PlanBurst(const std::string& cgroup, int64_t percent, int64_t coming,
                                HostFiles& files, ClassPart& part, ClassPlan& plan) const {
   const std::string path =
@@ -102,7 +103,7 @@ void SchedulingKind::PlanBurst(const std::string& cgroup, int64_t percent, int64
     part.possible = quota.status();
     return;
   }
-  // A quota below the burst is refused, too: the burst comes down first.
+  // The kernel also refuses to lower the quota below the burst, so the burst comes down first.
   const int64_t lower = coming > 0 && *quota > 0 ? std::min(coming, *quota) : *quota;
   const std::optional<int64_t> burst = BurstOf(lower, percent);
   if (!burst) {
@@ -195,7 +196,7 @@ void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
         !part.possible.ok())
       continue;
     ApplyOne(subject, *found, files, part);
-    // `in_force` is shown in place of the plan's values, so it gets the burst, too.
+    // `in_force` replaces the values of the files in the report, so it must name the burst, too.
     for (const std::string& path : part.paths) {
       const StatusOr<std::string> burst = files.Read(path);
       if (burst.ok()) part.in_force += fmt::format(", burst {}us", Printable(Trim(*burst), 32));
@@ -218,7 +219,7 @@ std::optional<int64_t> BurstOf(int64_t quota, int64_t percent) {
   constexpr int64_t kWhole = 100;
   if (quota <= 0) return std::nullopt;
   if (percent >= kWhole) return quota;
-  // In two parts, so that no product overflows.
+  // In two parts to avoid an overflow.
   return quota / kWhole * percent + quota % kWhole * percent / kWhole;
 }
 

@@ -12,22 +12,23 @@
 
 namespace resmgr {
 
-// The value of ClassPart::way for a container that began with its class.
+// The value of ClassPart::way for a container that had its class from the start.
 inline constexpr std::string_view kAtCreation = "at creation";
 
-// Whether the container has no cgroup yet, and will have one: containerd makes it at the start.
+// Whether the container has no cgroup yet but will get one: containerd makes it at the start.
 inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
   return subject.id.empty() || (cgroup.empty() && !subject.running);
 }
 
-// Remembers for each container how its class came into force: that shows only when the worker sees
-// the container for the first time. Thread-compatible.
+// Remembers for each container how its class came into force, since that can be seen only when the
+// worker looks at the container for the first time. Thread-compatible.
 class SubjectWays {
  public:
-  // `file` keeps the ways for the next process; "": they are not kept. It is read at the first use.
+  // `file` keeps the ways for the next process, and is read at the first use; "": they are not
+  // kept.
   explicit SubjectWays(std::string file = "") : file_(std::move(file)) {}
 
-  // `there`: the settings of the class are in force already.
+  // The way of this container. `there`: the settings of the class are in force already.
   std::string_view Of(const ClassSubject& subject, bool there);
   // Forgets all other containers.
   void KeepOnly(const std::vector<ClassSubject>& subjects);

@@ -20,11 +20,11 @@
 namespace resmgr {
 namespace {
 
-constexpr mode_t kBaseMode = 0711;       // a container's user comes by a mount, not by this path
+constexpr mode_t kBaseMode = 0711;  // containers reach their files by a mount, not by this path
 constexpr mode_t kContainerMode = 0755;  // for every user in the container
 constexpr mode_t kFileMode = 0644;
-// Limit of the names in the directory: more than the containers that a machine can run, since
-// former containers may have left theirs.
+// Limit of names in the directory: more than a machine can run containers, since files of former
+// containers may be left.
 constexpr size_t kMostNames = 65'536;
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
@@ -45,7 +45,7 @@ Status CheckOwner(int fd) {
   return OkStatus();
 }
 
-// Made with this mode whatever the process's umask is.
+// Opens or makes a directory, with exactly this mode whatever the umask is.
 StatusOr<UniqueFd> OpenAt(int directory, const std::string& name, mode_t mode, bool make) {
   const bool made = make && ::mkdirat(directory, name.c_str(), mode) == 0;
   if (make && !made && errno != EEXIST)
@@ -119,7 +119,7 @@ Status CpuFileDirectory::Make(const std::string& name, std::string_view text) {
   RESMGR_RETURN_IF_ERROR(Open(true));
   Status made = OpenAt(directory_.get(), name, kContainerMode, true).status();
   if (made.code() == StatusCode::kNotFound) {
-    // The open directory was removed, perhaps with everything in it.
+    // The directory was removed while it was open, perhaps with all files.
     directory_.Reset();
     RESMGR_RETURN_IF_ERROR(Open(true));
     made = OpenAt(directory_.get(), name, kContainerMode, true).status();
@@ -202,7 +202,7 @@ std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt)
 
 std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
                                  uint32_t attempt) {
-  // Checked before the name is escaped: users who create containers may give them any name.
+  // Escaping makes names longer, and users may give containers any name.
   if (sandbox.size() > kLongestName || container.size() > kLongestName) return "";
   std::string name = CpuFileDirectoryPrefix(sandbox) + CpuFileDirectorySuffix(container, attempt);
   if (name.size() > kLongestName) name.clear();

@@ -12,26 +12,26 @@
 
 namespace resmgr {
 
-// The host's side of the files: a directory, this process's alone, with one directory for each
-// container, which has the file. A container has its own directory mounted, so it sees a file that
-// takes the place of the former one; a mount of the file itself would keep the former one.
+// The files on the host: a directory that belongs to this process alone, with a directory for each
+// container, which has the file. The container has its directory mounted, not the file: a mounted
+// file would still be the old one after a new file has replaced it.
 //
 // Everything blocks on the disk, and is for one thread at a time. No symbolic link is followed
-// below the path. Error codes: see ErrnoStatus; AlreadyExists: another process has the
-// directory; FailedPrecondition: it belongs to another user, or others may write there.
+// below the path. Error codes: see ErrnoStatus; AlreadyExists: another process has the directory;
+// FailedPrecondition: it belongs to another user, or others may write there.
 class CpuFileDirectory {
  public:
-  // Absolute. Nothing is touched yet.
+  // `path` is absolute. Nothing is opened yet.
   explicit CpuFileDirectory(std::string path) : path_(std::move(path)) {}
 
-  // Writes the text into the file of this name at once: a reader sees the former text or this one.
-  // Makes missing directories.
+  // Makes missing directories and replaces the file of this name by this text in one step: a reader
+  // sees either the former text or the new one.
   Status Make(const std::string& name, std::string_view text);
-  // As Make, but NotFound where the container has no directory.
+  // As Make, but NotFound if the container has no directory.
   Status Replace(const std::string& name, std::string_view text);
   // Removes the directory and its file. OK if it does not exist.
   Status Remove(const std::string& name);
-  // The directories of containers, in no order; empty where the parent does not exist.
+  // The directories of containers, in no order; empty if the parent does not exist.
   StatusOr<std::vector<std::string>> List();
 
  private:
@@ -48,14 +48,14 @@ class CpuFileDirectory {
 // `cpus`.
 std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeSet& mems);
 
-// The name of a container's directory on the host, known before the runtime gives an id: that of
-// its pod sandbox, its own name and its attempt, "SANDBOX_NAME_ATTEMPT", with all but letters,
-// digits and "-" of the first two as %XX. No two containers have the same. Empty if it would be
-// longer than file systems allow, which names of Kubernetes never are.
+// The name of a container's directory on the host, which has to be known before the runtime gives
+// an id: "SANDBOX_NAME_ATTEMPT", from the pod sandbox, the container's name and its attempt, with
+// all characters but letters, digits and "-" of the first two as %XX. It is unique. Empty if it
+// would be longer than file systems allow, which names of Kubernetes never are.
 std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
                                  uint32_t attempt);
-// Parts of that name: the beginning for all containers of sandboxes whose id begins with `sandbox`,
-// and the end for all containers with this name and attempt.
+// Parts of CpuFileDirectoryName: the beginning for all containers of sandboxes whose id begins with
+// `sandbox`, and the end for all containers with this name and attempt.
 std::string CpuFileDirectoryPrefix(std::string_view sandbox);
 std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt);
 

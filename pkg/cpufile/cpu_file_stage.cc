@@ -18,13 +18,13 @@
 namespace resmgr {
 namespace {
 
-// Less than a runtime waits for its NRI plugins, of which a daemon may be one.
+// Less than a runtime waits for its NRI plugins: the daemon may be one of them.
 constexpr std::chrono::milliseconds kDeadline{1'000};
 
 using Path = std::vector<std::string_view>;
 
-// The parts of a path in a container, as the runtime joins it to the container's root: a pod may
-// write the same place in many ways. Nearly all images have /var/run as a link to /run.
+// Splits a path in a container, resolved as the runtime joins it to the container's root: a pod may
+// write one place in many ways. Nearly all images have /var/run as a link to /run.
 Path PartsOf(std::string_view text) {
   Path parts;
   for (const std::string_view part : Split(text, '/')) {
@@ -44,11 +44,11 @@ bool BeginsWith(const Path& path, const Path& beginning) {
          std::equal(beginning.begin(), beginning.end(), path.begin());
 }
 
-// Whether a mount of ours at `ours` would be in the way of this one. Runtimes mount upper paths
-// first: in a volume above ours, we would hide the volume's content there and make a directory in
-// it, which fails if the volume is read-only; for a volume below ours, the runtime would make a
-// directory in ours, which is read-only. The empty file systems that runtimes mount themselves
-// (tmpfs at /run) have no content that we could hide.
+// Whether this mount conflicts with the mount of the CPU file at `ours`. Runtimes mount upper paths
+// first. In a volume above, the CPU file's mount would hide a part of the content and make a
+// directory, which fails if the volume is read-only. For a volume below, the runtime would make a
+// directory in the CPU file's mount, which is read-only. The empty file systems that runtimes mount
+// themselves (tmpfs at /run) have no content to hide.
 bool IsInTheWay(const Mount& mount, const Path& ours) {
   const Path its = PartsOf(mount.container_path);
   if (BeginsWith(its, ours)) return true;
@@ -59,7 +59,7 @@ bool IsInTheWay(const Mount& mount, const Path& ours) {
 class CpuFileCall final : public StageCall {
  public:
   CpuFileCall(Stage& stage, CpuFileStage::Files& files) : StageCall(stage), files_(files) {}
-  // Ends a call that ran out of time or whose client went away.
+  // Also ends calls that ran out of time or whose client went away.
   ~CpuFileCall() override { Abandon(); }
 
   void Before(Request& request, const Adjustment& so_far) override {
@@ -84,13 +84,13 @@ class CpuFileCall final : public StageCall {
   }
   void RollBack() override { Abandon(); }
   void After(Request&, const Outcome& outcome) override {
-    // If the outcome of a creation is unclear, a later list of the containers will tell it.
+    // If it is unclear whether the container was created, a later list of containers will show it.
     if (!outcome.ok() && !outcome.unclear()) return Abandon();
     name_.clear();
   }
 
  private:
-  // The path of a mount that ours would be in the way of.
+  // The path of a mount that conflicts with the CPU file's mount, if any.
   std::optional<std::string> OtherMount(Request& request, const Adjustment& so_far) const {
     const Path ours = PartsOf(mount_.container_path);
     ContainerDetails details;
@@ -115,7 +115,7 @@ class CpuFileCall final : public StageCall {
   }
 
   CpuFileStage::Files& files_;
-  std::string name_;  // of a file that ends with the creation unless that succeeds
+  std::string name_;  // name of the file to remove if the creation fails
   Mount mount_;
   Lifetime lifetime_;
 };

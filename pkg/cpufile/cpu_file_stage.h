@@ -12,23 +12,23 @@
 
 namespace resmgr {
 
-// Adds the mount to creations of containers that get a file, once the file exists. A creation goes
-// on without it if the file cannot be made in time. Loop's thread only.
+// Adds a mount to creations of containers that get a CPU file, once the file exists. If the file
+// cannot be made in time, the creation goes on without the mount. Loop's thread only.
 class CpuFileStage final : public Stage {
  public:
-  // The keeper of the files.
+  // Makes and removes the files.
   class Files {
    public:
-    // The name of the file's directory; empty: this container gets none.
+    // The name of the file's directory; empty if this container gets no file.
     virtual std::string NameFor(const CreateRequest& request) = 0;
     virtual Mount MountOf(const std::string& name) const = 0;
-    // Makes the container's file. `done` reports, once, at once or later, whether the file exists;
-    // not after Abandon.
+    // Makes the container's file. `done` reports, once, at once or later, whether the file exists.
+    // It is not called after Abandon.
     virtual void Make(const std::string& name, std::function<void(const Status&)> done) = 0;
-    // The container is not created.
+    // Called if the container is not created.
     virtual void Abandon(const std::string& name) = 0;
-    // Notes that the container is created without a file, which would hide or break one of its own
-    // mounts.
+    // Notes that the container is created without a file, because the file's mount would conflict
+    // with one of its own mounts.
     virtual void NoteNone(const std::string& name, std::string why) = 0;
 
    protected:

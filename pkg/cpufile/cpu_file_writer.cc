@@ -6,7 +6,7 @@
 namespace resmgr {
 namespace {
 
-// The wait at the daemon's end for work that has begun.
+// How long the daemon's end waits for work that has begun.
 constexpr std::chrono::milliseconds kLastPatience{300};
 
 }  // namespace
@@ -56,7 +56,7 @@ bool CpuFileWriter::hangs() const {
   return begun_ && loop_.Now() - *begun_ > options_.patience;
 }
 
-// Runs at the end of the loop's turn, since one decision often moves many containers.
+// Begins at the end of the loop's turn, since one decision often moves many containers.
 void CpuFileWriter::Schedule() {
   if (begun_ || std::exchange(scheduled_, true)) return;
   loop_.Post(lifetime_.Guard([this] { Begin(); }));
@@ -111,9 +111,9 @@ void CpuFileWriter::FinishJob(const std::string& name, Job& job) {
     return;
   }
   const auto wanted = behind_.find(name);
-  // Newer work for this file waits, or the file is not wanted any more.
+  // A newer text for this file waits, or the file is no longer wanted.
   if (wanted == behind_.end() || waiting_.contains(name)) return;
-  // A container without a directory needs no file either.
+  // If the container's directory is gone, it needs no file.
   if (job.outcome.ok() || job.outcome.code() == StatusCode::kNotFound) {
     behind_.erase(wanted);
     return;

@@ -25,34 +25,34 @@ namespace resmgr {
 class CpuFileWriter {
  public:
   struct Options {
-    // After this time, work that has not ended is a sign of a hanging disk.
+    // If work takes longer, the disk counts as hanging.
     std::chrono::milliseconds patience{1'000};
-    // After which a file that could not be written is tried again.
+    // Pause before another try to write a file.
     std::chrono::milliseconds retry{5'000};
   };
   using Done = std::function<void(const Status&)>;
   using Listed = std::function<void(const std::vector<std::string>&)>;
 
-  // The loop must outlive this; no callback is called after its end.
+  // The loop must outlive this object; no callback is called after this object's end.
   CpuFileWriter(EventLoop& loop, std::string directory, Options options);
 
   // Makes the container's directory with this text in its file, and reports the outcome once,
-  // unless Remove replaces it before. A failed attempt is not repeated. DeadlineExceeded at once
+  // unless a Remove cancels it before. A failed attempt is not repeated. DeadlineExceeded at once
   // while the disk hangs.
   void Make(const std::string& name, std::string text, Done done);
-  // Writes this text into the container's file, if it has one. Repeated until it succeeds or the
-  // directory is gone.
+  // Writes this text into the container's file if it has one. Tries again until this succeeds or
+  // the directory is gone.
   void Replace(const std::string& name, std::string text);
   // Removes the container's directory, if it exists.
   void Remove(const std::string& name);
-  // Reports the names of the existing directories, once; as soon as the disk answers.
+  // Reports the names of the existing directories, once, when the disk has answered.
   void List(Listed listed);
 
-  // Work is under way for longer than the patience.
+  // Whether the work under way has taken longer than the patience.
   bool hangs() const;
-  // Files cannot be written, or the existing ones not be listed; that is tried again.
+  // Whether files could not be written, or the directories not listed. This is tried again.
   bool failing() const { return failure_told_ || hangs(); }
-  // Files whose last Replace is not carried out.
+  // The number of files whose last text is not written yet.
   size_t behind() const { return behind_.size(); }
 
  private:
@@ -63,7 +63,7 @@ class CpuFileWriter {
     Status outcome{};
   };
   using Jobs = std::map<std::string, Job>;
-  // One piece of work off the loop, and its outcome.
+  // The work of one call off the loop, and its outcome.
   struct Batch {
     Jobs jobs;
     bool list = false;
@@ -82,13 +82,13 @@ class CpuFileWriter {
   Logger& log_;
   Jobs waiting_;
   Listed listed_;                              // while a list is wanted
-  bool list_now_ = false;                      // by the next batch
+  bool list_now_ = false;                      // the next batch makes a list
   std::map<std::string, std::string> behind_;  // the text to write, by name
   bool failure_told_ = false;
-  std::optional<EventLoop::Clock::time_point> begun_;  // start of the work that is under way
+  std::optional<EventLoop::Clock::time_point> begun_;  // when the work under way began
   bool scheduled_ = false;
   EventLoop::HandlePtr retry_;
-  // Shared with work, which may outlive this.
+  // Shared with the work, which may outlive this object.
   const std::shared_ptr<CpuFileDirectory> directory_;
   Lifetime lifetime_;
   OffLoop off_loop_;

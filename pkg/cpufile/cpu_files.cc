@@ -15,14 +15,14 @@
 namespace resmgr {
 namespace {
 
-// The annotation of a pod that tells whether its containers, or one of them, get a file.
+// The annotation of a pod that turns the files of its containers, or of one of them, on or off.
 constexpr std::string_view kAnnotation = "cpu-file";
 
 std::string NameOf(const Container& container) {
   return CpuFileDirectoryName(container.pod_id.value(), container.name, container.attempt);
 }
 
-// The set that a request's list names; `otherwise` if there is no valid list.
+// The set in a request's list; `otherwise` if there is no valid list.
 template <typename Set>
 Set SetOf(const std::optional<std::string>& list, const Set& otherwise) {
   if (!list || list->empty()) return otherwise;
@@ -72,7 +72,7 @@ std::vector<Problem> CpuFiles::problems() const {
 bool CpuFiles::Wants(const Pod& pod, const Container& container) const {
   if (config_.containers == CpuFilesConfig::Containers::kNone) return false;
   if (!options_.pinning.WhyUnbound(pod).empty()) return false;
-  // The placeholder is not unique: another daemon would make up the same name.
+  // A placeholder for a missing name is not unique: another daemon may make up the same one.
   if (IsPlaceholderName(container.name)) return false;
   return ReadBoolAnnotation(pod.annotations, kAnnotation, container.name)
       .value_or(config_.containers == CpuFilesConfig::Containers::kAll);
@@ -85,8 +85,8 @@ std::string CpuFiles::TextOf(const Container& container, const Place& place) con
                      place.mems.value_or(SetOf(requested.cpuset_mems, options_.mems)));
 }
 
-// The container's directory; empty if it has none. A directory of its name may belong to a
-// container that was renamed.
+// The container's directory; empty if it has none. A directory with the container's present name
+// may belong to another container, which had this name before it was renamed.
 std::string CpuFiles::DirectoryOf(const Container& container) const {
   std::string name = NameOf(container);
   if (renamed_.empty()) return name;
@@ -100,7 +100,7 @@ std::string CpuFiles::DirectoryOf(const Container& container) const {
 
 void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
   const Container& container = act.container;
-  // A further renaming does not change the name that the container was created with.
+  // The directory keeps the name from the creation, however often the container is renamed.
   if (renamed_.contains(container.id)) return;
   std::string name =
       IsPlaceholderName(created_name)
@@ -116,13 +116,13 @@ void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
   } else if (entry->second.holder.empty() && !entry->second.being_created) {
     entry->second.holder = container.id;
   } else if (entry->second.holder != container.id) {
-    name.clear();  // another one has it
+    name.clear();  // the file is another container's
   }
   renamed_.insert_or_assign(container.id, std::move(name));
 }
 
 void CpuFiles::OnPlaced(const Act& act) {
-  // A container that is started again keeps the file of its creation.
+  // A container with an id was created earlier and keeps its file.
   if (!act.container.id.empty()) return;
   if (!Wants(act.pod, act.container)) return;
   const std::string name = DirectoryOf(act.container);
@@ -156,7 +156,7 @@ std::string CpuFiles::NameFor(const CreateRequest& request) {
   if (name.empty()) return "";
   const auto entry = entries_.find(name);
   if (entry != entries_.end()) return entry->second.being_created ? name : "";
-  // Directories are found by the beginning of the sandbox's id.
+  // The call may have a shortened sandbox id, so directories are searched by its beginning.
   const std::string prefix = CpuFileDirectoryPrefix(request.pod_id.value());
   const std::string suffix = CpuFileDirectorySuffix(request.name, request.attempt);
   for (auto at = entries_.lower_bound(prefix);
@@ -240,7 +240,7 @@ void CpuFiles::OnRemoved(const Act& act) {
   const auto entry = entries_.find(DirectoryOf(act.container));
   renamed_.erase(act.container.id);
   if (entry == entries_.end()) return;
-  // Another container has this name now, and keeps the file.
+  // Another container of this name uses the file now.
   const ContainerId& holder = entry->second.holder;
   if (entry->second.being_created || (!holder.empty() && holder != act.container.id)) return;
   Erase(entry);

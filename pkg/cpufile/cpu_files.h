@@ -23,20 +23,20 @@
 
 namespace resmgr {
 
-// Tells containers their CPUs: a container that gets a file has a read-only directory mounted with
-// a file that has its CPUs in force (docs/cpu-file.md). The stage makes the directory before the
-// runtime creates the container; from then on every change that is in force goes into the file,
-// whatever the configuration says later. A directory is removed with its container. No state is
-// saved: after a restart, the existing directories and the runtime's containers suffice. A
-// directory has the name that its container had at its creation, which the resource manager keeps.
-// Loop's thread only.
+// Gives containers files with their CPUs: the container has a read-only directory mounted with a
+// file that lists the CPUs in force (docs/cpu-file.md). The stage makes the directory before the
+// runtime creates the container. From then on every change is written to the file, whatever the
+// configuration says later. The directory is removed with its container. No state is saved: after a
+// restart, the existing directories and the runtime's containers suffice. A directory is named
+// after the name that its container had at its creation, which the resource manager keeps. Loop's
+// thread only.
 class CpuFiles final : public Observer, private CpuFileStage::Files {
  public:
   struct Options {
     EventLoop& loop;
     Pipeline& pipeline;       // gets the stage while containers are to have files
     std::string directory{};  // on the host; absolute, and this daemon's alone
-    CpuSet cpus{};            // CPUs of a container that is not bound, and whose request names none
+    CpuSet cpus{};            // for containers that are not bound and whose request names no CPUs
     NodeSet mems{};
     PinningRule pinning{};  // containers that are never bound get no file
     CpuFileWriter::Options writer{};
@@ -52,13 +52,13 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   // directories of existing ones.
   void Configure(const CpuFilesConfig& config);
 
-  // Containers with a file, and those of them whose file is not up to date.
+  // Number of containers with a file, and of files that are out of date.
   size_t size() const;
   size_t behind() const { return writer_.behind(); }
   // Files that cannot be written now.
   std::vector<Problem> problems() const;
-  // The reason why the container has no file although it should have one, if this daemon has seen
-  // its creation; else empty.
+  // Why the container has no file although it should have one; empty if it has one or this daemon
+  // has not seen its creation.
   std::string WhyNone(const ContainerId& id) const;
 
   void OnPlaced(const Act& act) override;
@@ -70,15 +70,15 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
 
  private:
   struct Entry {
-    // The first contents of the file, of a creation under way.
+    // The file's text at the creation, while that is under way.
     std::string first_text{};
     bool being_created = false;
-    // The text last in force, and its container: a container may be created with the name of a
-    // living one.
+    // The last text in force, and the container that it is about: another container may be created
+    // with the same name meanwhile.
     std::string text{};
     ContainerId holder{};
-    std::string written{};  // or being written
-    bool made = false;      // it has its directory
+    std::string written{};  // the text that is written, or being written
+    bool made = false;      // the directory exists
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
@@ -102,12 +102,12 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   CpuFilesConfig config_;
   CpuFileStage stage_;
   bool in_pipeline_ = false;
-  bool looked_ = false;  // for directories of earlier runs
-  bool found_ = false;   // the earlier ones are among the entries
-  Entries entries_;      // by the name of the directory
-  // The names of the directories of containers that were renamed; empty where they have none.
+  bool looked_ = false;  // has begun to look for directories of earlier runs
+  bool found_ = false;   // directories of earlier runs are in `entries_`
+  Entries entries_;      // by the directory's name
+  // The directories' names for renamed containers; empty if they have no directory.
   std::map<ContainerId, std::string> renamed_;
-  // Why containers have no file: by the name of the directory during a creation, then by id.
+  // Why containers have no file: by the directory's name during the creation, then by id.
   std::map<std::string, std::string, std::less<>> none_yet_;
   std::map<ContainerId, std::string> none_;
   CpuFileWriter writer_;

@@ -41,8 +41,8 @@ void AgentClaims::Ask(const Question& question) {
 }
 
 void AgentClaims::Replied(uint64_t id, const StatusOr<std::string>& reply) {
-  if (!asked_.contains(id)) return;  // it was asked over a connection that was given up
-  // Where the connection was lost, all that was asked over it ends together.
+  if (!asked_.contains(id)) return;  // its connection was given up, so it was answered already
+  // If the connection was lost, all its questions are answered together elsewhere.
   const bool lost = reply.status().code() == StatusCode::kUnavailable && !client_->connected();
   if (lost) return;
   if (reply.status().code() == StatusCode::kDeadlineExceeded) return Lose(reply.status());

@@ -21,14 +21,13 @@
 
 namespace resmgr {
 
-// Asks the agent for ResourceClaims (cri_resmgr.v1.NodeClaims) over a connection of its own, when
-// they are needed: each question is asked once, at once, since the kubelet repeats its own. Loop's
-// thread only.
+// Reads ResourceClaims through the agent (cri_resmgr.v1.NodeClaims) over a connection of its own.
+// Each question is asked once and at once, since the kubelet repeats its calls. Loop's thread only.
 class AgentClaims {
  public:
   using Done = std::function<void(StatusOr<std::string> object)>;
 
-  // Questions under way, fewer than the agent takes of one client; the others wait.
+  // Limit of questions under way, less than the agent accepts from one client; further ones wait.
   static constexpr size_t kMostAtOnce = 8;
   static constexpr size_t kMostWaiting = 1024;
 
@@ -36,9 +35,9 @@ class AgentClaims {
   AgentClaims(EventLoop& loop, h2::FlushQueue& flushes, std::string socket,
               std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-  // Yields the object as JSON. Never runs `done` after this object's end; may run it at once.
+  // Calls `done` with the object as JSON, possibly at once, but never after this object's end.
   void Get(const dra::ClaimName& claim, const Done& done);
-  // The agent could not be asked the last time.
+  // The last attempt to ask the agent failed.
   std::optional<Problem> problem() const;
 
  private:
@@ -60,9 +59,9 @@ class AgentClaims {
   const std::chrono::milliseconds timeout_;
   std::unique_ptr<UnaryClient> client_;
   DestroyLater<std::unique_ptr<UnaryClient>> lost_{loop_};
-  uint64_t clients_ = 0;  // ever; the last one's number
+  uint64_t clients_ = 0;  // number of clients so far; identifies the present one
   uint64_t last_id_ = 0;
-  std::map<uint64_t, Done> asked_;  // over this client
+  std::map<uint64_t, Done> asked_;  // by the client's number
   std::deque<Question> waiting_;
   Status away_;  // why the agent could not be asked; OK: it could
   std::chrono::system_clock::time_point away_since_{};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kLossPeriod{60};
 
-// Whether the agent will refuse this at every try.
+// Whether the agent will always refuse this.
 bool IsFinal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kFailedPrecondition:
@@ -99,7 +99,7 @@ void AgentReports::ShowCpus(std::string cpus) {
 
 void AgentReports::Show(LastValue& value, std::string request) {
   value.wanted = std::move(request);
-  // Further events of this turn of the loop are sent in the same call.
+  // Deferred, so that further events of this turn of the loop are sent in the same call.
   calls_.BeginSoon();
 }
 
@@ -207,7 +207,7 @@ void AgentReports::Lost(size_t events) {
   }
 }
 
-// A refusal that an administrator has configured is not logged as a warning.
+// If an administrator has configured the refusal, it is no reason for a warning.
 void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
   const bool wanted = why.code() == StatusCode::kFailedPrecondition;
   const std::string text = fmt::format("{}: the agent refuses: {}", what, Printable(Message(why)));

@@ -46,7 +46,7 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
   brain_ = std::make_unique<Brain>(options_, std::move(policy));
   Brain& brain = *brain_;
   if (!offline_.cpus.empty()) TellOffline(brain);
-  // Activated before it connects, so that no request passes unread after the list was made.
+  // The brain is active before it connects, so no request after the first list escapes it.
   SetActive(&brain);
   Connect(brain);
 }
@@ -103,8 +103,8 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
     brain_->manager.SetPolicy(std::move(policy), std::move(done));
     return;
   }
-  // First adopts all containers in place, then changes the policy as a whole or not at all. Without
-  // a runtime there are no containers to adopt.
+  // The new brain first adopts all containers in place; then its policy is set, as a whole or not
+  // at all. Without a runtime there are no containers to adopt.
   MakeBrain(std::make_unique<NullPolicy>());
   brain_->manager.WhenReady([this,
                              next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
@@ -116,7 +116,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
   });
 }
 
-// Reports a brain that is about to release all containers, or to get a policy.
+// Sets the offline CPUs of a brain that will release all containers or get a policy.
 void BrainHost::TellOffline(Brain& brain) const {
   [[maybe_unused]] const Status told =
       brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>());
@@ -171,7 +171,7 @@ std::string BrainHost::RuntimeState() const {
 
 void BrainHost::Retire() {
   SetActive(nullptr);
-  // Destroyed later, since one of its own calls may be running.
+  // Destroyed in the next turn, since one of the brain's own calls may be running.
   retiring_.push_back(std::move(brain_));
   options_.loop.Post([this] {
     for (std::unique_ptr<Brain>& brain : std::exchange(retiring_, {}))
@@ -197,7 +197,7 @@ void BrainHost::DestroyDrained() {
   });
   if (!retired_.empty()) return;
   drain_check_.reset();
-  // The notes told the next daemon which containers are bound. No container is bound any more.
+  // No container is bound any more, so the next daemon needs no notes.
   if (brain_ == nullptr && options_.state != nullptr) {
     options_.state->Retain([](std::string_view) { return false; });
     options_.state->Commit();

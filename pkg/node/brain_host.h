@@ -24,37 +24,38 @@
 
 namespace resmgr {
 
-// Creates a brain (a resource manager with its policy) when a policy other than null becomes
-// active, with its own link to the front door, and lets it decide about requests; retires it when
-// null becomes active. A retired brain exists until its last requests have ended and no container
-// is bound to its CPUs. A brain is also created, and retired at once, under the null policy if a
-// former daemon left notes of bound containers. Loop's thread only.
+// Creates a brain (a resource manager with its policy) and its link to the front door when a policy
+// other than null becomes active, and lets the brain decide about requests. Retires the brain when
+// null becomes active: it exists until its last requests have ended and no container is bound to
+// its CPUs. If a former daemon left notes of bound containers, a brain is created and retired at
+// once even under the null policy. Loop's thread only.
 class BrainHost final : public PolicyHost {
  public:
   struct Options {
     EventLoop& loop;
     const Machine& machine;
-    FrontDoor& door;                     // must be stopped before the host's end; outlives the host
-    Pipeline& pipeline;                  // the one of the door's requests
-    HintFinder& hints;                   // shared by all brains, so that its threads are few
-    DeviceHints* devices = nullptr;      // also shared; null: no kubelet is asked
-    StateStore* state = nullptr;         // may be null: nothing is saved then
-    ResourceManager::Options manager{};  // its observer sees the acts of all brains
+    FrontDoor& door;                 // outlives the host, but must be stopped before the host's end
+    Pipeline& pipeline;              // the pipeline of the door's requests
+    HintFinder& hints;               // shared by all brains, to limit the number of its threads
+    DeviceHints* devices = nullptr;  // also shared; null: no kubelet is asked
+    StateStore* state = nullptr;     // may be null: nothing is saved then
+    ResourceManager::Options manager{};  // the observer sees the acts of all brains
     // Called when the runtime reports that another client has changed a container. May be empty.
     std::function<void()> updated_outside{};
-    // How often a retired brain is checked for destruction.
+    // How often retired brains are checked for whether they can be destroyed.
     std::chrono::milliseconds drain_check{1000};
   };
 
   explicit BrainHost(Options options);
-  // Removes the brain's stage from the pipeline, which lives on with the door's stages.
+  // Removes the brain's stage from the pipeline, which goes on with the door's stages.
   ~BrainHost() override;
   BrainHost(const BrainHost&) = delete;
   BrainHost& operator=(const BrainHost&) = delete;
 
-  // Adds an observer of all brains, before Start. It must outlive this object.
+  // Adds an observer of all brains. To be called before Start; the observer must outlive this
+  // object.
   void Observe(Observer& observer) { observers_.Add(observer); }
-  // Sets the policy at the start; nullptr is null. The door must have started.
+  // Sets the first policy; nullptr is null. The door must have started.
   void Start(std::unique_ptr<Policy> policy);
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
@@ -74,7 +75,7 @@ class BrainHost final : public PolicyHost {
   struct Brain {
     Brain(const Options& options, std::unique_ptr<Policy> policy);
 
-    // Set once another brain decides, or none is needed: this brain sends nothing any more.
+    // True once another brain decides, or none is needed: then this brain sends nothing any more.
     bool stopped = false;
     std::unique_ptr<BrainLink> link;
     ResourceManager manager;

@@ -21,13 +21,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxConfigKeys = 256;  // of a ConfigMap
+constexpr size_t kMaxConfigKeys = 256;  // limit for a ConfigMap
 constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
 // JSON may need six bytes for one byte of the configuration.
 constexpr size_t kMaxFile = 6 * kMaxMessage + (size_t{64} << 10);
 
-// A flag overrides a delivered policy, so a configuration with another policy is refused: it would
-// be in force without effect.
+// Refuses a delivered configuration with another policy than the flag on the command line, which
+// would override it.
 Status CheckActive(const PolicyConfig& policy, const ConfigOptions& overrides) {
   const std::optional<std::string> flag = overrides.policy();
   if (!flag || policy.active_origin.empty() || policy.active == *flag) return OkStatus();
@@ -41,7 +41,7 @@ std::string PathIn(const std::string& directory) {
   return directory + "/config";
 }
 
-// Limits the sum of all keys.
+// Limits the size of all keys and values together, and the number of keys.
 Status CheckSize(const DeliveredConfig& source) {
   size_t bytes = 0;
   for (const auto& [key, text] : source.data)
@@ -145,7 +145,7 @@ std::string PolicyPart(const Config& config, const CpuSet& offline) {
   // These options move no container, and take effect without the policy.
   policy_only.policy.start_failure = {};
   policy_only.policy.refused_updates = {};
-  // Sections of inactive policies change nothing.
+  // Sections of inactive policies have no effect, so they are not compared.
   std::erase_if(policy_only.policy.sections,
                 [&](const auto& section) { return section.first != config.policy.active; });
   return fmt::format("{}\noffline: {}\n", PrintConfig(policy_only), offline.ToString());

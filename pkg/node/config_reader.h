@@ -19,37 +19,37 @@
 
 namespace resmgr {
 
-// A delivered configuration.
+// A configuration as it was delivered, not parsed yet.
 struct DeliveredConfig {
-  // "agent", "cri-resmgr-ctl" or a file's path, for messages.
+  // The origin for messages: "agent", "cri-resmgr-ctl" or a file's path.
   std::string name;
-  // A ConfigMap's data; unused if `text` is set.
+  // The data of a ConfigMap; unused if `text` is set.
   std::map<std::string, std::string> data;
-  // A configuration file of either format.
+  // The text of a configuration file, in either format.
   std::optional<std::string> text;
 
   friend bool operator==(const DeliveredConfig&, const DeliveredConfig&) = default;
 };
 
-// Checks the size of a message with a configuration of up to kMaxConfigSize bytes, each of which
-// may be escaped. kResourceExhausted if it is too long.
+// Checks the size of a message that holds a configuration of at most kMaxConfigSize bytes, each
+// possibly escaped. kResourceExhausted if the message is too long.
 Status CheckMessageSize(std::string_view message);
 
 // kInvalidArgument with the place of the mistake, or for more than kMaxConfigSize bytes or too many
 // keys of a ConfigMap.
 StatusOr<Config> Parse(const DeliveredConfig& source, const ConfigChecks& checks);
 
-// Stores the last configuration that was delivered to a running daemon and worked, in
-// `DIRECTORY/config`: it is put in force again after a restart. JSON with mode 0600. All of these
-// functions block on the disk.
+// Stores the last configuration that was delivered to a running daemon and came into force, in
+// `DIRECTORY/config`, so that the next start uses it. JSON with mode 0600. All of these functions
+// block on the disk.
 Status SaveDeliveredConfig(const std::string& directory, const DeliveredConfig& source);
 // nullopt if there is none. kInvalidArgument if the file is malformed.
 StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& directory);
-// OK also if there is none.
+// Returns OK also if there is none.
 Status ForgetDeliveredConfig(const std::string& directory);
 
-// A read and checked configuration, with all objects needed to put it in force. Only the brain has
-// not been asked yet.
+// A configuration that was read and checked, with all objects needed to put it in force; only the
+// brain may still refuse it.
 struct ConfigCandidate {
   std::string name;  // its origin, for messages
   Config config;
@@ -57,28 +57,28 @@ struct ConfigCandidate {
   LogSettings logging;
   dump::Dumper::Settings dump;
   std::string policy_part;  // see PolicyPart
-  CpuSet reserved;          // that the policy never grants
+  CpuSet reserved;          // CPUs that the policy never grants
   std::vector<std::string> warnings;
-  std::optional<DeliveredConfig> keep;  // saved for a restart
+  std::optional<DeliveredConfig> keep;  // to be saved for a restart
 };
 
-// Reads and checks configurations against the machine. May take long and block on the disk, so it
-// must not run on the loop; thread-safe, and owns all that it uses.
+// Reads and checks configurations against the machine. This may take long and block on the disk, so
+// it must not run on the loop. Thread-safe, and owns all that it uses.
 class ConfigReader {
  public:
   struct Options {
     std::shared_ptr<const Machine> machine;
     PolicyRegistry policies;
-    ConfigOptions overrides{};  // the command line's
+    ConfigOptions overrides{};  // from the command line
     bool dump_secrets = false;
-    // The only directory where a delivered configuration may have a file written.
+    // The only directory in which a delivered configuration may name a dump file.
     std::string dump_directory{};
     bool asks_hook_servers = false;  // see FrontDoorFactory
-    // The next fields are those of the daemon's start, from its own file and the command line.
-    HooksConfig hooks{};  // used if a delivered one has no module `hooks`
+    // The following values are from the daemon's start: its own file and the command line.
+    HooksConfig hooks{};  // used if a delivered configuration has no module `hooks`
     // These name programs to run and sockets to serve and to use, so a delivered configuration
-    // cannot set them. The daemon's own file can change `nri`, except the socket; the others need a
-    // restart.
+    // cannot set them. The daemon's own file can change `nri`, except for its socket, while the
+    // daemon runs; the others need a restart.
     NriHostConfig nri{};
     RuntimesConfig runtimes{};
     CpuSet offline{};  // CPUs of the machine that went offline after it was read
@@ -90,31 +90,32 @@ class ConfigReader {
 
   // Reads a delivered configuration. kInvalidArgument with the place of a mistake.
   StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
-  // Checks a configuration of the daemon's own file `name`, with the command line over it.
+  // Checks a configuration from the daemon's own file `name`, overridden by the command line.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;
-  // Makes only the policy of a configuration in force anew, for the CPUs that are online.
+  // Creates the policy of a configuration in force again, for the CPUs that are online now.
   StatusOr<ConfigCandidate> MakePolicyAnew(Config config) const;
 
-  // The same reader for the machine with these CPUs offline.
+  // A copy of this reader for the machine with these CPUs offline.
   std::shared_ptr<const ConfigReader> WithOffline(const CpuSet& offline) const;
   const CpuSet& offline() const { return options_.offline; }
 
  private:
   Status PreparePolicy(const Config& config, ConfigCandidate& candidate) const;
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
-  // Restores parts that are fixed at the daemon's start; adds a warning for each part that differs.
+  // Restores the parts that are fixed at the daemon's start; adds a warning for each part that
+  // differs.
   void KeepStarted(Config& config, bool delivered, std::vector<std::string>& warnings) const;
 
   const Options options_;
   const ConfigChecks checks_;
 };
 
-// The dumper's options. `delivered`: files that the command line does not name must be in
+// The dumper's options. `delivered`: all files except those that the command line names must be in
 // `directory`.
 dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions& overrides,
                                   bool show_secrets, bool delivered, const std::string& directory);
 
-// Puts the logger's part in force. kInvalidArgument for malformed values.
+// Puts the logger's settings in force. kInvalidArgument for malformed values.
 Status ApplyLogging(const LoggerConfig& config);
 
 // The part of the configuration that decides about placements, and the CPUs that went offline, as a

@@ -11,10 +11,10 @@
 namespace resmgr {
 namespace {
 
-// Limit of queued jobs, each of which holds a received configuration.
+// Limit of queued jobs: each holds a received configuration.
 constexpr size_t kMaxJobs = 8;
-// How long the daemon's end waits for reading, whose time is bounded by the size, and for storing.
-// A hanging disk is left behind.
+// How long the daemon's end waits for reading, which takes a bounded time, and for storing. A
+// hanging disk is not waited for any longer.
 constexpr std::chrono::seconds kStorePatience{1};
 
 constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
@@ -39,7 +39,7 @@ Configurator::Checked Answering(Configurator::Done done) {
   };
 }
 
-// Limit of named containers: the text becomes an annotation of the node and a log line.
+// Limit of named containers, since the text becomes an annotation of the node and a log line.
 constexpr size_t kNamed = 5;
 constexpr size_t kLongestPlace = 128;
 
@@ -149,7 +149,7 @@ void Configurator::Enqueue(Job job) {
 }
 
 void Configurator::RunNext() {
-  // A loop instead of recursion: an answer may deliver the next configuration.
+  // A loop instead of recursion: an answer may call Deliver, which adds a job.
   while (!busy_ && !jobs_.empty()) {
     busy_ = true;
     StartReading();
@@ -166,7 +166,7 @@ bool Configurator::IsOutOfDate() const {
 
 void Configurator::StartReading() {
   Job& job = jobs_.front();
-  // A job that changes the configuration in force begins with the one that is in force now.
+  // Read only now: the job changes the configuration that is in force when the job begins.
   if (job.machine) {
     job.read = [current = *current_](const ConfigReader& reader) {
       return reader.MakePolicyAnew(current);
@@ -212,7 +212,7 @@ void Configurator::StartReading() {
 void Configurator::EndReading(StatusOr<ConfigCandidate> read) {
   reading_timer_.reset();
   const Job& job = jobs_.front();
-  // A delivered configuration cannot set these, and they may have changed since the start.
+  // A delivered configuration cannot set these values; they may have changed since the start.
   if (read.ok() && read->keep) read->config.nri = current_->nri;
   if (!read.ok()) {
     Finish(read.status());
@@ -266,7 +266,7 @@ void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
       [end, losses = std::move(losses)](const Status& status) { end(losses, status); });
 }
 
-// The brain is told, whichever CPUs a configuration that came meanwhile was made for.
+// Sets the offline CPUs that the candidate was made for, in the brain and here.
 Status Configurator::ApplyMachine(ConfigCandidate candidate) {
   RESMGR_RETURN_IF_ERROR(options_.host.SetOffline(
       std::move(candidate.policy), {.cpus = reading_offline_, .reserved = candidate.reserved}));
@@ -296,7 +296,7 @@ void Configurator::NoteRefusal(std::string sender, std::string why) {
   refusal_ = Refusal{.since = since, .sender = std::move(sender), .why = std::move(why)};
 }
 
-// Makes the first external changes: no refusal is possible any more.
+// Puts the configuration in force. From here on nothing can be refused any more.
 void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   ++commits_;
   losses_ = std::move(losses);
@@ -329,7 +329,7 @@ void Configurator::Store(DeliveredConfig source) {
         const Status stored = save(directory, source);
         if (stored.ok()) return nullptr;
         return [this, commit, stored] {
-          // A newer configuration reports its own storing.
+          // If a newer configuration is in force, it reports its own storing.
           if (commit == commits_) WarnNotStored(stored);
         };
       });

@@ -17,20 +17,20 @@
 
 namespace resmgr {
 
-// Reports the allocated CPUs as JSON (ToJson), "" under the null policy: at once when another
-// configuration is in force, and otherwise one period after a change, with all changes up to that
+// Reports the allocated CPUs as JSON (ToJson), "" under the null policy. Reports at once when
+// another configuration is in force; otherwise one period after a change, for all changes in that
 // time. Nothing is reported before the runtime's first list, since a starting daemon knows no
 // containers. Loop's thread only.
 class CpusWatch final : public Observer {
  public:
   using Tell = std::function<void(std::string cpus)>;
 
-  // All must outlive this object. `tell` may get the same text again.
+  // All arguments must outlive this object. `tell` may get an unchanged text.
   CpusWatch(EventLoop& loop, const Machine& machine, Tell tell,
             std::chrono::milliseconds period = std::chrono::seconds(5))
       : loop_(loop), machine_(machine), tell_(std::move(tell)), period_(period) {}
 
-  // Observes the host's brain from now on. It must live as long as this object.
+  // Observes the host's brain from now on. The host must live as long as this object.
   void Follow(PolicyHost& host) { host_ = &host; }
   // Called when another configuration, or the first one, is in force.
   void NoteConfiguration() { Look(); }
@@ -58,19 +58,19 @@ class CpusWatch final : public Observer {
 // The numbers of CPUs of one NUMA node, by use.
 struct NumaCpus {
   int node = 0;  // operating-system number
-  // CPUs that may be exclusive: the policy's without the reserved ones.
+  // CPUs that may be granted exclusively: the policy's CPUs without the reserved ones.
   int allocatable = 0;
   int exclusive = 0;  // exclusive CPUs of containers and claims
-  int free = 0;       // allocatable ones that are not exclusive
+  int free = 0;       // allocatable CPUs that are not exclusive
 
   friend bool operator==(const NumaCpus&, const NumaCpus&) = default;
 };
 
-// The CPUs of each NUMA node that has some, by number. Exited containers have none.
+// The CPUs of each NUMA node that has CPUs, ordered by node number. Exited containers have none.
 std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
                                      const Snapshot& snapshot);
 
-// The value of an annotation of the node, described in docs/annotations.md:
+// The value of a node annotation that docs/annotations.md describes:
 // {"version":1,"numa":[{"id":0,"allocatable":15,"exclusive":4,"free":11}]}
 std::string ToJson(const std::vector<NumaCpus>& cpus);
 

@@ -21,14 +21,14 @@
 namespace resmgr {
 namespace {
 
-// Callbacks for events that brains' links get from dockerd.
+// Callbacks for events from dockerd to brains' links.
 struct Told {
   std::function<void()> connected;
   std::function<void(const ContainerEvent&)> happened;
   UpdateTeller::Told updated;
 };
 
-// In Docker a request creates the pause container like any other.
+// Docker creates the pause container by a normal request, so pods have resources, too.
 HookHostingOptions WithPodResources(HookHostingOptions options) {
   options.stage.pods_have_resources = true;
   return options;
@@ -64,7 +64,7 @@ class DockerLink final : public BrainLink {
   UpdateTeller teller_;  // in front of the runtime
 };
 
-// Clients' limit: each takes two file descriptors, and the rest of the daemon needs some.
+// Limit of clients: each takes two file descriptors, and the rest of the daemon needs some.
 size_t ClientsWith(size_t file_limit) {
   constexpr size_t kOthers = 256;
   constexpr size_t kFewest = 16;
@@ -162,7 +162,7 @@ class DockerDoor final : public FrontDoor {
   }
 
  private:
-  // Each user gets an access of its own, so that none waits for another's calls.
+  // Each user gets a connection of its own, so that its calls do not wait for those of others.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                      options_.others);
@@ -173,9 +173,9 @@ class DockerDoor final : public FrontDoor {
   std::optional<ListeningSocket> listener_;  // until the start
   bool paused_ = false;                      // Pause is complete
   bool placed_ = false;                      // a brain decides about requests
-  docker::DockerFront front_;                // these outlive the proxy
+  docker::DockerFront front_;                // it and the next members outlive the proxy
   LoopClock clock_{context_.loop};
-  std::unique_ptr<RuntimeAccess> access_;  // the inventory's
+  std::unique_ptr<RuntimeAccess> access_;  // for the inventory
   std::optional<Inventory> inventory_;
   std::optional<NriHosting> nri_hosting_;
   std::optional<HookHosting> hook_hosting_;

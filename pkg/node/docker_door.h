@@ -15,7 +15,7 @@ struct DockerDoorOptions {
   std::string socket{};         // for clients of the Docker API
   std::string engine_socket{};  // dockerd's
   docker::Others others = docker::Others::kPass;
-  // Hook servers are asked behind the policy, and hosted NRI plugins behind these.
+  // Hook servers are asked after the policy, and hosted NRI plugins after the hook servers.
   HookHostingOptions hooks{};
   std::optional<NriHostingOptions> nri_host{};
 };

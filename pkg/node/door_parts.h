@@ -20,7 +20,7 @@
 
 namespace resmgr {
 
-// The problems of what a front door hosts.
+// The problems of the hook servers and NRI plugins that a front door hosts.
 inline std::vector<Problem> HostingProblems(const std::optional<HookHosting>& hooks,
                                             const std::optional<NriHosting>& nri) {
   std::vector<Problem> all;
@@ -40,13 +40,13 @@ inline void AddUnreached(std::string_view what, const std::string& socket,
                  .next = "ss -lx, which shows whether its socket is there"});
 }
 
-// A runtime client that also reports the brain's updates of containers that the runtime has
-// accepted. Loop's thread only.
+// A runtime client that also reports each update by the brain that the runtime has accepted. Loop's
+// thread only.
 class UpdateTeller final : public RuntimeClient {
  public:
   using Told = std::function<void(const ContainerId& id, const ResourceValues& values)>;
 
-  // `client` outlives this object. Objects that `told` uses outlive the answers of `client`.
+  // `client` outlives this object. All that `told` uses must outlive the answers of `client`.
   UpdateTeller(RuntimeClient& client, Told told) : client_(client), told_(std::move(told)) {}
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,

@@ -17,13 +17,13 @@ struct PluginView {
 
   std::string kind{};   // "nri" or "hook"
   std::string name{};   // "logger"
-  std::string index{};  // "10"; "" for plugins without
+  std::string index{};  // "10"; "" for hook servers
   State state = State::kDisconnected;
   std::vector<std::string> events{};  // subscribed ones
   uint64_t calls = 0;
-  uint64_t failures = 0;  // refused, late, or lost calls
+  uint64_t failures = 0;  // refused, late and lost calls together
   std::string last_error{};
-  uint64_t p50_micros = 0;  // median of the last answers; 0: none
+  uint64_t p50_micros = 0;  // median of recent answers; 0: no answers yet
 };
 
 // The state for display.
@@ -39,9 +39,9 @@ constexpr std::string_view ToString(PluginView::State state) {
   return "failed";
 }
 
-// A container known from passing calls, with its pod, as a front door knows it without a brain:
-// identities, labels and annotations, and in `requested` its present resources. Its state and a
-// policy's decisions are unknown. A value.
+// A container that a front door knows from the calls that passed, without a brain: identities,
+// labels, annotations, and its present resources in `requested`. Its state and a policy's decisions
+// are unknown. A value.
 struct SeenContainer {
   Pod pod;
   Container container;

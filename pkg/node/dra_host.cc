@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kDrivers = "/var/lib/kubelet/plugins";
 constexpr std::string_view kDriverRegistry = "/var/lib/kubelet/plugins_registry";
 constexpr std::string_view kCdiDirectory = "/var/run/cdi";
-// Device metadata, whatever the driver is called: beside the sockets of drivers, where the host
-// lets the daemon write.
+// Metadata of devices of any driver: beside the drivers' sockets, a place where the daemon may
+// write on the host.
 constexpr std::string_view kMetadataDirectory =
     "/var/lib/kubelet/plugins/cri-resmgr.intel.com/metadata";
 
@@ -64,10 +64,11 @@ struct DraHost::Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
   ~Served() {
-    // Done while the claim on the path lasts, since another daemon may wait for the claim.
+    // Withdrawn before the socket's claim on the path ends, since another daemon may wait for the
+    // claim.
     if (registry_socket.served()) withdraw(registry);
   }
-  // The files of its sockets, in the order in which they have to go.
+  // The files of the sockets, in the order of removal.
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
     if (registry_socket.served()) files.push_back(registry);
@@ -141,17 +142,18 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   const bool same = config == config_ && config.enable == (served_ != nullptr);
   config_ = config;
   same ? ReconcileFiles() : ServeAnew();
-  // An agent that was never told of devices has none to remove.
+  // Removes the devices from the agent's report, unless none were ever reported.
   if (!config_.enable && std::exchange(beats_, 0) > 0)
     options_.reports->ShowDevices(NoDeviceReport());
   ShowHealth();
   watch_.NoteConfiguration({.publish = config_.enable});
   beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
-  // The watch reports the null policy's missing view only once.
+  // Under the null policy the watch reports the missing view only once, so it is set here.
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
 
-// The driver that is served stays until the files of its sockets are gone: their disk may hang.
+// Replaces the served driver. The former one stays until the files of its sockets are removed,
+// since their disk may hang.
 void DraHost::ServeAnew() {
   if (served_ == nullptr) return Serve();
   if (std::exchange(leaving_, true)) return;
@@ -174,7 +176,7 @@ void DraHost::Serve() {
   ReconcileFiles();
 }
 
-// Without a brain the held claims are not known.
+// Does nothing without a brain: the held claims are unknown then.
 void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
   const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
@@ -217,7 +219,7 @@ void DraHost::TakeView(const SchedulerView* view) {
   }
   if (served_ == nullptr) return watch_.Renew();
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
-  // A full node does not show the step, so the former step stays.
+  // If the node is full, the step cannot be determined, so the former step stays.
   const Policy& policy = manager->policy();
   step_ = CpuStep(policy, placeable).value_or(step_);
   const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
@@ -233,10 +235,10 @@ void DraHost::TakeView(const SchedulerView* view) {
   Report();
 }
 
-// Repeated periodically, so that the agent knows that the driver still runs.
+// Called periodically, so that the agent knows that the driver still runs.
 void DraHost::Report() {
   FollowGrants();
-  // A driver that was turned off is not reported any more, even while it is still served.
+  // A driver that was turned off is no longer reported, even while its sockets are still served.
   if (!config_.enable || served_ == nullptr || !known_ || options_.reports == nullptr) return;
   options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));
   health_.Repeat();

@@ -30,10 +30,10 @@
 
 namespace resmgr {
 
-// The node's driver for Dynamic Resource Allocation, while the configuration has it on: its sockets
-// for the kubelet, CDI files for the runtime, and the report of its devices to the agent. A failure
-// of the driver is a problem in the list, and delays no container without claims. Loop's thread
-// only.
+// The node's driver for Dynamic Resource Allocation, as long as the configuration turns it on: its
+// sockets for the kubelet, CDI files for the runtime, and the report of its devices to the agent.
+// If the driver fails, that is a listed problem, and containers without claims are not delayed.
+// Loop's thread only.
 class DraHost {
  public:
   struct Options {
@@ -43,16 +43,17 @@ class DraHost {
     PolicyHost& host;
     // The claims of the active brain; nullptr: there is none.
     HostClaims::Brain brain{};
-    // Keeps the claims over restarts; unchanged since it was loaded. nullptr: claims are not kept.
+    // Keeps the claims over restarts; must not have changed since it was loaded. nullptr: claims
+    // are not kept.
     StateStore* state = nullptr;
-    AgentReports* reports = nullptr;  // nullptr: no agent is told
+    AgentReports* reports = nullptr;  // nullptr: devices are not reported
     std::string agent_socket{};       // "": none
-    // Where the host's directories of the kubelet and of CDI are, below the root of this process;
-    // the kubelet is told paths of the host.
+    // The directory below which this process sees the host's directories of the kubelet and of CDI;
+    // paths for the kubelet are without it.
     std::string host_root = "/";
-    // Is told of each call of the kubelet. May be empty.
+    // Counts each call of the kubelet. May be empty.
     std::function<void(const dra::AnsweredCall&)> count{};
-    // How often devices are reported again, as long as they are served.
+    // How often devices are reported again while they are served.
     std::chrono::milliseconds beat{10'000};
     // How often a claim that no container carries is compared with the API server.
     std::chrono::milliseconds compare{60'000};
@@ -60,23 +61,23 @@ class DraHost {
     std::function<void(const std::string& path)> withdraw = dra::WithdrawFromKubelet;
   };
 
-  // All that the options name must outlive this object.
+  // All objects in the options must outlive this one.
   explicit DraHost(Options options);
   ~DraHost();
   DraHost(const DraHost&) = delete;
   DraHost& operator=(const DraHost&) = delete;
 
-  // To be attached to the brain's acts.
+  // Must observe the brain's acts.
   Observer& observer() { return watch_; }
   // Called when another configuration, or the first one, is in force.
   void NoteConfiguration(const DraConfig& config);
-  // Called after each look at which CPUs of the machine are offline.
+  // Called after each look at the machine's offline CPUs.
   void NoteOffline(const CpuSet& offline);
-  // The daemon ends: the next one serves the kubelet while this one still ends calls in flight.
-  // Nothing is served again.
+  // Called when the daemon ends: the next daemon serves the kubelet while this one ends the calls
+  // in flight. This one serves nothing afterwards.
   void StopServing();
   std::vector<Problem> problems() const;
-  // Claims without an end, whether the driver is on or off.
+  // Held claims that are no longer in use; they are found whether the driver is on or off.
   LostClaims& lost_claims() { return lost_; }
   // Where the files of claims are, as this process sees it.
   std::string cdi_directory() const;
@@ -96,18 +97,18 @@ class DraHost {
   void ShowHealth();
 
   const Options options_;
-  // Whether the state was read. If not, claims may be in use that are not known, so no files are
-  // removed as unknown; a claim that ended loses its file by its release, which the kubelet
-  // repeats.
+  // Whether the saved state could be read. If not, unknown claims may be in use, so files of
+  // unknown claims are kept. The file of a claim that ended is removed by the claim's release,
+  // which the kubelet repeats.
   const bool all_known_;
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;
   LostClaims lost_;
-  // The claims when files were last compared; nullopt: never, or the comparison failed.
+  // The claims when the files were last compared; nullopt if that failed or never happened.
   std::optional<std::vector<ClaimGrant>> filed_;
-  bool filing_failed_ = false;  // and a warning was logged
-  // Lives on when the driver's configuration changes, so that its work stays in order.
+  bool filing_failed_ = false;  // the last comparison failed, which was logged
+  // Outlives the driver's configurations, so that its work stays in order.
   dra::CdiFiles files_;
   SchedulerWatch watch_;
   dra::DeviceHealth health_;  // outlives the socket
@@ -116,9 +117,9 @@ class DraHost {
   std::vector<dra::NodeDevice> devices_;
   int step_ = 1;  // CPUs that claims get at a time
   bool ending_ = false;
-  bool known_ = false;  // devices_ are what there is now
+  bool known_ = false;  // `devices_` describes the present state
   uint64_t beats_ = 0;
-  bool leaving_ = false;  // the driver that is served gives way
+  bool leaving_ = false;  // the served driver is being replaced
   EventLoop::HandlePtr beat_;
   std::unique_ptr<Served> served_;  // nullptr: the driver is off
   OffLoop closing_;

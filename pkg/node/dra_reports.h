@@ -15,24 +15,24 @@
 
 namespace resmgr {
 
-// The request of cri_resmgr.v1.NodeClaims/ShowDevices. Names of attributes are those of
-// dra-driver-cpu, in the domain of the driver; a compatible driver has its older names, too.
+// The request of cri_resmgr.v1.NodeClaims/ShowDevices. Attributes are named as in dra-driver-cpu,
+// but in the driver's own domain; a compatible driver has the older names, too.
 std::string DeviceReport(const dra::Driver& driver, const std::vector<dra::NodeDevice>& devices,
                          uint64_t beat);
-// The request that says that there is to be no object.
+// The request for removing the object with the node's devices.
 std::string NoDeviceReport();
 
-// Problems of the driver for claims that are no failures of its sockets. Pure.
+// Problems of claims, which exist although the driver's sockets work. Pure.
 
-// This number of claims holds CPUs while the driver is off: the kubelet cannot report the end of
-// their pods.
+// Reports that `claims` claims hold CPUs while the driver is off, so the kubelet cannot report the
+// end of their pods.
 Problem HeldWithoutDriver(size_t claims);
 
-// Claims of another driver than the one that is served: the kubelet asks each driver for the
-// release of its own claims. nullopt: there are none.
+// Reports claims of another driver than the served one: the kubelet asks each driver only for the
+// release of its own claims. nullopt if there are none.
 std::optional<Problem> HeldOfFormerDriver(const HeldClaims& held, const dra::Driver& now);
 
-// Places of the machine that a pool has no room for. nullopt: each place is a device.
+// Reports places of the machine for which a pool has no room. nullopt if each place is a device.
 std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices);
 
 }  // namespace resmgr

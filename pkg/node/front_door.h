@@ -25,14 +25,14 @@ namespace resmgr {
 struct Config;
 class StateStore;
 
-// Time limit of calls in flight when a front door drains. systemd kills a daemon that takes longer
-// than the unit's TimeoutStopSec, 30 s, for everything.
+// Time limit of calls in flight when a front door drains. It must be less than the unit's
+// TimeoutStopSec, 30 s, after which systemd kills the daemon.
 inline constexpr std::chrono::seconds kDrainDeadline{20};
 
-// A runtime's events on the connection of one brain. All are set.
+// Callbacks for a runtime's events on the connection of one brain. All are set.
 struct RuntimeEvents {
   std::function<void()> connected{};
-  // One of several runtimes was connected again or for the first time.
+  // One of several runtimes has connected, for the first time or again.
   std::function<void()> joined{};
   // The connection to the last runtime was lost.
   std::function<void()> disconnected{};
@@ -43,8 +43,8 @@ struct RuntimeEvents {
   std::function<void(const ContainerId&)> doubtful{};
 };
 
-// A front door's part for one brain (a resource manager with its policy): it carries the brain's
-// own requests to the runtime, and reports the runtime's events. Loop's thread only.
+// A front door's part for one brain (a resource manager with its policy): sends the brain's own
+// requests to the runtime, and reports the runtime's events. Loop's thread only.
 class BrainLink {
  public:
   virtual ~BrainLink() = default;
@@ -55,7 +55,8 @@ class BrainLink {
   virtual void Connect(RuntimeEvents events) = 0;
   // Tries to connect now if not connected. kUnavailable names the problem.
   virtual Status EnsureConnected() = 0;
-  // This brain decides about no further requests: it learns later events from lists alone.
+  // Called when this brain decides about no further requests: from then on it learns of changes
+  // only from lists.
   virtual void Retire() = 0;
 };
 
@@ -66,15 +67,15 @@ class FrontDoor {
  public:
   virtual ~FrontDoor() = default;
 
-  // Called before Start: the door keeps data for restarts in `state`, until Stop.
+  // Called before Start. The door keeps data for restarts in `state` until Stop.
   virtual void Remember(StateStore& /*state*/) {}
-  // From now on requests arrive, and go through the pipeline's stages. The calls are shown to the
-  // dumper, which outlives the door's Stop.
+  // From now on requests arrive and go through the pipeline's stages. The dumper, which sees the
+  // calls, must live until after Stop.
   virtual void Start(dump::Dumper& dumper) = 0;
-  // Creates a link for a new brain, which owns it. It must not be used after the door's end.
+  // Creates a link for a new brain, which owns the link. It must not be used after the door's end.
   virtual std::unique_ptr<BrainLink> MakeLink() = 0;
-  // The brain of this link decides about requests from now on, consistent with the pipeline;
-  // nullptr: none does.
+  // From now on the brain of this link decides about requests; the pipeline's stages change at the
+  // same time. nullptr: no brain decides.
   virtual void SetActive(BrainLink* link) = 0;
   // Refuses new requests, waits at most kDrainDeadline for those in flight, then runs `done`, once.
   virtual void Drain(std::function<void()> done) = 0;
@@ -83,7 +84,7 @@ class FrontDoor {
   // wait for. A door without a socket has nothing to do.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the doors that have to wait keep it.
   virtual void Pause(std::function<void()> done) { done(); }
-  // Serves again after Pause, whether or not `done` ran, with the sockets in InheritedSockets.
+  // Serves again after Pause, whether or not `done` ran, on the sockets in InheritedSockets.
   virtual Status Resume() { return OkStatus(); }
   // Ends all requests at once; no more arrive.
   virtual void Stop() = 0;
@@ -91,49 +92,50 @@ class FrontDoor {
   virtual void Configure(const Config& /*config*/) {}
   // The ways in which the door and its runtime apply classes to a container that is created.
   virtual CreationWays ways() const { return {}; }
-  // Whether its requests show the claims of containers by variables alone (PolicyStage).
+  // Whether the door's requests show containers' claims only by environment variables
+  // (PolicyStage).
   virtual bool ShowsClaimsByVariables() const { return false; }
   // The served plugins, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }
-  // The problems that no plugin in `plugins` and no brain's link shows.
+  // Problems that neither `plugins` nor a brain's link reports.
   virtual std::vector<Problem> problems() const { return {}; }
   // Describes the CRI runtimes behind the door, by asking each of them: calls `done` once, within
   // about a second, and not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
-  // The same from the last answers, without runtimes that have not been asked yet; empty where
-  // there is one runtime.
+  // The last answers, without asking again; without runtimes that have not answered yet. Empty if
+  // there is only one runtime.
   virtual std::vector<RuntimeView> runtimes() const { return {}; }
-  // The runtime's CRI socket, if requests come by another socket.
+  // The runtime's CRI socket, if requests come through another socket.
   struct OtherSocket {
     std::string path{};
     bool used = false;
     Status reachable{};  // kUnavailable: no process listens there
   };
   virtual std::optional<OtherSocket> other_socket() const { return std::nullopt; }
-  // The containers known from calls to stages that remember them.
+  // The containers known from passing calls, if stages remember them.
   virtual std::vector<SeenContainer> seen() const { return {}; }
 };
 
-// The environment of a new front door; all outlive it.
+// The environment of a new front door; all of it outlives the door.
 struct DoorContext {
   EventLoop& loop;
   h2::FlushQueue& flushes;
-  Pipeline& pipeline;          // the one for requests
+  Pipeline& pipeline;          // the pipeline for requests
   Metrics* metrics = nullptr;  // null: no counting
 };
 
-// Creates the front door of a mode.
+// Creates the front door for a mode of the daemon.
 struct FrontDoorFactory {
-  // kAlreadyExists: another instance serves its socket.
+  // kAlreadyExists: another instance serves the door's socket.
   std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
-  // Paths of the sockets that it serves.
+  // Paths of the sockets that the door serves.
   std::vector<std::string> sockets{};
   // For the log: "serving /run/x.sock, runtime /run/y.sock".
   std::string description{};
-  // Whether the module `hooks` of a configuration has an effect.
+  // Whether the door asks hook servers, so that a configuration's module `hooks` has an effect.
   bool asks_hook_servers = false;
-  // The methods that metrics count by name; all others count as one.
+  // The methods with a count of their own in metrics; all others share one.
   std::vector<std::string> counted_methods{};
 };
 

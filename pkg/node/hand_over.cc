@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kAsk = "take-over 1 ";
 constexpr mode_t kTakeOverMode = 0600;
-// Pause after running out of file descriptors, and between tries to serve again.
+// Pause after file descriptors ran out, and between attempts to serve again.
 constexpr std::chrono::milliseconds kTryAgain{1'000};
 
 constexpr std::chrono::milliseconds kExitPatience{1'000};
@@ -91,7 +91,7 @@ void HandOver::Expect(Step step, std::string_view what) {
 void HandOver::Read() {
   while (other_) {
     const auto message = other_->Next();
-    // The successor is committed, or this daemon stops: further messages are ignored.
+    // The other daemon is committed, or this one stops: further messages are ignored.
     if (step_ == Step::kEnding) {
       if (!message.ok()) watch_.reset();
       if (!message.ok() || !message->has_value()) return;
@@ -184,7 +184,7 @@ StatusOr<std::unique_ptr<TakeOver>> TakeOver::Begin(Options options) {
 }
 
 Status TakeOver::ReceiveSockets() {
-  // A failure is ignored, since the other daemon may have sent its reason.
+  // If sending fails, the other daemon may have sent its reason, so reading goes on.
   (void)channel_.Send("take-over 1 " + options_.version);
   std::vector<OpenSockets::Copy> sockets;
   for (;;) {
@@ -206,8 +206,8 @@ Status TakeOver::ReceiveSockets() {
 
 Status TakeOver::Finish(const std::vector<std::string>& paths) {
   Logger& log = GetLogger("take-over");
-  // A failure is ignored: the other daemon has sent its last message or has died, and its sockets
-  // and claims belong to this daemon alone then.
+  // If sending fails, the other daemon has sent its last message or has died; if it died, this
+  // daemon now has its sockets and claims alone.
   (void)channel_.Send("drain");
   const StatusOr<std::string> drained = channel_.Await(options_.drain);
   if (drained.ok() && *drained != "drained") return Unexpected(*drained);
@@ -226,8 +226,9 @@ Status TakeOver::Finish(const std::vector<std::string>& paths) {
   return OkStatus();
 }
 
-// The other daemon has closed the connection, but the kernel drops the daemon's claim on the state
-// with the last of its files. This takes milliseconds, and nothing is lost if it takes longer.
+// Waits shortly for the other daemon's exit. It has closed the connection, but the kernel drops its
+// claim on the state only with its last file. This takes milliseconds, and nothing is lost if it
+// takes longer.
 void TakeOver::WaitForExit() const {
   if (!process_.valid()) return;
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};

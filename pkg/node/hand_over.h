@@ -24,38 +24,41 @@
 
 namespace resmgr {
 
-// Serves a socket at which a daemon started with -take-over asks for this one's sockets
-// (pkg/sys/hand_over.h): they are copied to it, and when it is ready the front door pauses, new
-// clients wait in the sockets' queues, and this daemon ends. If the other daemon fails before that,
-// this one serves on. One at a time, of the same user. Loop's thread only.
+// Serves a socket at which a daemon that was started with -take-over asks for this daemon's sockets
+// (pkg/sys/hand_over.h). The other daemon gets copies of them. When it is ready, the front door
+// pauses, new clients wait in the sockets' queues, and this daemon ends. If the other daemon fails
+// before that, this one goes on serving. Only one daemon at a time may ask, and only as the same
+// user. Loop's thread only.
 class HandOver {
  public:
-  // Time limit for the other daemon's first message, its preparations, and its last message.
+  // Time limit for each of these: the other daemon's first message, its preparations, and its last
+  // message.
   static constexpr std::chrono::seconds kPatience{10};
 
   struct Options {
     EventLoop& loop;
-    FrontDoor& door;  // must be started
+    FrontDoor& door;  // must have been started
     std::string version{};
-    std::string socket{};  // "": not served
-    // The reason why this daemon refuses to be replaced; "": it does not.
+    std::string socket{};  // path; "": not served
+    // Why this daemon refuses to be replaced; "": it does not refuse.
     std::string refusal{};
-    // Called when the door has paused, and the other daemon waits for this one's end.
+    // Called when the door has paused and the other daemon waits for this one's end.
     std::function<void()> end{};
     uid_t user = ::geteuid();
     std::chrono::milliseconds patience = kPatience;
   };
 
   explicit HandOver(Options options);
-  // The other daemon goes on from now, so this one may write nothing afterwards.
+  // The other daemon takes over when this object ends, so nothing may be written afterwards.
   ~HandOver();
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
-  // This daemon ends: no other daemon may ask any more, and one that waits goes on after the end.
+  // Called when this daemon ends: no other daemon may ask any more, and one that waits takes over
+  // after the end.
   void Stop();
 
-  // The path of this socket for the daemon with that relay socket.
+  // The path of the take-over socket of the daemon that serves this relay socket.
   static std::string SocketOf(std::string_view relay_socket) {
     return std::string(relay_socket) + ".take-over";
   }
@@ -69,7 +72,7 @@ class HandOver {
   Status OnMessage(std::string_view message);
   Status Offer(std::string_view asked);
   void Pause();
-  // Gives up and serves on.
+  // Gives up the take-over and goes on serving.
   void Abandon(const Status& why);
   void Resume();
   void Expect(Step step, std::string_view what);
@@ -77,29 +80,29 @@ class HandOver {
   const Options options_;
   Logger& log_;
   Step step_ = Step::kServing;
-  // The connection of the daemon that asks, if any.
+  // The connection of the daemon that asks; nullopt: none does.
   std::optional<HandOverChannel> other_;
   pid_t other_process_ = 0;
-  std::vector<OpenSockets::Copy> copies_;  // keep the queues of sockets that the door closes
+  std::vector<OpenSockets::Copy> copies_;  // keep the queues of sockets that the door has closed
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;
-  uint64_t pauses_ = 0;  // tells a late answer about a former pause apart
+  uint64_t pauses_ = 0;  // number of pauses, to recognize late answers about a former one
   Acceptor acceptor_;
-  OptionalListener served_;  // last, since it calls Serve
+  OptionalListener served_;  // last, since it may call Serve at once
 };
 
-// The side of pkg/sys/hand_over.h that takes over from another daemon. Every function waits, with a
-// deadline, so it is used before the loop runs. Until it is finished the other daemon serves on if
-// this object, or this process, ends.
+// The side that takes over from another daemon (pkg/sys/hand_over.h). Every function waits, with a
+// deadline, so it is used before the loop runs. If this object or this process ends before Finish,
+// the other daemon goes on serving.
 class TakeOver {
  public:
   struct Options {
-    std::string socket{};  // HandOver::SocketOf for the other daemon
+    std::string socket{};  // HandOver::SocketOf the other daemon's relay socket
     std::string version{};
-    // Time for its sockets, and for its end once no calls are in flight.
+    // Time limit for the other daemon's sockets, and for its end once no calls are in flight.
     std::chrono::milliseconds answer{10'000};
-    // Time for its calls in flight: longer than that daemon's own limit.
+    // Time limit for the other daemon's calls in flight: longer than its own limit.
     std::chrono::milliseconds drain{30'000};
   };
 
@@ -108,8 +111,8 @@ class TakeOver {
   // it runs as another user. kDeadlineExceeded: it does not answer in time.
   static StatusOr<std::unique_ptr<TakeOver>> Begin(Options options);
 
-  // Waits until the other daemon has ended, or has died: from then on clients wait for this one.
-  // Closes its sockets that are not served at `paths`. On an error the other daemon serves on.
+  // Waits until the other daemon has ended or died; from then on clients reach this one. Closes
+  // inherited sockets that are not at `paths`. After an error the other daemon goes on serving.
   Status Finish(const std::vector<std::string>& paths);
 
  private:

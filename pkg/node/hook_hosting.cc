@@ -67,7 +67,7 @@ void HookHosting::Open() {
   Watch();
 }
 
-// Calls under way continue with their servers.
+// Stops asking hook servers about new calls; calls under way continue with their servers.
 void HookHosting::Close() {
   if (!std::exchange(serving_, false)) return;
   context_.pipeline.Remove(stage_);

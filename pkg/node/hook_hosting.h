@@ -19,29 +19,31 @@
 namespace resmgr {
 
 struct HookHostingOptions {
-  std::string directory{};                   // directory with a file for each hook server; "": none
-  std::chrono::milliseconds timeout{2'000};  // of one answer, unless a server's file has one
+  std::string directory{};                   // has a file for each hook server; "": no servers
+  std::chrono::milliseconds timeout{2'000};  // of each answer, unless the server's file sets one
   hooks::HookStageOptions stage{};
 };
 
-// Hook servers for the calls to a CRI runtime: the servers of the directory's files, and their
-// stage behind the policy. Without a directory the stage is not in the pipeline, and calls cost
+// Asks hook servers about the calls to a CRI runtime: has the servers of the directory's files, and
+// a stage after the policy. Without a directory the stage is not in the pipeline, so calls cost
 // nothing. Loop's thread only.
 class HookHosting {
  public:
-  // How long a hanging directory keeps calls waiting at the start.
+  // How long calls wait at the start for a directory that hangs.
   static constexpr std::chrono::milliseconds kFirstRead{2'000};
 
-  // All of the context and `inventory` outlive it; the calls that its stage looks at end first.
+  // All of the context and `inventory` must outlive this object; calls in its stage must end before
+  // it.
   HookHosting(const DoorContext& context, Inventory& inventory, HookHostingOptions options);
   ~HookHosting();
 
   void Start();
-  // Applies to later calls. Servers of another directory take effect once it was read; until then
-  // those of the former one do.
+  // Applies to later calls. If the directory changes, its servers are used once it was read; until
+  // then those of the former directory are.
   void Configure(const HooksConfig& config);
   std::vector<PluginView> plugins() const;
-  // A directory that is not read, and files of which a former version is in force.
+  // Reports a directory that cannot be read, and files whose new version is invalid, so that a
+  // former one is in force.
   std::vector<Problem> problems() const;
   // The containers that servers can be asked about.
   std::vector<SeenContainer> seen() const;
@@ -62,7 +64,7 @@ class HookHosting {
   hooks::HookServers servers_;
   hooks::HookStage stage_;
   EventLoop::HandlePtr first_read_;
-  std::optional<hooks::HookDirectoryWatch> watch_;  // set while it serves; destroyed first
+  std::optional<hooks::HookDirectoryWatch> watch_;  // set while serving; destroyed first
 };
 
 }  // namespace resmgr

@@ -10,8 +10,8 @@
 namespace resmgr {
 namespace {
 
-// Runs `done` with a result, or with an error in the next turn of the loop once no copy is left
-// that could give one.
+// Runs `done` with a result; if all copies are destroyed without one, runs it with an error in the
+// next turn of the loop.
 template <typename Result>
 class CertainAnswer {
  public:
@@ -41,7 +41,7 @@ std::function<void(Result)> Certain(EventLoop& loop, std::function<void(Result)>
   return [answer](Result result) { answer->Give(std::move(result)); };
 }
 
-// Claims that problems name.
+// Limit of claims named in problems.
 constexpr size_t kNamedLost = 5;
 
 dra::ClaimName NameOfHeld(const HeldClaim& held) {
@@ -49,7 +49,7 @@ dra::ClaimName NameOfHeld(const HeldClaim& held) {
       .uid = held.claim.uid, .namespace_name = held.claim.namespace_name, .name = held.claim.name};
 }
 
-// A container that carries the claim and may run; "" if there is none.
+// A container that carries the claim and has not ended; "" if there is none.
 std::string RunningCarrier(const ResourceManager& manager, const std::string& uid) {
   for (const auto& [key, uids] : manager.carriers()) {
     if (std::ranges::find(uids, uid) == uids.end()) continue;
@@ -87,7 +87,7 @@ void HostClaims::Release(const std::string& uid, std::function<void(Status)> don
   if (brain != nullptr) return brain->Release(uid, Certain(loop_, std::move(done)));
   if (state_ == nullptr) return done(OkStatus());
   state_->EraseNote(StateStore::PodNote::kClaim, PodSandboxId(uid));
-  // It is written once the disk takes writes again; the kubelet asks until then.
+  // While the disk refuses writes, the kubelet repeats its call.
   if (!state_->Saved()) return done(Unavailable("the state cannot be written now: try again"));
   const auto written = lifetime_.Guard([done = std::move(done)] { done(OkStatus()); });
   state_->WhenWritten([loop = &loop_, written] { loop->Post(written); });
@@ -104,7 +104,7 @@ LostClaims::LostClaims(Options options)
 
 void LostClaims::Look() {
   const ResourceManager* const manager = options_.manager();
-  // Without a list of the runtime no carrier is known.
+  // Before the runtime's first list it is not known which containers carry claims.
   if (asking_ || manager == nullptr || !manager->ready()) return;
   ForgetOthers(*manager);
   const HeldClaim* const held = Next(*manager);
@@ -128,7 +128,7 @@ void LostClaims::Answered(const std::string& uid, const StatusOr<std::string>& o
   } else if (object.status().code() == StatusCode::kNotFound) {
     why = "the API server has no such claim";
   }
-  // Neither an agent that is away nor a server that refuses tells anything about the claim.
+  // An error of the agent or a refusal of the server shows nothing about the claim.
   if (!why.ok()) return;
   if (why->empty()) {
     findings_.erase(uid);
@@ -155,7 +155,7 @@ const HeldClaim* LostClaims::Next(const ResourceManager& manager) const {
     if (!RunningCarrier(manager, uid).empty()) continue;
     const auto finding = findings_.find(uid);
     const bool to_confirm = finding != findings_.end() && finding->second.looks < kLooks;
-    // The last one is not asked for again at once: its look may fail each time.
+    // The claim asked for last is not asked for again at once, since asking may fail each time.
     if (to_confirm && uid != last_) return &held;
     if (first == nullptr || uid < first->claim.uid) first = &held;
     if (uid > last_ && (next == nullptr || uid < next->claim.uid)) next = &held;
@@ -204,7 +204,7 @@ void LostClaims::Release(const std::string& what, bool force,
   const ResourceManager* const manager = options_.manager();
   if (manager == nullptr)
     return done(FailedPrecondition("the policy null is active, under which no claim is known"));
-  // A carrier that the daemon has not seen yet would lose its CPUs.
+  // The claim may have a container that the daemon has not seen yet, which would lose its CPUs.
   if (!manager->ready())
     return done(Unavailable("the runtime's containers are not known yet: try again"));
   const StatusOr<const HeldClaim*> held = Named(*manager, what);

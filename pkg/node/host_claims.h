@@ -21,14 +21,16 @@
 namespace resmgr {
 
 // The claims of the active brain; brains come and go with the policy. Under the null policy nothing
-// is reserved, and a release removes the claim from the state, from which the next brain takes its
-// claims. Each `done` of a brain runs once, also where the brain ends before. Loop's thread only.
+// is reserved, and a release removes the claim from the saved state, from which the next brain
+// takes its claims. Each `done` passed to a brain runs once, even if the brain ends before. Loop's
+// thread only.
 class HostClaims final : public ClaimHolder {
  public:
   // nullptr: there is no brain.
   using Brain = std::function<ClaimHolder*()>;
 
-  // `state` keeps the claims over restarts, and must outlive this; nullptr: nothing does.
+  // `state` keeps the claims over restarts, and must outlive this object; nullptr: they are not
+  // kept.
   HostClaims(EventLoop& loop, Brain brain, StateStore* state = nullptr)
       : loop_(loop), brain_(std::move(brain)), state_(state) {}
 
@@ -42,13 +44,13 @@ class HostClaims final : public ClaimHolder {
   EventLoop& loop_;
   const Brain brain_;
   StateStore* const state_;
-  Lifetime lifetime_;  // the disk's answers may come after this is gone
+  Lifetime lifetime_;  // callbacks of the disk may come after this object's end
 };
 
-// Finds claims that hold CPUs here and that the API server does not have any more. The kubelet asks
-// for the release of a claim by its own checkpoint; where that is lost, nothing else would ever end
-// the hold. They are problems for an administrator, and are never released without an order: the
-// kubelet may be about to ask. Findings are not kept over a restart. Loop's thread only.
+// Finds claims that hold CPUs here but do not exist in the API server any more. The kubelet asks
+// for the release of claims in its own checkpoint; if that is lost, nothing else would ever release
+// such a claim. They are problems for an administrator, and are released only by order: the kubelet
+// may be about to ask. Findings are not kept over a restart. Loop's thread only.
 class LostClaims {
  public:
   struct Options {
@@ -56,21 +58,22 @@ class LostClaims {
     // The active brain; nullptr: there is none.
     std::function<ResourceManager*()> manager{};
     ClaimHolder& holder;
-    // Yields the object of the API server. NotFound: it has none of this name; other errors say
-    // nothing about the claim. Never runs `done` after the end of LostClaims' owner.
+    // Reads the object from the API server. NotFound: it has no claim of this name; other errors
+    // say nothing about the claim. `done` never runs after the end of LostClaims' owner.
     std::function<void(const dra::ClaimName& claim,
                        std::function<void(StatusOr<std::string>)> done)>
         get{};
-    // How often one claim is compared. Claims that a container carries are in use and are left out.
+    // How often one claim is compared. Claims that a running container carries are left out.
     std::chrono::milliseconds period{60'000};
   };
 
-  // A single answer may come between the end of a pod and the kubelet's call.
+  // A claim is lost only after this many findings in a row: a single one may come between the end
+  // of a pod and the kubelet's call.
   static constexpr int kLooks = 2;
 
   explicit LostClaims(Options options);
 
-  // Claims that were not found at `kLooks` looks in a row.
+  // Problems for claims with findings at `kLooks` looks in a row.
   std::vector<Problem> problems() const;
   // Gives the CPUs of a claim back by order of an administrator; `what` is its UID or
   // NAMESPACE/NAME. Yields what it held.
@@ -88,16 +91,16 @@ class LostClaims {
 
   void Look();
   void Answered(const std::string& uid, const StatusOr<std::string>& object);
-  // Forgets findings about claims that are released, or in use again.
+  // Drops findings about claims that were released or are in use again.
   void ForgetOthers(const ResourceManager& manager);
-  // The claim to be compared next: claims with a finding to confirm take turns with others;
-  // nullptr: there is none.
+  // The claim to compare next, nullptr if there is none: claims with a finding to confirm take
+  // turns with the others.
   const HeldClaim* Next(const ResourceManager& manager) const;
   StatusOr<const HeldClaim*> Named(const ResourceManager& manager, const std::string& what) const;
 
   const Options options_;
   std::map<std::string, Finding> findings_;  // by uid
-  std::string last_;                         // uid of the one that was compared last
+  std::string last_;                         // uid of the claim that was compared last
   bool asking_ = false;
   EventLoop::HandlePtr timer_;
   Lifetime lifetime_;

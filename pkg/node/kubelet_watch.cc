@@ -13,11 +13,11 @@
 namespace resmgr {
 namespace {
 
-// A name and a list of CPUs for each container with exclusive CPUs.
+// Limit of the file, which has a name and a list of CPUs for each container with exclusive CPUs.
 constexpr size_t kLongestStateFile = size_t{1} << 20;
 constexpr size_t kLongestPolicyName = 64;
 
-// "none" leaves CPUs alone; all others place containers.
+// Whether the policy places containers: all but "none" do.
 bool Places(std::string_view policy) {
   return !policy.empty() && policy != "none";
 }
@@ -41,7 +41,7 @@ KubeletWatch::KubeletWatch(Options options)
 
 void KubeletWatch::Look() {
   if (off_loop_.busy()) return;
-  // Without a thread the next period tries again.
+  // If no thread can be made, the next period tries again.
   [[maybe_unused]] const Status begun =
       off_loop_.Run([this, file = options_.file]() -> EventLoop::Task {
         const StatusOr<std::string> text = ReadFile(file, kLongestStateFile);

@@ -13,13 +13,12 @@
 
 namespace resmgr {
 
-// The policy of the kubelet's CPU manager in its state file; nullopt where the text is no such
-// file.
+// The policy of the kubelet's CPU manager in its state file; nullopt if the text is no such file.
 std::optional<std::string> CpuManagerPolicyOf(std::string_view text);
 
-// Looks now and then, off the loop, whether the kubelet's own CPU manager is on, which would place
-// the same containers. Its state file tells; a node without that file has no such problem. Loop's
-// thread only.
+// Reads the state file of the kubelet's CPU manager now and then, off the loop, to find out whether
+// the manager is on: it would place the same containers as this daemon. A node without that file
+// has no such problem. Loop's thread only.
 class KubeletWatch {
  public:
   static constexpr std::string_view kStateFile = "/var/lib/kubelet/cpu_manager_state";

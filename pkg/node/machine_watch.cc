@@ -59,7 +59,7 @@ std::vector<std::string> OnlineWatch::problems() const {
 
 void OnlineWatch::Look() {
   if (off_loop_.busy()) return;
-  // Without a thread it is tried again after the next period.
+  // If no thread can be made, the next period tries again.
   const Status begun = off_loop_.Run([this, places = options_.places, were_off = !offline_.empty(),
                                       passing = passing_]() -> EventLoop::Task {
     Seen seen{.online = ReadOnlineCpus(places.root)};
@@ -107,10 +107,11 @@ std::vector<std::string> PodsCgroupWatch::problems() const {
   return problems;
 }
 
-// A CPU may go offline before its own watch has seen that, or come back while the cgroup is read.
+// CPUs that were offline at any time of the look are not missed: a CPU may go offline before
+// OnlineWatch has seen that, or come back while the cgroup is read.
 void PodsCgroupWatch::Look() {
   if (off_loop_.busy()) return;
-  // Without a thread the next period tries again.
+  // If no thread can be made, the next period tries again.
   [[maybe_unused]] const Status begun =
       off_loop_.Run([this, places = options_.places, machine = options_.machine,
                      before = options_.offline()]() -> EventLoop::Task {

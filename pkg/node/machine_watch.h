@@ -15,10 +15,11 @@
 
 namespace resmgr {
 
-// Looks which CPUs are online, off the loop: once a second, and when the kernel announces a change.
-// An administrator may take CPUs offline and put them back while containers run. Under cgroup v1 a
-// CPU that was away between two looks counts as offline until the next look, because the kernel has
-// taken it out of all cpusets; under cgroup v2 the kernel puts it back itself. Loop's thread only.
+// Finds out which CPUs are online, off the loop: once a second, and when the kernel announces a
+// change. An administrator may take CPUs offline and put them back while containers run. Under
+// cgroup v1, a CPU that was away between two looks counts as offline until the next look, because
+// the kernel has taken it out of all cpusets; under cgroup v2 the kernel puts it back itself.
+// Loop's thread only.
 class OnlineWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{1'000};
@@ -30,7 +31,7 @@ class OnlineWatch {
     // Called after each look with the machine's CPUs that cannot be used now.
     std::function<void(const CpuSet& offline)> look = [](const CpuSet&) {};
     std::chrono::milliseconds period = kPeriod;
-    // False: looks once in each period only, as if the kernel announced nothing.
+    // False: looks only once in each period, and ignores announcements of the kernel.
     bool announced = true;
   };
   // The loop must outlive it.
@@ -39,18 +40,19 @@ class OnlineWatch {
   OnlineWatch& operator=(const OnlineWatch&) = delete;
 
   // CPUs that were online when the machine was read, and cannot be used now: they are offline, or
-  // came back and the cgroup of pods may not use them, since cgroup v1 took them away for good.
+  // they came back but the cgroup of pods may not use them, because cgroup v1 does not put them
+  // back.
   const CpuSet& offline() const { return offline_; }
   // Called when the kernel announces that a CPU went offline or came online.
   void NoteEvent(const KernelEvent& event);
-  // Problems that an operator should look after; each is a sentence.
+  // Problems for an operator; each is a sentence.
   std::vector<std::string> problems() const;
 
  private:
   struct Seen {
     StatusOr<CpuSet> online;
-    CgroupSets pods{};  // where CPUs were offline
-    CpuSet passing{};   // were away, and no cpuset has them any more
+    CgroupSets pods{};  // set if CPUs were offline at the last look
+    CpuSet passing{};   // CPUs that were away for a moment, so no cpuset has them any more
   };
 
   void Look();
@@ -59,10 +61,10 @@ class OnlineWatch {
   const Options options_;
   OffLoop off_loop_;
   CpuSet offline_;
-  CpuSet withheld_;  // those of them that are online
+  CpuSet withheld_;  // CPUs of `offline_` that are online
   std::string pods_cgroup_;
-  CpuSet unknown_;  // are online, and were not when the machine was read
-  CpuSet passing_;  // announced as offline since the last look began
+  CpuSet unknown_;  // CPUs that are online, but were not when the machine was read
+  CpuSet passing_;  // CPUs announced as offline since the last look began
   bool unreadable_ = false;
   std::unique_ptr<KernelEvents> events_;
   EventLoop::HandlePtr timer_;
@@ -71,9 +73,9 @@ class OnlineWatch {
 // "CPU 9 is", "CPUs 8-9 are".
 std::string CpusAre(const CpuSet& cpus);
 
-// Checks periodically, off the loop, whether the cgroup of pods may still use all CPUs and memory
-// nodes for containers. If it may not, containers cannot run there, and policies learn this only by
-// a restart of the daemon. Loop's thread only.
+// Checks periodically, off the loop, whether the cgroup of pods still allows all CPUs and memory
+// nodes for containers. If it does not, containers cannot run there, but policies learn this only
+// when the daemon restarts. Loop's thread only.
 class PodsCgroupWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{60'000};
@@ -83,7 +85,7 @@ class PodsCgroupWatch {
     std::shared_ptr<const Machine> machine;
     CgroupPlaces places{};
     std::vector<std::string> known{};  // problems found at the start
-    // CPUs that are offline; that these are missing is not reported.
+    // The offline CPUs: they are not reported as missing.
     std::function<CpuSet()> offline = [] { return CpuSet(); };
     std::chrono::milliseconds period = kPeriod;
   };

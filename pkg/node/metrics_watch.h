@@ -39,16 +39,16 @@ class MetricsWatch final : public Observer {
     std::function<std::string()> policy;  // from the configuration
     // CPUs of the machine that went offline since it was read.
     std::function<CpuSet()> offline = [] { return CpuSet(); };
-    // Number of CPU files of containers, and of those that are out of date. May be empty.
+    // Number of CPU files of containers, and number of files that are out of date. May be empty.
     std::function<std::pair<size_t, size_t>()> cpu_files{};
   };
-  // Observes the daemon as long as the handle exists. The sources must live as long.
+  // Counts as long as the handle exists. The sources must live as long.
   EventLoop::HandlePtr Follow(Sources sources,
                               std::chrono::milliseconds period = std::chrono::seconds(1));
   // Called when another configuration is in force.
   void NoteConfiguration() {
     ++configurations_;
-    changed_ = true;  // another policy has other pools, also where no container moves
+    changed_ = true;  // another policy has other pools, even if no container moves
     metrics_.Configured(true);
   }
   // Called when a configuration was refused.
@@ -83,13 +83,13 @@ class MetricsWatch final : public Observer {
   uint64_t configurations_ = 0;
   bool changed_ = true;
   CpuSet offline_;
-  const ResourceManager* shown_ = nullptr;  // whose pools are shown; only compared
+  const ResourceManager* shown_ = nullptr;  // the manager whose pools are shown; only compared
   NodeMetrics::Node node_;
   std::set<ContainerKey> failed_;  // containers whose last update failed
 };
 
-// The metrics objects, if metrics are requested; they exist from before the loop until after its
-// end.
+// The metrics objects, if metrics are requested. They are made before the loop and destroyed after
+// its end.
 struct Counted {
   explicit Counted(const NodeOptions& options)
       : metrics(options.version, options.door.counted_methods), page(options.page) {}
@@ -109,11 +109,12 @@ struct Counted {
 // nullptr if no metrics are requested.
 std::unique_ptr<Counted> MakeCounted(const NodeOptions& options);
 
-// Counts calls of the kubelet about claims; empty for nullptr, which else must outlive it.
+// Counts the kubelet's calls about claims. Empty if `counted` is nullptr, else it must outlive the
+// result.
 std::function<void(const dra::AnsweredCall&)> ClaimCounter(Counted* counted);
 
-// The same options, with decisions and acts counted unless `counted` is nullptr. It must outlive
-// the brain host.
+// The options, with decisions and acts counted unless `counted` is nullptr. It must outlive the
+// brain host.
 BrainHost::Options WithCounts(BrainHost::Options options, Counted* counted);
 
 // Options for comparing the containers of the host's active brain; results are counted unless

@@ -54,7 +54,8 @@ struct NodeOptions {
   std::string StateDirectory() const { return directory + "/state"; }
   // The journal of what classes change of the host.
   std::string ClassesDirectory() const { return directory + "/classes"; }
-  // Notes of calls under way: in memory beside the socket, and as long-lived as calls.
+  // Notes of calls under way. In memory, beside the socket: they are needed no longer than the
+  // calls.
   std::string CallsFile() const { return relay_socket + ".calls"; }
   // The origin of `config`, for messages.
   std::string ConfigName() const { return config_file.empty() ? "the command line" : config_file; }

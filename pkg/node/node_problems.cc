@@ -18,10 +18,10 @@
 namespace resmgr {
 namespace {
 
-// Containers or pools of each kind that are named.
+// Limit of containers or pools that problems of one kind name.
 constexpr size_t kNamedOfAKind = 5;
 
-// Containers with fewer CPUs for themselves than they ask for, while the CPUs `offline` are away.
+// Containers with fewer exclusive CPUs than they ask for while the CPUs `offline` are away.
 std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
   std::vector<Problem> lacking;
   size_t count = 0;
@@ -79,7 +79,7 @@ std::vector<Problem> Overcommitted(const ResourceManager& manager) {
   for (const Zone& zone : manager.policy().Zones(manager.snapshot())) {
     const int64_t has = int64_t{1000} * zone.shared.size();
     const int64_t free = zone.free.value_or(MilliCpu{has - zone.shared_request.value}).value;
-    // Requests are known from CPU shares, which round up, by a milli-CPU each at most.
+    // Requests are computed from CPU shares, which are rounded up by at most one milli-CPU each.
     if (free >= -int64_t{zone.containers} || ++count > kNamedOfAKind) continue;
     problems.push_back(
         {.kind = "overcommit",
@@ -114,7 +114,8 @@ std::vector<Problem> OfPlugins(const NodeView& node) {
   return problems;
 }
 
-// `runtime` is the state of the brain's connection: of several runtimes, one connected is enough.
+// Problems of runtimes. `runtime` is the state of the brain's connection; with several runtimes it
+// is connected if one of them is.
 std::vector<Problem> OfRuntimes(const NodeView& node, const std::string& runtime) {
   std::vector<Problem> problems;
   const bool connected = runtime == "connected";

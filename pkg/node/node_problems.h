@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// The one list of what an operator should look after: every problem that any part of the node
-// knows, each with its time. `status`, the page, `explain`, metrics and Events show it. Waits for
-// nothing. Loop's thread only.
+// All problems that an operator should look after, from all parts of the node, each with its time.
+// `status`, the page, `explain`, metrics and Events show this list. Waits for nothing. Loop's
+// thread only.
 std::vector<Problem> ProblemsOf(const NodeView& node);
 
 }  // namespace resmgr

@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-// Ends the loop when the calls in flight are over.
+// Drains the door, and stops the loop when the calls in flight are over.
 void EndNode(EventLoop& loop, FrontDoor& door, const EventLoop::Task& first) {
   if (const Status status = NotifyStopping(); !status.ok())
     GetLogger("cri-resmgr").Warn("{}", Message(status));

@@ -15,30 +15,30 @@
 
 namespace resmgr {
 
-// Puts the configuration of an earlier run in force when its disk answers, unless a newer one was
-// delivered before. `off_loop` ends before the configurator does.
+// Puts the configuration of an earlier run in force once its disk answers, unless a newer one was
+// delivered before. `off_loop` must end before the configurator.
 void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& configurator);
 
-// Reads the configuration file again, for SIGHUP, unless another configuration is in force.
+// Reads the configuration file again, for SIGHUP, unless the configuration in force comes from
+// elsewhere.
 void Reload(const NodeOptions& options, Configurator& configurator);
-// Switches every debug message of every source on, or returns to the configuration.
+// Turns on all debug messages of all sources, or restores the configured ones.
 void ToggleDebug(bool on, const Configurator& configurator);
 
-// Valid as long as the handles are kept. SIGTERM and SIGINT end the daemon, `first` before the
-// calls in flight are waited for; the loop stops when they are over. SIGHUP and SIGUSR1 run the
-// other tasks.
+// Handles signals as long as the handles are kept. SIGTERM and SIGINT run `first`, wait for the
+// calls in flight and stop the loop. SIGHUP and SIGUSR1 run the other tasks.
 std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
                                                   HandOver& hand_over, EventLoop::Task first,
                                                   EventLoop::Task reload, EventLoop::Task debug);
 
-// Options for serving a daemon that asks for this one's sockets. Without sockets of the door there
-// is nothing to hand over. `first` as above.
+// Options for serving a daemon that asks for this one's sockets. If the door has no sockets,
+// nothing can be handed over. `first` as in HandleSignals.
 HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, FrontDoor& door,
                                   EventLoop::Task first);
 
-// Tells the service manager at once that the daemon serves, and the log that it is ready when the
-// runtime is there. The service manager is not kept waiting, since the kubelet, or the runtime, may
-// start only then. Loop's thread only.
+// Reports to the service manager at once that the daemon serves, and logs that it is ready once the
+// runtime is connected. The service manager must not wait for the runtime, since it may start the
+// kubelet or the runtime only afterwards. Loop's thread only.
 class ReadyNews {
  public:
   // `what` names the daemon's mode in the log. `runtime_state` is BrainHost::RuntimeState. The loop
@@ -48,7 +48,7 @@ class ReadyNews {
   ReadyNews& operator=(const ReadyNews&) = delete;
 
  private:
-  // "" where it is connected, or not needed.
+  // "" if the runtime is connected or not needed.
   std::string RuntimeProblem() const;
   void Look();
   void ShowStatus(const std::string& text);

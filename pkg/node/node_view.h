@@ -45,7 +45,7 @@ struct NodeView {
   std::string relay_socket{};                   // "": the front door has none
   std::string runtime_socket{};
   std::string cdi_directory{};  // where files of claims are; "": nowhere
-  // "connected", or the problem.
+  // The state of the runtime's connection: "connected", or the problem.
   std::function<std::string()> runtime_state{};
   // Whether all data for a restart is on the disk; true if there is none.
   std::function<bool()> state_saved = [] { return true; };
@@ -54,7 +54,7 @@ struct NodeView {
   // The front door's runtimes (FrontDoor::DescribeRuntimes).
   std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
-  // The same from the last answers, without asking (FrontDoor::runtimes).
+  // The last known answers, without asking (FrontDoor::runtimes).
   std::function<std::vector<RuntimeView>()> known_runtimes = [] {
     return std::vector<RuntimeView>();
   };
@@ -83,20 +83,20 @@ struct NodeView {
   std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
   // Figures of use; nullptr: they are not sampled.
   UsageSampler* usage = nullptr;
-  // Can trace the calls of a pod; nullptr: nothing can.
+  // Traces the calls of a pod; nullptr: there is no dump.
   dump::Dumper* dumper = nullptr;
-  // Changes files of the host; nullptr: nothing does.
+  // Changes files of the host for classes; nullptr: there are none.
   HostClasses* classes = nullptr;
-  // Claims that hold CPUs without a pod; nullptr: none is found.
+  // Claims that hold CPUs without a pod; nullptr: they are not looked for.
   LostClaims* lost_claims = nullptr;
-  // Moves containers by what is used; nullptr where that is not sampled.
+  // Moves containers by measured use; nullptr: use is not sampled.
   UseRebalancer* by_use = nullptr;
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.
 struct NodeService {
   std::string socket{};  // its path; "": not served
-  // The methods own all that they use besides the view.
+  // Makes the methods, which own all that they use besides the view.
   std::function<UnaryServer::Methods(const NodeView& view)> methods{};
 };
 
@@ -105,8 +105,8 @@ class NodePage : public HttpHandler {
  public:
   // From now on there is data to show. Called on the loop's thread, like Close.
   virtual void Open(const NodeView& view) = 0;
-  // After this returns, objects that the view refers to are not used any more, also not on the
-  // loop. Threads of the server may still call Answer.
+  // After this returns, the page uses no objects of the view any more, not even on the loop.
+  // Threads of the server may still call Answer.
   virtual void Close() = 0;
 };
 

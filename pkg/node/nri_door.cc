@@ -20,7 +20,7 @@ namespace {
 
 class NriDoor;
 
-// Calls of a brain are not answered any more after its end.
+// A brain's link. After its end, calls of the brain get no answer any more.
 class NriLink final : public BrainLink, private RuntimeClient {
  public:
   explicit NriLink(NriDoor& door) : door_(door) {}
@@ -82,7 +82,7 @@ class NriDoor final : public FrontDoor {
                            }});
     front_->Start();
   }
-  // The versions of NRI that have these fields in an adjustment (pkg/api/nri.proto).
+  // The first versions of NRI with these fields in an adjustment (pkg/api/nri.proto).
   CreationWays ways() const override {
     constexpr nri::ApiVersion kIoPriority{0, 10, 0};
     constexpr nri::ApiVersion kScheduler{0, 11, 0};
@@ -93,14 +93,15 @@ class NriDoor final : public FrontDoor {
             .memory_policy = version >= kMemoryPolicy,
             .rdt_groups = version >= nri::kNamesRdtGroups};
   }
-  // The runtime has turned CDI devices into variables and devices by then.
+  // The runtime has turned CDI devices into variables and devices before it asks plugins.
   bool ShowsClaimsByVariables() const override { return true; }
   std::unique_ptr<BrainLink> MakeLink() override { return std::make_unique<NriLink>(*this); }
   void SetActive(BrainLink*) override {}
-  // Answers take microseconds, and the runtime sends nothing to a plugin that is gone.
+  // Nothing to wait for: answers take microseconds, and the runtime sends nothing to a plugin that
+  // is gone.
   void Drain(std::function<void()> done) override { context_.loop.Post(std::move(done)); }
   void Stop() override { front_.reset(); }
-  // Tries a connection and closes it: the real one to the CRI is made when it is needed.
+  // Only tests whether the socket takes a connection; the one for CRI calls is made when needed.
   std::optional<OtherSocket> other_socket() const override {
     return OtherSocket{.path = cri_socket_,
                        .used = front_ && front_->asks_cri(),
@@ -109,7 +110,7 @@ class NriDoor final : public FrontDoor {
 
   void Add(NriLink& link) { connected_.insert(&link); }
   void Remove(NriLink& link) { connected_.erase(&link); }
-  // nullptr after the end.
+  // nullptr after Stop.
   nri::PluginFront* front() { return front_ ? &*front_ : nullptr; }
   EventLoop& loop() { return context_.loop; }
 
@@ -165,9 +166,9 @@ void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>
   door_.front()->ListAll(std::move(known), WhileHere(std::move(done)));
 }
 
-// Two daemons would place the same containers in turn. The runtime's directory is the one place
-// that all of them know, whatever their flags are; a daemon without write access there goes on
-// without a claim.
+// Keeps a second daemon from the runtime: both would place the same containers in turn. The
+// runtime's directory is the only place that all daemons know, whatever their flags are. If a
+// daemon may not write there, it runs without a claim.
 StatusOr<UniqueFd> ClaimRuntime(const std::string& socket) {
   constexpr mode_t kMode = 0700;  // the mode that a runtime uses for it
   if (const std::string parent = std::filesystem::path(socket).parent_path(); !parent.empty())

@@ -8,11 +8,11 @@
 
 namespace resmgr {
 
-// A plugin of the runtime's NRI (pkg/nri/plugin_front.h) as a front door: no relay and no change at
-// the kubelet. The door has no socket of its own; it connects to the runtime's as soon as that
-// exists. `options.connection` has passed nri::PluginConnection::Check. `runtime_socket` is the
-// same runtime's CRI, for updates of containers when its NRI cannot safely be asked
-// (pkg/nri/update_queue.h). The factory's kAlreadyExists: another daemon is a plugin there.
+// A front door that is a plugin of the runtime's NRI (pkg/nri/plugin_front.h): no relay, and no
+// change of the kubelet. The door has no socket of its own; it connects to the runtime's NRI socket
+// once that exists. `options.connection` has passed nri::PluginConnection::Check. `runtime_socket`
+// is the CRI socket of the same runtime, for updates of containers when NRI is not safe for them
+// (pkg/nri/update_queue.h). The factory returns kAlreadyExists if another daemon is a plugin there.
 FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options, std::string runtime_socket);
 
 }  // namespace resmgr

@@ -24,31 +24,31 @@ namespace resmgr {
 struct NriHostingOptions {
   nri::HostOptions host{};
   nri::NriStageOptions stage{};
-  bool cgroup_v2 = true;  // the node's version of cgroups
+  bool cgroup_v2 = true;  // the node has cgroup v2, else v1
 };
 
-// Hosts NRI plugins in front of a CRI runtime that does not host any itself: their stage behind the
-// policy, the socket that they connect to, and the connection by which the runtime is asked for
-// data that they need. The socket is served once the runtime's objects are known, so that plugins
-// never see a part of them only. If it cannot be served, that is logged and tried again. Loop's
-// thread only.
+// Hosts NRI plugins for a CRI runtime that does not host any: has their stage after the policy, the
+// socket that they connect to, and a connection for asking the runtime for data that they need. The
+// socket is served once the runtime's pods and containers are known, so that plugins never see only
+// some of them. If it cannot be served, that is logged and tried again. Loop's thread only.
 class NriHosting {
  public:
   // The stage is in the context's pipeline as long as this object lives. All of the context and
-  // `inventory` outlive it; the stage's calls end first. `runtime`: for requests of the plugins.
+  // `inventory` must outlive this object, and the stage's calls must end before it. `runtime` is
+  // for requests of the plugins.
   NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
              Inventory& inventory, NriHostingOptions options);
   ~NriHosting();
 
   void Start();
-  // Changes how plugins are served. The socket, and whether plugins may connect there, stay.
+  // Changes the settings for plugins, except for the socket and whether plugins may connect there.
   void Configure(const NriHostConfig& config);
   // Tells the plugins that the host ends; `done` runs once, after at most half a second.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;
-  // Plugins that are not served, and required ones that have never been connected.
+  // Plugins that are not served, and required plugins that have never connected.
   std::vector<Problem> problems() const;
-  // The containers that plugins are shown.
+  // The containers that plugins know.
   std::vector<SeenContainer> seen() const;
 
  private:

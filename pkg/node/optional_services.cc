@@ -8,7 +8,7 @@
 namespace resmgr {
 namespace {
 
-// The wait at the daemon's end for a try that is under way.
+// How long the daemon's end waits for an attempt that is under way.
 constexpr std::chrono::milliseconds kRetryPatience{100};
 
 void Fail(const Status& why, std::optional<Unserved>& unserved) {

@@ -20,7 +20,7 @@
 namespace resmgr {
 
 // Services without which the node still works. If one cannot be served (another instance has not
-// ended yet, a port is in use), that is a warning, and it is tried again, after 100 ms first and
+// ended yet, a port is in use), that is logged as a warning and tried again, first after 100 ms and
 // finally every ten seconds. Loop's thread only.
 
 inline constexpr std::chrono::milliseconds kFirstTryPause{100};
@@ -29,14 +29,14 @@ inline constexpr std::chrono::milliseconds kLastTryPause{10'000};
 // Since when a service is not served, and why.
 struct Unserved {
   std::chrono::system_clock::time_point since{};
-  Status why{};  // of the last try
+  Status why{};  // of the last attempt
 
-  // Problem "socket" of the service at this place.
+  // The problem "socket" for the service at this place.
   Problem ProblemOf(const std::string& place) const;
 };
 
-// A socket of the node, besides the front door. Its file system may hang, so all tries but the
-// first, before the loop runs, are made off the loop.
+// A socket of the node, besides the front door. Its file system may hang, so attempts are made off
+// the loop, except for the first one, which is before the loop runs.
 class OptionalListener {
  public:
   using Listener = StatusOr<ListeningSocket>;
@@ -44,11 +44,11 @@ class OptionalListener {
   using Make = std::function<Listener(const std::string& path)>;
   using Serve = std::function<void(ListeningSocket listener)>;
 
-  // Where the first try is made: here, before the loop runs, or off the loop.
+  // The thread of the first attempt: this one, before the loop runs, or one off the loop.
   enum class FirstTry { kHere, kOffLoop };
 
-  // Tries, and calls `serve`, once, when the socket exists. An empty path serves nothing.
-  // Objects passed by reference must outlive this one.
+  // Makes the socket, and calls `serve` once when it exists. An empty path serves nothing. Objects
+  // passed by reference must outlive this one.
   OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make,
                    FirstTry first = FirstTry::kHere);
 
@@ -88,7 +88,7 @@ class OptionalSocket {
   OptionalListener listener_;  // last, since it creates the server
 };
 
-// The HTTP server of the metrics. Host names may need a look-up, so all tries but the first are
+// The HTTP server of the metrics. Host names may need a look-up, so all attempts but the first are
 // made off the loop.
 class OptionalMetrics {
  public:

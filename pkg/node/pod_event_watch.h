@@ -35,11 +35,11 @@ struct PodEvent {
 };
 
 // Makes Events of pods from the resource manager's acts:
-//   CPURefused         Warning: a container or an update of it was refused, or a start
+//   CPURefused         Warning: a container, an update of it, or its start was refused
 //   CPUsMoved          Normal: a container got other exclusive CPUs without having asked for it
-//   ExclusiveCpusLost  Warning: it got fewer of them
-// Moves of containers that share CPUs make none, since each grant of exclusive CPUs moves all of
-// these; nor do changes that the kubelet requested. Pods without name, namespace or UID, which no
+//   ExclusiveCpusLost  Warning: a container got fewer exclusive CPUs
+// Moves of containers that share CPUs make no Events, since each grant of exclusive CPUs moves all
+// of them; nor do changes that the kubelet requested. Pods without name, namespace or UID, which no
 // kubelet created, have no Events. Loop's thread only.
 class PodEventWatch final : public Observer {
  public:
@@ -57,8 +57,8 @@ class PodEventWatch final : public Observer {
   void OnStartRefused(const Act& act, const Status& why) override;
 
  private:
-  // Reports containers that move because of the act's own container, which is not named, since it
-  // may belong to another tenant.
+  // Reports containers that moved because of another one. The Events do not name it, since it may
+  // belong to another tenant.
   void TellOthers(const Act& act);
   void TellMove(const Pod& pod, const Container& container, const Shift& shift,
                 std::string_view why);

@@ -38,7 +38,7 @@ class PolicyHost {
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
   // Under the null policy: whether no container is bound to a former policy's choice any more, as
-  // far as known.
+  // far as the daemon knows.
   virtual bool AllLetGo() const = 0;
 };
 

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// `offline` are always CPUs of the machine that went offline since it was read.
+// `offline` always means CPUs of the machine that went offline since it was read.
 
 // The CPUs that the configuration leaves to policies on this machine. kInvalidArgument if it does
 // not fit.
@@ -29,11 +29,11 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                                              const PolicyRegistry& policies,
                                              const CpuSet& offline = {});
 
-// The checks of a configuration's text that need the registry's policies and the dump's rules.
+// Checks for a configuration's text that depend on the registry's policies and the dump's rules.
 ConfigChecks ChecksWith(const PolicyRegistry& policies);
 
-// The classes of containers: those of the configuration, and what the section of its active policy
-// says of them. None under the null policy.
+// The classes of containers: from the configuration, and from the section of its active policy.
+// None under the null policy.
 ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policies);
 
 // The configuration with every option of its active policy, set or default.
@@ -44,7 +44,7 @@ Config WithDefaults(Config config, const PolicyRegistry& policies);
 std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
 
 // Warnings about a valid configuration that is probably a mistake: no policy is chosen, or no
-// container can get exclusive CPUs. One sentence each. May read the files of cgroups.
+// container can get exclusive CPUs. Each is a sentence. May read the files of cgroups.
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
                                         const PolicyRegistry& policies, const CpuSet& offline = {});
 

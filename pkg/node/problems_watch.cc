@@ -9,7 +9,8 @@
 namespace resmgr {
 namespace {
 
-// "cpu-manager-on" is "ProblemCpuManagerOn": a reason is a word in CamelCase.
+// The Event's reason, which must be a word in CamelCase: "ProblemCpuManagerOn" for
+// "cpu-manager-on".
 std::string ReasonOf(std::string_view kind) {
   std::string reason = "Problem";
   bool first = true;
@@ -24,7 +25,7 @@ std::string ReasonOf(std::string_view kind) {
 
 PodEvent NodeEventOf(const Problem& first, size_t count) {
   const std::string more = count > 1 ? fmt::format(" (and {} more)", count - 1) : "";
-  // The runbook last, and never cut.
+  // The runbook comes last and is never cut off.
   const std::string runbook = "; see " + RunbookOf(first.kind);
   const std::string text =
       first.message + more + (first.next.empty() ? "" : "; try: " + first.next);

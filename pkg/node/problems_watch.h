@@ -27,7 +27,7 @@ class ProblemsWatch {
     std::function<std::vector<Problem>()> problems{};
     // Called after each look.
     std::function<void(const Counts& counts)> count = [](const Counts&) {};
-    // An Event of the node for a kind that was not there at the look before.
+    // Sends an Event of the node for each kind of problem that the last look did not find.
     std::function<void(PodEvent event)> tell = [](const PodEvent&) {};
     std::chrono::milliseconds period = std::chrono::seconds(10);
   };
@@ -44,7 +44,7 @@ class ProblemsWatch {
   EventLoop::HandlePtr timer_;
 };
 
-// The Event of the node for a kind with this first problem and this number of problems.
+// The Event of the node for `count` problems of one kind, of which `first` is described.
 PodEvent NodeEventOf(const Problem& first, size_t count);
 
 // Remembers when each problem was first listed, for problems that come without a time.
@@ -53,12 +53,13 @@ class ProblemTimes {
  public:
   using Time = std::chrono::system_clock::time_point;
 
-  // The given problems, each with its time. A problem that is not among them is forgotten.
+  // The given problems, each with its time. Forgets all other problems.
   std::vector<Problem> Completed(std::vector<Problem> problems,
                                  Time now = std::chrono::system_clock::now());
 
  private:
-  // By kind and objects or, without these, the message, in which numbers may change.
+  // A problem is recognized by its kind and objects. Without objects its message counts, in which
+  // numbers may change.
   using Key = std::pair<std::string, std::vector<std::string>>;
 
   std::map<Key, Time> since_;

@@ -30,7 +30,7 @@ Problem ProblemOf(const std::string& container, const Refusals::Refusal& refusal
 
 Refusals::Refusals(const History& history, WallClock now) : now_(std::move(now)) {
   for (const History::Entry* const entry : history.Last(history.capacity())) {
-    // A clock that was put back leaves entries with times in the future: these are left out.
+    // If the clock was put back, entries may lie in the future: they are left out.
     if (entry->event == History::Event::kRefused && entry->time <= now_())
       Note(entry->container, entry->time, entry->error);
   }
@@ -54,7 +54,7 @@ void Refusals::Note(const Act& act, const Status& why) {
   Note(History::NameOf(act.pod, act.container.name), now_(), Message(why));
 }
 
-// Runs for each creation, mostly with an empty list.
+// Runs for each creation, so it returns at once if the list is empty, as it mostly is.
 void Refusals::Settle(const Act& act) {
   if (refusals_.empty()) return;
   const auto found = refusals_.find(History::NameOf(act.pod, act.container.name));

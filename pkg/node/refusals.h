@@ -16,8 +16,8 @@
 
 namespace resmgr {
 
-// The containers that were refused in the last hour and that have no place since then, for the list
-// of problems. Those of a former daemon come from the history, which keeps refusals
+// The containers that were refused in the last hour and have not been placed since then, for the
+// list of problems. Refusals by a former daemon come from the history, which keeps them
 // (pkg/resmgr/history.h). Loop's thread only.
 class Refusals final : public Observer {
  public:
@@ -33,7 +33,7 @@ class Refusals final : public Observer {
     Time last{};
     uint64_t count = 0;
     std::string error{};  // of the last one
-    bool over = false;    // it has a place since then
+    bool over = false;    // the container has been placed since then
   };
 
   // Takes over the refusals in the history.

@@ -33,10 +33,10 @@ std::vector<Backends::Backend> AllBackends(const RelayDoorOptions& options) {
   return all;
 }
 
-// One brain's connections to the runtimes behind the relay: one to each, which the brain sees as
-// one. It counts as connected while one of them is. When one is connected, all unconnected others
-// are tried at once, and only then it is reported, so that the first list includes all running
-// runtimes. Loop's thread only.
+// One brain's connections to the runtimes behind the relay, one to each, which look like one
+// connection to the brain. It counts as connected while one of them is. When a runtime connects,
+// all unconnected others are tried at once before the brain learns of it, so that the first list
+// includes all running runtimes. Loop's thread only.
 class RelayLink final : public BrainLink {
  public:
   using TakeList = RuntimeAccess::Done<RuntimeAccess::Everything>;
@@ -48,11 +48,11 @@ class RelayLink final : public BrainLink {
     UpdateTeller::Told updated{};  // the runtime has carried out the brain's update
   };
 
-  // Connects to the only runtime. `aliases` of its handlers, which outlive this object, may be
-  // null.
+  // Connects to the only runtime. `aliases` of its handlers may be null, and must outlive this
+  // object.
   RelayLink(const DoorContext& context, const std::string& runtime_socket,
             const HandlerAliases* aliases, Told told);
-  // Connects to all of these, which outlive this object.
+  // Connects to all of `backends`, which must outlive this object.
   RelayLink(const DoorContext& context, Backends& backends, Told told);
 
   RuntimeClient& runtime() override { return *teller_; }
@@ -60,13 +60,14 @@ class RelayLink final : public BrainLink {
   Status EnsureConnected() override;
   void Retire() override { LeaveEventsToClient(true); }
 
-  // Whether clients' event streams provide the events, so that this link needs none of its own.
+  // `leave`: the event streams of clients provide the events, so this link needs no stream of its
+  // own.
   void LeaveEventsToClient(bool leave);
-  // Takes an event that a client got through the relay.
+  // Passes on an event that a client got through the relay.
   void TellEvent(const ContainerEvent& event) {
     if (events_.happened) events_.happened(event);
   }
-  // Takes a change by a call that the relay does not understand.
+  // Called after a call that the relay does not understand, which may have changed anything.
   void TellChange() {
     if (events_.changed) events_.changed();
   }
@@ -79,13 +80,13 @@ class RelayLink final : public BrainLink {
   void OnDisconnected(size_t runtime);
 
   const Told told_;
-  const Backends* const backends_ = nullptr;  // set with several runtimes
+  const Backends* const backends_ = nullptr;  // set if there are several runtimes
   RuntimeEvents events_{};                    // set by Connect
   std::vector<std::unique_ptr<RuntimeConnection>> connections_;
-  std::optional<RuntimeClients> clients_;  // set with several runtimes
+  std::optional<RuntimeClients> clients_;  // set if there are several runtimes
   std::optional<UpdateTeller> teller_;     // in front of the runtimes
   bool trying_ = false;
-  std::vector<size_t> came_;  // new ones of this TryEach
+  std::vector<size_t> came_;  // runtimes that the present TryEach has connected
 };
 
 RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket,
@@ -234,7 +235,7 @@ class RelayDoor final : public FrontDoor {
   }
   std::vector<Problem> problems() const override {
     std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
-    // A brain's link reports its runtime, and the watch reports several runtimes.
+    // If there is one runtime, the brain's link reports it; several are reported by the watch.
     if (active_ == nullptr && !backends_) AddUnreached("runtime", options_.runtime_socket, all);
     const std::string images = options_.image_socket.value_or("");
     if (!images.empty() && images != options_.runtime_socket)
@@ -268,7 +269,7 @@ class RelayDoor final : public FrontDoor {
   }
 
  private:
-  // Each user gets an access of its own, so that none waits for another's calls.
+  // Each user gets a connection of its own, so that its calls do not wait for those of others.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
@@ -276,8 +277,8 @@ class RelayDoor final : public FrontDoor {
                                                options_.runtime_socket,
                                                options_.image_socket.value_or(""), aliases());
   }
-  // Restores each id's runtime from the former daemon's end, so that another runtime does not get
-  // an id because it lists it first.
+  // Restores the runtime of each id from the former daemon's state: otherwise the first runtime
+  // that lists an id would count as its owner.
   void RememberOwners(const StateStore& state) {
     state.ForEach([this](std::string_view id, const SavedContainer& saved) {
       if (!saved.origin) return;
@@ -299,11 +300,11 @@ class RelayDoor final : public FrontDoor {
   bool paused_ = false;                      // Pause is complete
   RelayLink* active_ = nullptr;
   std::optional<HandlerAliases> aliases_;  // set if handlers have aliases
-  std::optional<Backends> backends_;       // set with several runtimes
+  std::optional<Backends> backends_;       // set if there are several runtimes
   std::optional<BackendRouter> router_;
   std::optional<RuntimesWatch> watch_;  // from Start to Stop
   LoopClock clock_{context_.loop};
-  std::unique_ptr<RuntimeAccess> access_;  // the inventory's
+  std::unique_ptr<RuntimeAccess> access_;  // for the inventory
   std::optional<Inventory> inventory_;
   std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
   std::optional<HookHosting> hook_hosting_;
@@ -364,7 +365,7 @@ Status RelayDoor::Resume() {
 }
 
 void RelayDoor::SetActive(BrainLink* link) {
-  // This door has created all its links.
+  // This door made all of its links, so the type is known.
   active_ = static_cast<RelayLink*>(link);
   if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
 }

@@ -23,12 +23,12 @@ struct RelayDoorOptions {
   std::vector<Backends::Backend> runtimes{};
   // The runtimes' handlers, by their aliases.
   HandlerAliases::Table aliases{};
-  // At their ranks (StageRank), stages of one rank in this order; they outlive the door.
+  // Stages at their ranks (StageRank); stages of one rank in this order. They outlive the door.
   std::vector<Stage*> stages{};
-  // Hook servers are asked; another configuration may change directory,
-  // timeout and which pods are skipped.
+  // For asking hook servers. Another configuration may change the directory, the timeout and which
+  // pods are skipped.
   HookHostingOptions hooks{};
-  // NRI plugins are hosted.
+  // For hosting NRI plugins; nullopt: none are hosted.
   std::optional<NriHostingOptions> nri_host{};
 };
 

@@ -16,14 +16,14 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kAnnotations = "/metadata/annotations";
-// The annotations of the node for the report. The agent's annotations about a ConfigMap
-// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart change the configuration
-// without one.
+// Annotations of the node for the report. The agent's annotations about a ConfigMap
+// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart may change the
+// configuration without a ConfigMap.
 constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
 constexpr std::string_view kSourceAnnotation = "cri-resource-manager.intel.com/policy-source";
 constexpr std::string_view kLossesAnnotation = "cri-resource-manager.intel.com/policy-losses";
 
-// Escaped for a JSON pointer.
+// Escapes a key for a JSON pointer.
 std::string Escape(std::string_view key) {
   std::string escaped;
   for (const char c : key) {
@@ -42,7 +42,7 @@ Json AnnotationsOf(const NodeReport& report) {
   Json annotations;
   annotations[std::string(kPolicyAnnotation)] = report.policy;
   annotations[std::string(kSourceAnnotation)] = Printable(report.source);
-  // Also if empty, which removes the losses of a former change.
+  // Written even if empty, to remove the losses of a former change.
   annotations[std::string(kLossesAnnotation)] = report.losses;
   return annotations;
 }
@@ -54,7 +54,7 @@ void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
   patch.set_value(JsonText(value));
 }
 
-// Whether the agent will refuse this at every try.
+// Whether the agent will always refuse this.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kPermissionDenied ||
          status.code() == StatusCode::kInvalidArgument ||
@@ -77,7 +77,8 @@ NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std
 
 void NodePublisher::Show(NodeReport report) {
   wanted_ = std::move(report);
-  // The agent may just have connected and delivered the change.
+  // An agent may just have connected and delivered the change, so an earlier failure is no reason
+  // to wait.
   calls_.ForgetFailures();
   calls_.Begin();
 }
@@ -122,7 +123,8 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
     Patch(Way::kAllAtOnce);
     return;
   }
-  // Writing all annotations would remove newer ones of the node, which the agent does not allow.
+  // If all annotations are written at once, a value of the node may be older than its present one:
+  // the agent refuses this, and the patch is tried again.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
   if (overtaken || (!status.ok() && !IsRefusal(status))) {
     calls_.Failed(status);

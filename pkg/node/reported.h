@@ -27,18 +27,18 @@ struct NodeReport {
   std::string policy{};  // the active policy
   std::string source{};  // origin of the configuration: "agent", a file's path, ...
 
-  // The containers that lost exclusive CPUs when it was put in force; usually empty.
+  // The containers that lost exclusive CPUs when the configuration came into force; usually empty.
   std::string losses{};
 
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
 
-// Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
-// comes back; nothing ever waits for it. A report that the agent refuses is not sent again before
-// it changes. Loop's thread only.
+// Shows a report on the node's object through the agent (v1.Agent), and again when the agent comes
+// back. Nothing ever waits for it. If the agent refuses a report, it is not sent again until it
+// changes. Loop's thread only.
 class NodePublisher {
  public:
-  // The agent gives the API server less than this timeout.
+  // The timeout is longer than the agent waits for the API server.
   NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
                 const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)});
 
@@ -60,8 +60,8 @@ class NodePublisher {
   AgentCalls calls_;
 };
 
-// The reports to the agent: the policy, the numbers of allocated CPUs, what schedulers may count
-// on, and Events of pods.
+// All reports to the agent: the policy, the numbers of allocated CPUs, the topology for schedulers,
+// and Events of pods.
 struct Reported {
   Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
            const Machine& machine, AgentReports::Options options, NodeMetrics* metrics)

@@ -47,8 +47,9 @@
 namespace resmgr {
 namespace {
 
-// How long the end may take beyond kDrainDeadline: the queue of the dump, then the waits of others
-// (the state a second, the log half of one, work off the loop and the metrics the rest).
+// How long the daemon's end may take beyond kDrainDeadline: first for the queue of the dump, then
+// for others (a second for the state, half of one for the log, the rest for work off the loop and
+// for metrics).
 constexpr std::chrono::seconds kDumpDeadline{4};
 constexpr std::chrono::seconds kOtherDeadlines{4};
 static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
@@ -63,7 +64,8 @@ CpuFiles::Options CpuFilesOptions(const NodeOptions& options, EventLoop& loop, P
           .pinning = PinningRule(&setup.config.runtimes)};
 }
 
-// The service manager ends a daemon whose loop hangs. nullptr if it does not watch this one.
+// Reports to the service manager while the loop runs, so that it can end a daemon whose loop hangs.
+// nullptr if it does not watch this daemon.
 EventLoop::HandlePtr FeedWatchdog(EventLoop& loop) {
   const auto period = WatchdogPeriod();
   if (!period) return nullptr;
@@ -110,8 +112,8 @@ class RunningNode {
   RunningNode(const RunningNode&) = delete;
   RunningNode& operator=(const RunningNode&) = delete;
 
-  // Does all that can fail, the front door's sockets first: they show that no other daemon uses
-  // this disk.
+  // Does everything that can fail. The front door's sockets come first: having them shows that no
+  // other daemon uses this disk.
   Status Open();
   // Runs until a signal, or a daemon that takes over, ends it.
   void Run();
@@ -121,8 +123,8 @@ class RunningNode {
   void StartBrain();
   void StartConfiguration();
   void StartSampling();
-  // Samples are taken without a client for metrics, for rebalances by use, and for a policy that
-  // follows use.
+  // Samples are taken even if no client asks: for metrics, for rebalances by use, and for a policy
+  // that follows use.
   void NoteSampling(const UsageConfig& config) {
     const ResourceManager* const manager = host_->manager();
     const bool follows = manager != nullptr && manager->policy().FollowsUse();
@@ -147,7 +149,7 @@ class RunningNode {
   HintFinder hints_{loop_, {}};
   PodResources pod_resources_;
   std::unique_ptr<FrontDoor> door_;
-  // Destroyed after everything is saved: the daemon that takes over reads it then.
+  // Destroyed after everything is saved, since the daemon that takes over reads it then.
   std::optional<HandOver> hand_over_;
   std::unique_ptr<dump::Dumper> dumper_;
   std::optional<OptionalMetrics> metrics_server_;
@@ -159,14 +161,15 @@ class RunningNode {
   std::optional<CgroupWriter> cpuset_writer_;
   std::optional<CgroupCauses> causes_;
   std::optional<CreationWatch> creation_watch_;  // outlives the brain, which it observes
-  std::optional<Refusals> refusals_;             // likewise
-  std::optional<DraHost> dra_;                   // likewise
+  std::optional<Refusals> refusals_;             // outlives the brain, too
+  std::optional<DraHost> dra_;                   // outlives the brain, too
   std::optional<BrainHost> host_;
-  // Stops the door: its requests need the brain, and the brain needs the state.
+  // Stops the door before the brain ends, and the brain before the state: requests need the brain,
+  // and the brain needs the state.
   std::optional<AtEnd> stop_;
   std::optional<Auditor> auditor_;
   std::optional<UseRebalancer> by_use_;      // outlives `usage_`, which calls it
-  std::optional<UseRecorder> use_recorder_;  // likewise
+  std::optional<UseRecorder> use_recorder_;  // outlives `usage_`, too
   std::optional<UsageSampler> usage_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;
@@ -174,7 +177,7 @@ class RunningNode {
   std::optional<PodsCgroupWatch> pods_cgroup_;
   std::optional<KubeletWatch> kubelet_;
   std::list<OptionalSocket> sockets_;
-  std::optional<AtEnd> page_;  // closes the page, which has data until then
+  std::optional<AtEnd> page_;  // closes the page while its data still exist
   EventLoop::HandlePtr watchdog_;
   EventLoop::HandlePtr watching_;
   std::optional<ProblemsWatch> problems_watch_;
@@ -304,7 +307,8 @@ void RunningNode::StartConfiguration() {
     configurator_->NoteRefusal(sender, why);
   NoteConfiguration(*configurator_);
   late_.emplace(loop_, "late-config", std::chrono::milliseconds(0));
-  // Reads again: a configuration may have been delivered to the other daemon meanwhile.
+  // After a take-over the kept configuration is read again: one may have been delivered to the
+  // other daemon meanwhile.
   const bool taken_over = options_.take_over && !options_.forced;
   if (!setup_.disk_answers || taken_over) RestoreLater(options_, *late_, *configurator_);
 }
@@ -406,7 +410,7 @@ void RunningNode::Serve() {
   WatchProblems(view);
 }
 
-// Needed only for metrics or an agent: all others ask for the problems themselves.
+// Only metrics and the agent need a watch; all other users ask for the problems themselves.
 void RunningNode::WatchProblems(const NodeView& view) {
   if (counted_ == nullptr && reported_ == nullptr) return;
   ProblemsWatch::Options options{.loop = loop_, .problems = [view] { return ProblemsOf(view); }};
@@ -436,7 +440,7 @@ std::vector<Problem> RunningNode::MachineProblems() const {
 
 std::vector<Problem> RunningNode::OwnProblems() const {
   std::vector<Problem> problems;
-  // The null policy refuses nothing and explains nothing.
+  // Under the null policy, refusals are no problem any more.
   if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
   std::ranges::move(dra_->problems(), std::back_inserter(problems));
   std::ranges::move(door_->problems(), std::back_inserter(problems));

@@ -11,7 +11,8 @@ namespace {
 
 using ViewClock = std::chrono::steady_clock;
 
-// The pause as a multiple of a view's time, which is tens of milliseconds on a large machine.
+// The pause after a view, as a multiple of the time that the view took (tens of milliseconds on a
+// large machine).
 constexpr int kPauseForTime = 50;
 constexpr std::chrono::seconds kLongestPause{30};
 
@@ -19,7 +20,7 @@ constexpr std::chrono::seconds kLongestPause{30};
 
 void SchedulerWatch::NoteConfiguration(const NrtConfig& config) {
   config_ = config;
-  // A view costs the loop time, so views for further configurations are spaced out, too.
+  // Views cost the loop time, so those for later configurations are spaced out like others.
   config_.publish&& looked_ ? Note() : Look();
 }
 

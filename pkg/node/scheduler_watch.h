@@ -18,21 +18,21 @@
 
 namespace resmgr {
 
-// Makes a new SchedulerView after changes: one for all changes within `gather`, at most one in
-// `period`, and none for fifty times as long as the last one took, `tell` included, up to half a
-// minute: so asking the policy costs the loop a bounded share of its time. A view that
-// equals the former one is not reported, and none is before the runtime's first list. Loop's thread
-// only.
+// Makes a new SchedulerView after changes: one for all changes within `gather`, and at most one in
+// `period`. After a view, it pauses for fifty times as long as the view took, `tell` included, but
+// at most half a minute, so asking the policy costs the loop a bounded share of its time. A view
+// that equals the former one is not reported, and no view is before the runtime's first list.
+// Loop's thread only.
 class SchedulerWatch final : public Observer {
  public:
   struct Options {
     EventLoop& loop;
     const Machine& machine;
-    // Gets each new view; nullptr: there is none, under the null policy or by configuration.
+    // Gets each new view; nullptr if there is none, under the null policy or without publication.
     std::function<void(const SchedulerView* view)> tell;
-    // A view with the same content as the one before is passed on, too.
+    // Also reports views that equal the former one.
     bool repeats = false;
-    // The policy is not asked, and views are empty: each is only a signal to look.
+    // Does not ask the policy: views are empty, and each is only a signal to look.
     bool empty = false;
     NodeMetrics* metrics = nullptr;  // counts views unless nullptr
     std::chrono::milliseconds gather{200};
@@ -44,11 +44,11 @@ class SchedulerWatch final : public Observer {
 
   // Observes the host's brain from now on. It must live as long as this object.
   void Follow(PolicyHost& host) { host_ = &host; }
-  // Called when another configuration, or the first one, is in force. Without publication the view
-  // is taken back at once; a further view has its turn as after other changes.
+  // Called when another configuration, or the first one, is in force. If it turns publication off,
+  // the view is withdrawn at once; otherwise a view follows as after other changes.
   void NoteConfiguration(const NrtConfig& config);
 
-  // A further view has its turn, as after changes that are observed.
+  // Requests another view, as an observed change does.
   void Renew() { Note(); }
 
   void OnPlaced(const Act&) override { Note(); }
@@ -73,13 +73,13 @@ class SchedulerWatch final : public Observer {
   PolicyHost* host_ = nullptr;
   EventLoop::HandlePtr timer_;                   // fires for the next view
   std::optional<Time> looked_;                   // when the last view was made
-  std::chrono::steady_clock::duration pause_{};  // after it
+  std::chrono::steady_clock::duration pause_{};  // the pause after the last view
   uint64_t sequence_ = 0;
   std::optional<SchedulerView> told_;
   bool told_none_ = false;
 };
 
-// The request of cri_resmgr.v1.NodeReports/ShowTopology; nullptr: there is to be no object.
+// The request of cri_resmgr.v1.NodeReports/ShowTopology; nullptr asks to remove the object.
 std::string TopologyReport(const SchedulerView* view);
 
 }  // namespace resmgr

@@ -30,8 +30,8 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
   return found;
 }
 
-// Adds the problems of the live machine. The null policy places nothing, so it causes no warnings
-// about them.
+// Adds the problems of the live machine. Under the null policy they are no warnings, since it
+// places nothing.
 void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
                         Setup& setup) {
   setup.live = pods.has_value();
@@ -42,7 +42,7 @@ void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSe
                         setup.machine_problems.end());
 }
 
-// Prepares with the configuration of an earlier run, if it still fits; otherwise `refused` becomes
+// Prepares the configuration of an earlier run, if it still fits; otherwise `refused` becomes
 // Setup::refused.
 std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesConfig& runtimes,
                                  const PolicyRegistry& policies, const Machine& machine,
@@ -62,7 +62,7 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
     const std::string why = OneLine(Message(kept->config.status()));
     GetLogger("config").Warn("the configuration that {} delivered to an earlier run is ignored: {}",
                              kept->source, why);
-    // A disk that does not answer is no refusal: it is asked again later.
+    // If the disk did not answer, the configuration is not refused: it is read again later.
     if (kept->config.status().code() != StatusCode::kDeadlineExceeded)
       refused = {kept->source, why};
     return std::nullopt;
@@ -73,8 +73,8 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
   return setup;
 }
 
-// The file that the command line names is not in force. An agent's configuration usually is, so
-// only one that somebody delivered by hand is worth a warning.
+// Logs that the file on the command line is not in force, because a delivered configuration is. For
+// a configuration from the agent this is usual, so only one delivered by hand is worth a warning.
 void TellOfUnusedFile(const NodeOptions& options, const Setup& setup) {
   if (!setup.delivered || options.config_file.empty()) return;
   const std::string text =
@@ -97,9 +97,9 @@ StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
   return setup;
 }
 
-// The files of the state. Never destroyed: a thread that hangs on their disk may use them until the
-// process ends, and no other daemon may change them before. Without them the node works from the
-// runtime's containers alone.
+// The file system for the state. Never destroyed: a thread that hangs on the disk may use it until
+// the process ends, and no other daemon may change the files before. Without them the node works
+// from the runtime's containers alone.
 FileSystem& StateFiles(const NodeOptions& options) {
   const auto on_refusal = [](const Status& status) {
     const bool other = status.code() == StatusCode::kAlreadyExists;
@@ -181,7 +181,7 @@ Status Reset(const NodeOptions& options, Forget what) {
   if (ConnectUnix(options.relay_socket).ok()) {
     return FailedPrecondition("an instance serves {}: stop it first", options.relay_socket);
   }
-  // An ending daemon has closed its socket, but still writes.
+  // The claim may belong to a daemon that is ending: its socket is closed, but it still writes.
   const auto claim = ClaimDirectory(options.StateDirectory());
   if (claim.status().code() == StatusCode::kAlreadyExists) {
     return FailedPrecondition("{}: wait until it has ended", Message(claim.status()));
@@ -212,7 +212,7 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
 }
 
 StateStore OpenState(const NodeOptions& options, const Setup& setup) {
-  // A disk that did not answer before is not waited for again.
+  // If the disk has not answered before, the start does not wait for it again.
   return {StateFiles(options),
           options.StateDirectory(),
           StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),

@@ -34,7 +34,8 @@ UsageMetrics::Container ContainerOf(const ContainerFigures& figures) {
   return container;
 }
 
-// Between the samples, also those that ended their container.
+// Processes killed for want of memory between the samples, including those whose container ended
+// with them.
 uint64_t KillsOf(const UsageFigures& figures) {
   uint64_t kills = 0;
   for (const ContainerFigures& container : figures.containers)
@@ -52,8 +53,8 @@ std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
   return containers;
 }
 
-// Series that a sample on the other thread makes ready for the loop. The loop uses it while no
-// sample is taken; a sample that hangs keeps it.
+// Metric series that a sample prepares on its thread for the loop. The loop uses this object only
+// while no sample is taken; if a sample hangs, the object stays with its thread.
 struct ReadySeries {
   bool wanted = false;
   UsageMetrics::SeriesPtr next{};
@@ -66,7 +67,7 @@ void MakeReady(ReadySeries& ready, const UsageFigures& figures) {
                                                      : std::vector<UsageMetrics::Container>());
 }
 
-// Each sample makes series of containers, if they are wanted, on its own thread.
+// Makes each sample prepare the series of containers, if they are wanted, on its own thread.
 void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine& machine,
                 UsageMetrics& metrics, std::function<bool()> per_container) {
   const auto ready = std::make_shared<ReadySeries>();
@@ -85,7 +86,7 @@ void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine&
   options.lost = [&metrics] { metrics.Clear(); };
 }
 
-// Smaller differences are within the variation of samples.
+// Smaller differences are within the noise of samples.
 constexpr double kLeastCpus = 0.05;
 constexpr double kLeastPressure = 5;  // percent
 
@@ -155,8 +156,7 @@ void UseRecorder::Observe(const UsageFigures& figures) {
     use.push_back({container.subject.id, last.cpus, pressure});
   }
   std::erase_if(recorded_, [this](const auto& entry) { return entry.second.seen != line_; });
-  // The next sample is recorded whole, since it is not known which of the figures the recording
-  // has.
+  // If the line was lost, all containers are recorded with the next sample.
   if (!use.empty() && !dumper_.RecordUse(std::move(use))) recorded_.clear();
 }
 

@@ -30,9 +30,9 @@ UsageSampler::Options UsageSamplerOptions(EventLoop& loop, Clock& clock, PolicyH
                                           UsageMetrics* metrics,
                                           std::function<bool()> per_container);
 
-// Adds what containers use to the dump's recording, if there is one: a line each minute at most,
-// with the containers whose use differs from the last recorded one. A line that finds no room is
-// made up for with the next sample. Loop's thread only.
+// Adds what containers use to the dump's recording, if there is one: at most a line each minute,
+// with the containers whose use differs from the last recorded one. If a line is lost for want of
+// room, the next one repeats all containers. Loop's thread only.
 class UseRecorder {
  public:
   // Limit of containers in one line; further ones are left out.
@@ -48,7 +48,7 @@ class UseRecorder {
   struct Recorded {
     double cpus = 0;
     std::optional<double> pressure{};
-    uint64_t seen = 0;  // the last line whose figures had it
+    uint64_t seen = 0;  // the last line at which the container was sampled
   };
 
   dump::Dumper& dumper_;

@@ -5,7 +5,7 @@ namespace resmgr {
 namespace {
 
 constexpr int kBatch = 16;
-// Pause after a connection was ended, whose file descriptors are closed soon.
+// Pause after a connection was ended to make room: its file descriptors are closed soon.
 constexpr std::chrono::milliseconds kShortPause{1};
 
 }  // namespace

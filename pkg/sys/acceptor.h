@@ -17,28 +17,27 @@
 
 namespace resmgr {
 
-// Accepts the connections of a unix socket, a batch per event, so that a flood of them does not
-// starve other work. Where connections are limited, one of the present connections ends in favour
-// of a new one. While no file descriptor is left, the socket rests: connections wait in its queue.
-// Loop's thread only.
+// Accepts the connections of a unix socket, some at a time, so that a flood of them does not starve
+// other work. If the number of connections is limited, a new connection ends one of the present
+// ones. If no file descriptor is left, the socket is not read for a while: connections wait in its
+// queue. Loop's thread only.
 class Acceptor {
  public:
   struct Options {
     std::function<void(UniqueFd socket)> take{};
-    // The next connection could not be accepted: for the log.
+    // Called for the log if the next connection could not be accepted.
     std::function<void(const Status& why)> failed{};
-    // The number of present connections, and how many may be present at once. Unset: there is no
-    // limit.
+    // Returns the number of present connections, of which there may be `most`. Unset: no limit.
     std::function<size_t()> present{};
     size_t most = SIZE_MAX;
     // Ends one of the present connections; called only if there is one.
     std::function<void()> make_room{};
-    // The rest after a failure, unless a connection could end for it.
+    // The pause after a failure, if no connection could be ended to make room.
     std::chrono::milliseconds pause{100};
   };
 
-  // The functions are not called after the end of this object. `take` may call Stop, but may not
-  // destroy the acceptor.
+  // The functions are not called after this object's end. `take` may call Stop, but may not destroy
+  // this object.
   Acceptor(EventLoop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -57,10 +56,10 @@ class Acceptor {
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr rest_;
-  bool made_room_ = false;  // for the accept that failed last
+  bool made_room_ = false;  // the last failed accept has already ended a connection
 };
 
-// The connection that ends in favour of a new one: an idle one before a busy one, and of these the
+// The connection to end in favour of a new one: an idle one before a busy one, and among equals the
 // one that was active least recently. `connections` are pointers to objects with busy() and
 // last_active(), and not empty.
 template <typename Connections>

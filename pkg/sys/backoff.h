@@ -7,8 +7,8 @@
 
 namespace resmgr {
 
-// The pauses between tries: the first one, then each twice as long as the one before, up to the
-// last one.
+// The pauses between attempts: the first one, then each twice as long as the one before, up to a
+// longest one.
 class Backoff {
  public:
   using Duration = std::chrono::milliseconds;
@@ -20,10 +20,10 @@ class Backoff {
   Duration Next() { return std::exchange(next_, std::min(2 * next_, last_)); }
   // A try succeeded.
   void Reset() { next_ = first_; }
-  // From now on each pause is the last one, until Reset.
+  // Makes each pause the longest one, until Reset.
   void SkipToLast() { next_ = last_; }
 
-  // For a value that is kept elsewhere: the pause that follows `former`; 0: there was none.
+  // For a pause that is stored elsewhere: the pause that follows `former`; 0: there was none yet.
   static Duration After(Duration former, Duration first, Duration last) {
     return former.count() == 0 ? first : std::min(2 * former, last);
   }

@@ -21,16 +21,16 @@ namespace {
 constexpr std::string_view kSlice = ".slice";
 
 constexpr std::string_view kScope = ".scope";
-// Conmon, which watches a container of CRI-O, has a cgroup beside the container's.
+// Conmon, which watches a container of CRI-O, has its own cgroup beside the container's.
 constexpr std::string_view kMonitor = "crio-conmon-";
-// A pod's cgroup has one directory for each container; others may put theirs there.
+// Limit of entries: a pod's cgroup has a directory for each container, but others may add more.
 constexpr int kMostEntries = 4096;
 
 bool Exists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
 }
 
-// "ID", "PREFIX-ID.scope", "PREFIX:ID".
+// Whether the name is that of the container's cgroup: "ID", "PREFIX-ID.scope", "PREFIX:ID".
 bool NamesContainer(std::string_view entry, std::string_view id) {
   if (entry.starts_with(kMonitor)) return false;
   if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
@@ -60,8 +60,8 @@ std::optional<std::string> FindBelow(const std::string& parent, std::string_view
   return std::nullopt;
 }
 
-// Whether the entry is a container's own cgroup: its processes may make others below it, under any
-// names.
+// Whether the name is that of some container's own cgroup: a search does not look below it, since
+// the container's processes may make cgroups there, under any names.
 bool IsContainers(std::string_view entry) {
   constexpr size_t kIdSize = 64;
   if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
@@ -70,8 +70,9 @@ bool IsContainers(std::string_view entry) {
          std::string_view::npos;
 }
 
-// Runtimes have default parents for containers that are created without one, which may be
-// configured: "/docker", "/system.slice", "/k8s.io". The nearest one to the root counts.
+// Searches all cgroups: a runtime puts containers that are created without a parent into a default
+// one, which may be configured: "/docker", "/system.slice", "/k8s.io". The match nearest to the
+// root counts.
 std::optional<std::string> FindAnywhere(const std::string& root, std::string_view id) {
   constexpr int kDepth = 4;
   constexpr size_t kMostDirectories = 4096;
@@ -126,7 +127,7 @@ std::string SlicePath(std::string_view slice) {
   for (size_t dash = name.find('-'); dash != std::string_view::npos;
        dash = name.find('-', dash + 1)) {
     path += fmt::format("{}{}/", name.substr(0, dash), kSlice);
-    // The path grows with each dash, so it is checked each time.
+    // Checked each time, since each dash of the name makes the path longer.
     if (!CanBeCgroup(path)) return std::string(slice);
   }
   return path.append(slice);

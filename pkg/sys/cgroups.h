@@ -10,8 +10,8 @@
 namespace resmgr {
 
 // Whether the node has cgroup v2 alone (systemd calls that unified), so that containers' cgroups
-// have its files. Looks at the type of the file system at /sys/fs/cgroup, which is the kernel's own
-// memory and cannot hang. False where it is not mounted.
+// have its files. Looks at the type of the file system at /sys/fs/cgroup, which is kernel memory
+// and cannot hang. False if nothing is mounted there.
 bool HasUnifiedCgroups();
 // The same for another mount point; for tests.
 bool HasUnifiedCgroups(const char* mount_point);
@@ -23,7 +23,7 @@ bool IsSlice(std::string_view cgroup);
 // Clients of a runtime may name any text as the parent of a container.
 bool CanBeCgroup(std::string_view path);
 
-// The directory of a slice below the mount point, with all slices that it is in by its name:
+// The path of a slice below the mount point. A slice lies in the slices that its name begins with:
 // "a-b.slice" is "a.slice/a-b.slice". A text that is not the name of a slice stays unchanged, and
 // so do the root of all slices, "-.slice", and a slice whose path cannot be a cgroup's.
 std::string SlicePath(std::string_view slice);
@@ -31,15 +31,17 @@ std::string SlicePath(std::string_view slice);
 // Finds containers' cgroups, on cgroup v1 (a hierarchy for each controller) and on v2. It reads
 // from the kernel's memory, which takes time: not for the event loop.
 
-// Whether cgroup v2 alone is mounted there, by its files: tests have directories in its place.
+// Whether cgroup v2 alone is mounted at this directory. Judged by files, since tests use plain
+// directories.
 bool IsUnifiedMount(const std::string& mount_point);
 
 // InvalidArgument: the parent or the id cannot be a name of a cgroup.
 Status CheckCgroupNames(std::string_view parent, std::string_view id);
 
 // The directory of the container with this whole id in the hierarchy of the controller; "" is the
-// one of all. `cgroup_parent` is its pod's as the kubelet names it: a path, or a slice of systemd;
-// empty: the runtime's default, which is looked for. The names have been checked.
+// hierarchy of cgroup v2. `cgroup_parent` is its pod's cgroup as the kubelet names it: a path, or a
+// slice of systemd. If it is empty, the runtime's default parent is searched for. The names must
+// have been checked.
 std::optional<std::string> FindContainerCgroup(const std::string& mount_point,
                                                std::string_view controller,
                                                std::string_view cgroup_parent, std::string_view id);

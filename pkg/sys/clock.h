@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// The clock for long waits, which tests and simulations replace by their own. Loop's thread only.
+// The clock for long waits; tests and simulations use clocks of their own. Loop's thread only.
 class Clock {
  public:
   using Time = std::chrono::system_clock::time_point;
@@ -52,11 +52,12 @@ class ManualClock : public Clock {
   SteadyTime Steady() const override { return SteadyTime(now_.time_since_epoch()); }
   EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override;
 
-  // Runs the timers that become due, by time and then by the order in which they were set.
+  // Lets time pass: runs the timers that become due, ordered by time and then by when they were
+  // set.
   void Advance(std::chrono::milliseconds time);
-  // The time until the next timer; zero where there is none.
+  // The time until the next timer; zero if there is none.
   std::chrono::milliseconds NextWait() const;
-  // Runs the next timer at its time.
+  // Advances to the next timer and runs it.
   void RunNext() { Advance(NextWait()); }
   size_t timers() const { return timers_->size(); }
 

@@ -29,8 +29,8 @@
 namespace resmgr {
 namespace {
 
-// The loop's own bookkeeping cannot go on after such an error: it is a bug of the caller (an fd
-// watched twice, a closed fd) or the kernel is out of memory.
+// Ends the process if a call of the loop's bookkeeping fails: either the caller has a bug (an fd
+// watched twice, a closed fd), or the kernel is out of memory.
 void Require(bool success, const char* what) {
   if (success) return;
   std::fprintf(stderr, "event loop: %s: %s\n", what, std::strerror(errno));
@@ -48,7 +48,7 @@ uint32_t ToEpoll(int events) {
 class TimerQueue {
  public:
   using Clock = std::chrono::steady_clock;
-  // A point in time, and its number in the order of adding.
+  // A point in time and a number, which orders equal times by when they were added.
   using Key = std::pair<Clock::time_point, uint64_t>;
 
   TimerQueue();
@@ -56,7 +56,7 @@ class TimerQueue {
   // Readable when something is due.
   int fd() const { return timer_.get(); }
   Key Add(Clock::time_point due, std::function<void()> task);
-  // Does nothing if the timer has run already.
+  // Does nothing if the task has run already.
   void Cancel(const Key& key) { timers_.erase(key); }
   // Runs the timers that are due, the earliest first. A timer added meanwhile waits for the next
   // time.
@@ -68,7 +68,7 @@ class TimerQueue {
   UniqueFd timer_;
   std::map<Key, std::function<void()>> timers_;
   uint64_t next_ = 0;
-  Clock::time_point armed_ = Clock::time_point::max();  // max: it is not
+  Clock::time_point armed_ = Clock::time_point::max();  // max: it is not set
 };
 
 TimerQueue::TimerQueue() : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
@@ -119,7 +119,7 @@ void TimerQueue::Arm() {
 // lives longer than the handle that the user holds, until the end of the loop's turn, so that a
 // handle may be destroyed from within its own callback.
 struct EventLoop::Source {
-  Source* previous = nullptr;  // among those of the loop
+  Source* previous = nullptr;  // previous one in the loop's list
   Source* next = nullptr;
   SourceHandle* owner = nullptr;
   bool alive = true;
@@ -153,7 +153,7 @@ class EventLoop::Impl {
   void Remove(Source& source);
 
  private:
-  // Enough for every socket of a node; more wait for the next turn.
+  // Limit of events in one turn, enough for every socket of a node; more wait for the next turn.
   static constexpr int kMaxEvents = 64;
 
   HandlePtr Adopt(std::unique_ptr<Source> source);
@@ -172,10 +172,10 @@ class EventLoop::Impl {
   Source* sources_ = nullptr;
   std::vector<std::unique_ptr<Source>> dead_;  // sources of this turn
   std::array<epoll_event, kMaxEvents> events_{};
-  std::optional<Clock::time_point> now_;  // of this turn, once asked for
+  std::optional<Clock::time_point> now_;  // the time of this turn, if it was asked for
   bool running_ = false;
   bool stopping_ = false;
-  // The loop's own thread posted: no sleep, and no system call for it.
+  // The loop's own thread has posted tasks: the loop does not sleep, and no system call is needed.
   bool own_posts_ = false;
   // The batch of posts being run, kept for its capacity.
   std::vector<Task> batch_;
@@ -221,7 +221,7 @@ EventLoop::Impl::Impl()
 }
 
 EventLoop::Impl::~Impl() {
-  // A task may own handles of this loop.
+  // Dropped tasks may own handles of this loop, so they are destroyed while it still exists.
   posted_.clear();
   batch_.clear();
   while (sources_ != nullptr) {
@@ -255,7 +255,7 @@ void EventLoop::Impl::Remove(Source& source) {
 }
 
 void EventLoop::Impl::Bury() {
-  // A callback may have captured handles of this loop.
+  // Callbacks may own handles of this loop, whose end adds to the list.
   while (!dead_.empty()) {
     const auto dead = std::exchange(dead_, {});
   }
@@ -289,7 +289,7 @@ void EventLoop::Impl::Turn() {
 
 void EventLoop::Impl::Dispatch(const epoll_event& event) {
   Source& source = *static_cast<Source*>(event.data.ptr);
-  // An earlier event of this turn may have ended or paused it.
+  // An earlier event of this turn may have ended or paused this source.
   if (!source.alive || source.events == 0) return;
   int events = 0;
   if ((event.events & EPOLLERR) != 0) {
@@ -330,7 +330,7 @@ void EventLoop::Impl::RunPosted() {
   own_posts_ = false;
   {
     const std::lock_guard lock(mutex_);
-    // Tasks that these tasks post run in the loop's next turn, so that sockets get theirs.
+    // Tasks posted by these tasks run in the next turn, so that sockets get their turn before.
     batch_.swap(posted_);
     if (std::exchange(stop_requested_, false)) stopping_ = true;
   }
@@ -341,7 +341,7 @@ void EventLoop::Impl::RunPosted() {
 }
 
 EventLoop::Clock::time_point EventLoop::Impl::Now() {
-  // Outside Run there are no turns, so a stored time would never be renewed.
+  // Outside Run no turn ends, so a stored time would never be renewed.
   if (!running_) return Clock::now();
   if (!now_.has_value()) now_ = Clock::now();
   return *now_;
@@ -378,7 +378,7 @@ EventLoop::HandlePtr EventLoop::Impl::Timer(std::chrono::milliseconds delay,
 }
 
 void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) {
-  // So long that it never ends, and no sum overflows.
+  // Limited to a year, so that no sum of times overflows.
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   delay = std::clamp(delay, std::chrono::milliseconds::zero(), kLongest);
   source.timer = timers_.Add(Clock::now() + delay, [this, &source] {

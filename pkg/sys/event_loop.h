@@ -12,12 +12,12 @@
 
 namespace resmgr {
 
-// The one thread that decides: sockets, timers and signals are events on it
-// (pkg/adr/0001-event-loop.md). Everything below is to be called on the loop's thread (or before
-// Run), except Post and Stop, which any thread may call. Watches, timers and signals are handles:
-// destroying one stops it, also from within its own callback, and what the callback captured is let
-// go at the end of the loop's turn. A handle may outlive the loop. Watching an fd that is closed or
-// watched already is a bug that ends the process.
+// The one thread that makes decisions: sockets, timers and signals are events on it
+// (pkg/adr/0001-event-loop.md). All functions must be called on the loop's thread (or before Run),
+// except Post and Stop, which any thread may call. Watches, timers and signals are handles:
+// destroying a handle stops it, even from within its own callback; what the callback captured is
+// released at the end of the loop's turn. A handle may outlive the loop. Watching an fd that is
+// closed or watched already is a bug that ends the process.
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -44,8 +44,8 @@ class EventLoop {
 
   static constexpr int kReadable = 1;
   static constexpr int kWritable = 2;
-  // Called with kReadable, kWritable or both; a socket error counts as both. Level-triggered. The
-  // fd stays the caller's and must outlive the handle.
+  // Calls back with kReadable, kWritable or both; a socket error counts as both. Level-triggered.
+  // The fd stays the caller's and must outlive the handle.
   HandlePtr Watch(int fd, int events, std::function<void(int)> callback);
   // Changes the events of a handle that Watch returned. 0 pauses it.
   static void SetEvents(Handle& watch, int events);

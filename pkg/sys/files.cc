@@ -34,7 +34,7 @@ Status WriteDurably(const std::string& path, std::string_view data, mode_t mode)
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, "open");
   RESMGR_RETURN_IF_ERROR(WriteAll(fd.get(), data));
-  // open's mode passes through the umask.
+  // Sets the mode exactly: open applies the umask to it.
   if (::fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "fchmod");
   if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync");
   // Some file systems report a failed write only here.
@@ -60,12 +60,12 @@ Status TooLong(const std::string& path, size_t limit) {
   return InvalidArgument("{} has more than {} bytes", path, limit);
 }
 
-// `size` is the file's apparent size.
+// `size` is the size that the file system reports, which may be wrong.
 StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
   std::string data;
   for (size_t next = size > 0 ? size + 1 : kChunk;; next = kChunk) {
     const size_t had = data.size();
-    // One byte more than allowed shows that there is more.
+    // Reads one byte more than allowed, to find out whether there is more.
     data.resize(std::min(had + next, limit + 1));
     const ssize_t got = ::read(fd, data.data() + had, data.size() - had);
     if (got < 0 && errno != EINTR) {
@@ -105,7 +105,8 @@ StatusCode CodeOf(int error) {
   }
 }
 
-// Far more than a daemon of a node needs: libraries that go through all possible files stay quick.
+// Used if the hard limit is higher: far more than a node's daemon needs, and few enough for
+// libraries that loop over all possible descriptors.
 constexpr rlim_t kEnough = 65536;
 constexpr size_t kUsual = 1024;
 
@@ -133,7 +134,7 @@ StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {
 
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {
   const std::string temporary = path + ".tmp";
-  // Left behind by a crash, or a link that another user put there: not to be written through.
+  // A file from a crash, or a link that another user put there, must not be written through.
   ::unlink(temporary.c_str());
   const auto fail = [&](const Status& cause) {
     ::unlink(temporary.c_str());

@@ -12,23 +12,23 @@
 
 namespace resmgr {
 
-// All may block on the disk. Error codes: see ErrnoStatus.
+// All functions may block on the disk. Error codes: see ErrnoStatus.
 
 // The whole of a regular file. kInvalidArgument if the path is not a regular file, or has more than
 // `limit` bytes: a path may lead to any user's file, which must not fill our memory or make us wait
 // for the writer of a FIFO. Symbolic links are followed.
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 
-// The same for programs whose user names the file, which may also be a pipe. Waits for its end.
+// As ReadFile, for programs whose user names the file, which may also be a pipe. Waits for its end.
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 
-// After OK the file has this content and mode, also after a power failure; before, or after an
-// error, it has its former content, and readers never see a mixture of the two. The text goes to
-// `<path>.tmp` first, so a path may have only one writer at a time.
+// After OK the file has this content and mode, even after a power failure. Until then, or after an
+// error, it has its former content; readers never see a mixture. The text goes to `<path>.tmp`
+// first, so a path may have only one writer at a time.
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
 
-// Claims a directory, as long as the result is open, against others that claim it. AlreadyExists:
-// another process has claimed it.
+// Claims a directory for as long as the result is open. AlreadyExists: another process has claimed
+// it.
 StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
 
 // A failed system call as a status: "<what>: No such file or directory".
@@ -40,8 +40,8 @@ StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
 //   kUnavailable         everything else
 Status ErrnoStatus(int error, std::string_view what);
 
-// Raises the number of files that this process may have open to its hard limit, and returns that
-// number. The usual soft limit of 1024 is for programs that use select().
+// Raises the number of files that this process may have open to its hard limit, but at most to
+// 65,536, and returns that number. The usual soft limit of 1024 is for programs that use select().
 size_t RaiseFileLimit();
 
 }  // namespace resmgr

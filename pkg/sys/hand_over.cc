@@ -79,7 +79,7 @@ Status HandOverChannel::Receive(bool& any) {
       received_files_.emplace_back(fd);
     }
   }
-  // Descriptors without room in the buffer are lost, which is intended if none are wanted.
+  // Descriptors that do not fit into the buffer are lost, which is intended if none are wanted.
   const bool lost = files_ == Files::kTake && (header.msg_flags & MSG_CTRUNC) != 0;
   if (lost || received_files_.size() > kFilesOfSocket * kMostSockets)
     return InvalidArgument("the other daemon sends too many file descriptors");

@@ -34,10 +34,10 @@ namespace resmgr {
 // serving, also if the successor ends before sending `end`. If the predecessor ends without
 // `no REASON`, for any cause, the successor serves.
 
-// One end of such a connection. Not thread-safe.
+// One end of a connection for handing over. Not thread-safe.
 class HandOverChannel {
  public:
-  // Bounds of what a peer sends: a longer message, and more sockets, end the connection.
+  // Limits of what a peer may send: a longer message, or more sockets, end the connection.
   static constexpr size_t kLongestMessage = 512;
   static constexpr size_t kMostSockets = 64;
 
@@ -55,10 +55,10 @@ class HandOverChannel {
   StatusOr<std::optional<std::string>> Next();
   // Waits for the next message. DeadlineExceeded: none came in time.
   StatusOr<std::string> Await(std::chrono::milliseconds timeout);
-  // The socket that came with a `socket` message. InvalidArgument: it is none.
+  // The socket that came with a `socket` message. InvalidArgument: the message has none.
   StatusOr<OpenSockets::Copy> ReadSocket(std::string_view message);
 
-  // The user and the process at the other end, by the kernel's word (SO_PEERCRED of unix(7)).
+  // The user and the process at the other end, as the kernel knows them (SO_PEERCRED of unix(7)).
   struct Peer {
     uid_t user;
     pid_t process;

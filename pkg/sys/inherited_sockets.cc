@@ -29,7 +29,7 @@ std::optional<int64_t> Variable(const char* name) {
   return text == nullptr ? std::nullopt : ParseInt(text);
 }
 
-// "" for anything but a listening unix socket in the file system.
+// The path of a listening unix socket in the file system; "" for any other descriptor.
 std::string PathOf(int fd) {
   int listens = 0;
   socklen_t size = sizeof(listens);

@@ -14,16 +14,16 @@
 
 namespace resmgr {
 
-// Listening unix sockets that this process was given, by their path: by the service manager, which
-// keeps them over restarts (systemd.socket(5), sd_listen_fds(3)), or by the process that served
-// before (hand_over.h). ListeningSocket::Create takes them from here, so that the server of a path
-// need not know where its socket comes from. Thread-safe.
+// Listening unix sockets, by path, that this process got from the service manager, which keeps them
+// over restarts (systemd.socket(5), sd_listen_fds(3)), or from the process that served before
+// (hand_over.h). ListeningSocket::Create takes them from here, so the server of a path need not
+// know where its socket comes from. Thread-safe.
 class InheritedSockets {
  public:
   struct Socket {
-    UniqueFd fd;    // listens
-    UniqueFd lock;  // the claim on its path (unix_socket.h), if it was made already
-    // The file belongs to another process, which keeps it when we end.
+    UniqueFd fd;    // the listening socket
+    UniqueFd lock;  // the claim on its path (unix_socket.h), if there is one already
+    // The socket's file belongs to another process, so it stays when this one ends.
     bool kept_by_other = false;
   };
 
@@ -35,7 +35,8 @@ class InheritedSockets {
   // Returns their number. Called once, before there are threads.
   size_t AddFromEnvironment();
   void Add(std::string path, Socket socket);
-  // Gives the caller the socket whose file is at this path, under any name (/var/run is /run).
+  // Gives the socket of the file at this path to the caller; paths may differ by links (/var/run is
+  // /run).
   std::optional<Socket> Take(std::string_view path);
   // Paths of the sockets that were not taken.
   std::vector<std::string> Paths() const;
@@ -45,11 +46,11 @@ class InheritedSockets {
   std::map<std::string, Socket, std::less<>> sockets_;
 };
 
-// The unix sockets that this process listens on, so that it can share them with the process that is
-// to serve in its place (hand_over.h). ListeningSocket keeps the list. Thread-safe.
+// The unix sockets that this process listens on, for sharing them with the process that will
+// replace it (hand_over.h). ListeningSocket keeps the list. Thread-safe.
 class OpenSockets {
  public:
-  // File descriptors of its own for the same socket and the same claim on its path.
+  // Duplicates of the descriptors of a socket and of the claim on its path.
   struct Copy {
     std::string path;
     InheritedSockets::Socket socket;
@@ -58,17 +59,17 @@ class OpenSockets {
   // The only object of this process.
   static OpenSockets& Instance();
 
-  // A socket that listens at the path; the descriptors stay the caller's.
+  // Adds a socket that listens at the path; the descriptors stay the caller's.
   void Add(std::string path, int fd, int lock, bool kept_by_other);
-  // Forgets the socket of this descriptor, which is closed now. True: the caller must remove its
-  // file, since no other process has the socket.
+  // Forgets the socket of this descriptor, which the caller has closed. True: no other process has
+  // the socket, so the caller must remove its file.
   bool Close(int fd);
   bool Has(std::string_view path) const;
 
-  // Copies of all that are open, for another process. From now on their files are not removed when
-  // they are closed. ResourceExhausted: no descriptors are left; nothing is shared then.
+  // Duplicates of all open sockets, for another process. From now on closing a socket does not
+  // remove its file. ResourceExhausted: no descriptors are left; then nothing is shared.
   StatusOr<std::vector<Copy>> Share();
-  // The other process has closed its own: everything is as before Share.
+  // Called when the other process has closed its duplicates: undoes Share.
   void TakeBack();
 
  private:

@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-constexpr unsigned kGroupOfKernel = 1;  // 2 is udev's
+constexpr unsigned kGroupOfKernel = 1;  // netlink group of the kernel; 2 is udev's
 constexpr int kMostPerTurn = 64;
 
 // The first four bytes in network order, as a socket filter reads them.
@@ -25,7 +25,7 @@ constexpr uint32_t Word(std::string_view text) {
   return word;
 }
 
-// Lets "offline@..." and "online@..." pass, which only devices of CPUs and of memory blocks send.
+// Passes only "offline@..." and "online@...", which devices of CPUs and memory blocks alone send.
 Status AttachFilter(int socket) {
   std::array<sock_filter, 5> code{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -47,7 +47,7 @@ StatusOr<std::unique_ptr<KernelEvents>> KernelEvents::Listen(
   UniqueFd socket(
       ::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT));
   if (!socket.valid()) return ErrnoStatus(errno, "cannot listen to events of the kernel");
-  // Set before the address, so that no unfiltered event is queued.
+  // Attached before bind, so that no unfiltered event is queued.
   RESMGR_RETURN_IF_ERROR(AttachFilter(socket.get()));
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
@@ -74,10 +74,10 @@ void KernelEvents::Read() {
     socklen_t size = sizeof(sender);
     const ssize_t read = recvfrom(socket_.get(), buffer.data(), buffer.size(), 0,
                                   reinterpret_cast<sockaddr*>(&sender), &size);
-    // ENOBUFS: events were lost, and later ones can be read.
+    // ENOBUFS: events were lost, but later ones can be read.
     if (read < 0 && (errno == EINTR || errno == ENOBUFS)) continue;
     if (read <= 0) return;
-    if (sender.nl_pid != 0) continue;  // only the kernel is believed
+    if (sender.nl_pid != 0) continue;  // only messages of the kernel count
     if (const auto event = Parse({buffer.data(), static_cast<size_t>(read)})) tell_(*event);
   }
 }

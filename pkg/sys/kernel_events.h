@@ -12,18 +12,18 @@
 
 namespace resmgr {
 
-// One uevent of the kernel: `action` ("offline") happened to the device `path`
+// One uevent of the kernel: `action` ("offline") has happened to the device `path`
 // ("/devices/system/cpu/cpu9").
 struct KernelEvent {
   std::string_view action{};
   std::string_view path{};
 };
 
-// Tells about CPUs that go offline or come online, as the kernel announces them by uevents
-// (netlink, NETLINK_KOBJECT_UEVENT). A filter of the socket drops all other devices' events, so
-// that pods whose network devices come and go do not wake the loop. Events can be lost while the
-// loop is late, and a process in a user namespace of its own gets none: what depends on them must
-// also look by itself. Loop's thread only.
+// Reports CPUs that go offline or come online, as the kernel announces them by uevents (netlink,
+// NETLINK_KOBJECT_UEVENT). A socket filter drops the events of most other devices, so that pods
+// whose network devices come and go do not wake the loop. Events can be lost while the loop is
+// late, and a process in its own user namespace gets none: users of the events must also look by
+// themselves. Loop's thread only.
 class KernelEvents {
  public:
   // `tell` must not destroy this object. kFailedPrecondition or kUnavailable: the kernel, or the

@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// Lets callbacks that run later find out whether the object that they use still exists: a member of
-// that object, which ends with it. Costs nothing until it is asked for. Not thread-safe.
+// Lets callbacks that run later find out whether the object that they use still exists. A Lifetime
+// is a member of that object and ends with it. Costs nothing until it is used. Not thread-safe.
 class Lifetime {
  public:
   Lifetime() = default;
@@ -30,7 +30,7 @@ class Lifetime {
     if (token_ == nullptr && !ended_) token_ = std::make_shared<char>();
     return token_;
   }
-  // Acts as the end of the object: no callback runs any more, later ones included.
+  // From now on no callback runs, as if the object had ended; later ones do not run either.
   void End() {
     ended_ = true;
     token_.reset();
@@ -42,9 +42,9 @@ class Lifetime {
   bool ended_ = false;
 };
 
-// Destroys objects, mostly pointers, in the next turn of the loop, since a function of theirs may
-// be on the call stack. Objects that are still here at the end of this list are destroyed with it:
-// a task of the loop could outlive the things that they use.
+// Destroys objects, mostly pointers, in the next turn of the loop, since one of their functions may
+// be on the call stack. Objects that still wait at this list's end are destroyed with it: a task of
+// the loop could outlive what they use.
 template <typename Object>
 class DestroyLater {
  public:
@@ -55,7 +55,7 @@ class DestroyLater {
     if (turn_ != nullptr) return;
     turn_ = loop_.After(std::chrono::milliseconds(0), [this] {
       turn_.reset();
-      // The end of one object may add others.
+      // Destroying an object may add others.
       const std::vector<Object> dead = std::exchange(objects_, {});
     });
   }

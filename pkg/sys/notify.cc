@@ -30,7 +30,7 @@ Status Send(std::string_view message) {
     return InvalidArgument("NOTIFY_SOCKET={} is not a socket's name", Printable(name));
   }
   std::memcpy(address.sun_path, name.data(), name.size());
-  // An abstract name starts with a zero byte, and only its length says where it ends.
+  // An abstract name begins with a zero byte; the length alone marks its end.
   if (name.front() == '@') address.sun_path[0] = '\0';
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
 

@@ -9,20 +9,20 @@
 
 namespace resmgr {
 
-// Tells the service manager about our state: one datagram to the socket named by $NOTIFY_SOCKET, as
-// systemd's sd_notify(3) describes it. Without that variable there is no receiver, and the result
-// is OK. Never blocks; kUnavailable when the manager does not take the message.
+// Reports this process's state to the service manager: one datagram to the socket named by
+// $NOTIFY_SOCKET, as in systemd's sd_notify(3). Without that variable nothing is sent, and the
+// result is OK. Never blocks; kUnavailable if the manager does not take the message.
 
-// Whether there is such a manager, which would start us again when we end.
+// Whether a service manager runs this process, and so would start it again after its end.
 bool HasServiceManager();
-// We serve.
+// This process serves now.
 Status NotifyReady();
-// We are shutting down.
+// This process is shutting down.
 Status NotifyStopping();
-// We are alive: to be said more often than every WatchdogPeriod.
+// This process is alive. Must be sent more often than every WatchdogPeriod.
 Status NotifyWatchdog();
-// $WATCHDOG_USEC, where $WATCHDOG_PID names this process or is unset (sd_watchdog_enabled(3));
-// nullopt: there is no watchdog.
+// $WATCHDOG_USEC, if $WATCHDOG_PID is this process or unset (sd_watchdog_enabled(3)); nullopt:
+// there is no watchdog.
 std::optional<std::chrono::microseconds> WatchdogPeriod();
 // One line for the status display; line breaks in it become spaces.
 Status NotifyStatus(std::string_view text);

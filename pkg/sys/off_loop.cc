@@ -13,16 +13,16 @@ namespace resmgr {
 struct OffLoop::State {
   explicit State(EventLoop& the_loop) : loop(&the_loop) {}
 
-  // Runs on the thread: carries out this work, and then waiting work until none is left.
+  // Runs on the thread: does `work`, then waiting work until there is none.
   static void Run(const std::shared_ptr<State>& state, Work work);
 
   std::mutex mutex;
   std::condition_variable idle;
-  // Null once results are not awaited any more. Changed on the loop's thread only.
+  // Null when the OffLoop has ended, so results are dropped. Changed on the loop's thread only.
   EventLoop* loop;
   Work next;
   bool busy = false;
-  int returned = 0;  // tasks that the loop has yet to run
+  int returned = 0;  // posted tasks that have yet to run on the loop
 };
 
 void OffLoop::State::Run(const std::shared_ptr<State>& state, Work work) {

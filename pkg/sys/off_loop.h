@@ -15,23 +15,24 @@ namespace resmgr {
 // a thread that exists only while there is work. Loop's thread only.
 class OffLoop {
  public:
-  // Runs on the other thread; the task that it returns, which may be empty, then runs on the loop.
-  // Work that hangs may outlive everything but the process, so it must own all that it uses; the
-  // task is dropped once this object is destroyed.
+  // Runs on the other thread. The task that it returns, which may be empty, then runs on the loop.
+  // Work that hangs may outlive everything but the process, so it must own all that it uses. After
+  // this object's end the task is dropped.
   using Work = std::function<EventLoop::Task()>;
 
-  // `name` is the thread's, at most 15 characters; `patience` is how long the destructor waits for
-  // work that has begun or waits. The loop must outlive this.
+  // `name` is the thread's, at most 15 characters. The destructor waits up to `patience` for work
+  // that has begun or waits. The loop must outlive this object.
   OffLoop(EventLoop& loop, std::string name, std::chrono::milliseconds patience);
   ~OffLoop();
   OffLoop(const OffLoop&) = delete;
   OffLoop& operator=(const OffLoop&) = delete;
 
-  // Begins the work. While other work is under way it waits, and replaces work that waited before:
-  // only the latest runs. Unavailable: no thread can be created, and the work is dropped.
+  // Begins the work. If other work is under way, the new work waits and replaces work that waited
+  // before, so only the latest runs. Unavailable: no thread can be created, and the work is
+  // dropped.
   Status Run(Work work);
-  // Whether work is under way, or its returned task has yet to run on the loop. Work that begins
-  // only while this is false has all results of earlier work. False within that task.
+  // Whether work is under way, or its returned task has yet to run on the loop; false within that
+  // task. Work that begins only while this is false sees the results of all earlier work.
   bool busy() const;
 
  private:
@@ -39,7 +40,7 @@ class OffLoop {
 
   const std::string name_;
   const std::chrono::milliseconds patience_;
-  // Shared with the thread, which may outlive this.
+  // Shared with the thread, which may outlive this object.
   const std::shared_ptr<State> state_;
 };
 

@@ -48,14 +48,15 @@ void ProcessGroup::Abandon() {
   try {
     StartThread("reap", [pid = pid_] { ::waitpid(pid, nullptr, 0); }).detach();
   } catch (const std::system_error&) {
-    // The process stays a zombie until this daemon ends.
+    // Without a thread that reaps it, the process stays a zombie until this daemon ends.
   }
   pid_ = -1;
 }
 
 std::optional<ProcessGroup::End> ProcessGroup::Reap() {
   siginfo_t info{};
-  // Not reaped yet, so that its group's number cannot be reused before the group is killed.
+  // WNOWAIT: while the process is not reaped, its group's number cannot be reused, so killing the
+  // group hits no other one.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid == 0) {
     return std::nullopt;

@@ -11,15 +11,15 @@
 
 namespace resmgr {
 
-// A started process that leads a process group of its own (POSIX_SPAWN_SETPGROUP). Its end kills
-// the whole group, and reaps the process without waiting for it: a killed process may hang in a
-// system call on a dead disk. Can be moved, thread-compatible.
+// A child process that leads its own process group (POSIX_SPAWN_SETPGROUP). The destructor kills
+// the whole group and reaps the process without waiting: a killed process may hang in a system call
+// on a dead disk. Can be moved, thread-compatible.
 class ProcessGroup {
  public:
   // Owns nothing.
   ProcessGroup() = default;
-  // Takes over the child process. kResourceExhausted: the machine has no room to watch the process,
-  // so it is killed.
+  // Takes over the child process. kResourceExhausted: the system has no resources to watch the
+  // process, so it is killed.
   static StatusOr<ProcessGroup> Own(pid_t pid);
 
   ~ProcessGroup();
@@ -31,11 +31,11 @@ class ProcessGroup {
   // Becomes readable when the process has ended.
   int pidfd() const { return pidfd_.get(); }
 
-  // Kills the group; the process must be reaped later.
+  // Kills the group; the process has yet to be reaped.
   void Kill() const;
 
   struct End {
-    bool exited = false;  // the process exited; else a signal ended it
+    bool exited = false;  // the process exited by itself; else a signal ended it
     int number = 0;       // exit status, or signal
 
     bool ok() const { return exited && number == 0; }

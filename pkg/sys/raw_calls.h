@@ -12,10 +12,10 @@
 
 namespace resmgr {
 
-// The system calls that every relayed call makes, without the two locked instructions that glibc
-// puts around each of them in a process of several threads, for the case that one cancels another
-// in the middle of it. No thread is cancelled here. Results and errno are those of the calls of the
-// same names. ThreadSanitizer has to see the calls, to run signal handlers after them.
+// The system calls that every relayed call makes. In a process with several threads, glibc adds two
+// locked instructions to each, so that one thread can cancel another within the call. No thread is
+// cancelled here, so they are left out. Results and errno are as in glibc's functions.
+// ThreadSanitizer must see the calls to run signal handlers after them, so it gets glibc's.
 #if RESMGR_TSAN
 inline int RawEpollWait(int epoll, epoll_event* events, int most, int timeout) {
   return ::epoll_wait(epoll, events, most, timeout);

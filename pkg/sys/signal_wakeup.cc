@@ -16,8 +16,8 @@
 namespace resmgr {
 namespace {
 
-// Slots that the handler reads. An eventfd stays with its slot for ever: otherwise a handler on
-// another thread could write to a descriptor that got the same number later.
+// Slots that the handler reads. A slot keeps its eventfd for ever: otherwise a handler on another
+// thread could write to a descriptor that has got the number since.
 struct Slot {
   std::atomic<int> signal{0};  // 0: free
   std::atomic<int> fd{-1};

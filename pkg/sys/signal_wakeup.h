@@ -5,14 +5,14 @@
 
 namespace resmgr {
 
-// Makes an fd readable when the process gets a signal, in place of the signal's default effect.
-// Several may exist for one signal, in any thread; with the last of them the default effect is
-// back. Unlike signalfd, no thread has to block the signal, and programs that are started do not
+// Makes an fd readable when the process gets a signal, in place of the signal's default effect. Any
+// number of objects may exist for one signal, in any thread; when the last one ends, the default
+// effect is back. Unlike with signalfd, no thread has to block the signal, so child programs do not
 // inherit a mask.
 class SignalWakeup {
  public:
-  // A signal that cannot be caught, or more than kMaxSignalWakeups at once, is a bug that ends the
-  // process.
+  // Ends the process if the signal cannot be caught, or for more than kMaxSignalWakeups at once:
+  // both are bugs.
   explicit SignalWakeup(int signal);
   ~SignalWakeup();
   SignalWakeup(const SignalWakeup&) = delete;
@@ -21,7 +21,8 @@ class SignalWakeup {
   // Readable after the signal, until Clear.
   int fd() const;
   void Clear();
-  // The process that sent the last signal; 0: the kernel, or one of another PID namespace.
+  // The process that sent the last signal; 0 for the kernel and for a process of another PID
+  // namespace.
   pid_t sender() const;
 
  private:

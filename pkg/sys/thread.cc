@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// A new thread inherits the mask.
+// Blocks all signals while a thread is created, since the thread inherits the mask.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -31,7 +31,7 @@ class SignalsBlocked {
 std::thread StartThread(const char* name, std::function<void()> run) {
   const SignalsBlocked blocked;
   return std::thread([name = std::string(name), run = std::move(run)] {
-    // The thread names itself, since naming another thread opens a file of /proc.
+    // The thread names itself: naming another thread opens a file in /proc.
     pthread_setname_np(pthread_self(), name.c_str());
     run();
   });

@@ -11,13 +11,13 @@
 
 namespace resmgr {
 
-// A thread for blocking work beside the event loop's. Signals are left to the other threads. `name`
-// has at most 15 bytes. Throws std::system_error where no thread can be made.
+// Starts a thread for blocking work beside the event loop's thread. Signals go to the other
+// threads. `name` has at most 15 bytes. Throws std::system_error if no thread can be made.
 std::thread StartThread(const char* name, std::function<void()> run);
 
-// Asks a question that may never be answered (by a disk) before there is an event loop, on a thread
-// of its own, named `name` (at most 15 bytes). nullopt if no answer comes in time; the thread is
-// left behind then, so `ask` must own all that it uses.
+// Runs `ask`, which may never return (if a disk hangs), before there is an event loop, on a thread
+// named `name` (at most 15 bytes). nullopt if no answer comes in time; then the thread is left
+// behind, so `ask` must own all that it uses.
 template <typename Answer>
 std::optional<Answer> AnswerWithin(std::chrono::milliseconds patience, const char* name,
                                    std::function<Answer()> ask) {

@@ -7,8 +7,8 @@
 
 namespace resmgr {
 
-// A sum that one thread counts and any thread may read. As no other thread counts, it takes no
-// locked instruction.
+// A sum that one thread changes and any thread may read. With only one writer, it needs no locked
+// instruction.
 class Tally {
  public:
   // Negative numbers count back.

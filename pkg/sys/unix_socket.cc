@@ -64,8 +64,8 @@ Status MakeParent(const std::string& path, mode_t mode) {
   return OkStatus();
 }
 
-// Makes room for our socket at the path. The lock keeps out instances that know it; the connection
-// finds any other server.
+// Removes a socket file that no process serves. The lock keeps out other instances of the daemon; a
+// test connection detects any other server.
 Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -109,7 +109,7 @@ void DropInherited(const std::vector<std::string>& but) {
   for (const std::string& path : but) {
     if (auto socket = inherited.Take(path)) kept.emplace_back(path, *std::move(socket));
   }
-  // Takes each remaining socket over and closes it at once, which removes its file.
+  // Each inherited socket that is left becomes a ListeningSocket, whose end removes its file.
   for (const std::string& path : inherited.Paths())
     (void)ListeningSocket::Create(path);
   for (auto& [path, socket] : kept)
@@ -161,7 +161,8 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
 
   UniqueFd fd = StreamSocket();
   if (!fd.valid()) return ErrnoStatus(errno, "cannot create a socket");
-  // bind makes the file: with any later chmod there would be a moment when every user may connect.
+  // bind makes the file with the umask's mode: with a chmod afterwards every user could connect for
+  // a moment.
   const mode_t old_mask = ::umask(0777 & ~(mode & kMaxMode));
   const int bound = ::bind(fd.get(), Generic(address), sizeof(address));
   const int bind_error = errno;
@@ -177,7 +178,7 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   if (!inherited.lock.valid()) {
     StatusOr<UniqueFd> lock = ClaimPath(path);
     if (!lock.ok()) {
-      // Put back, so that the next try finds the socket.
+      // Put back for the next attempt.
       InheritedSockets::Instance().Add(path, std::move(inherited));
       return lock.status();
     }
@@ -186,13 +187,14 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   const int flags = ::fcntl(inherited.fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(inherited.fd.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return ErrnoStatus(errno, fmt::format("cannot set up the socket that was given for {}", path));
-  // SO_PEERCRED tells clients of the process that called listen last: from now on this one, and not
-  // the former owner of the socket. A service manager's queue stays as it set it.
+  // SO_PEERCRED shows clients the process that called listen last: from now on this one, and not
+  // the former owner of the socket. The queue of a service manager's socket stays as the manager
+  // set it.
   if (!inherited.kept_by_other && ::listen(inherited.fd.get(), SOMAXCONN) != 0)
     return ErrnoStatus(errno, fmt::format("cannot listen on the socket given for {}", path));
   ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd),
                          inherited.kept_by_other);
-  // If the check fails, there is no file that we may remove.
+  // If the check fails, the file may be another's, so it must not be removed.
   if (!inherited.kept_by_other) RESMGR_RETURN_IF_ERROR(socket.FindFile());
   return socket;
 }
@@ -250,10 +252,10 @@ StatusOr<std::optional<UniqueFd>> AcceptOn(int listening, std::string_view name)
     UniqueFd fd(::accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) return std::optional<UniqueFd>(std::move(fd));
     if (errno == EAGAIN) return std::optional<UniqueFd>();
-    // The peer may have gone again while it waited.
+    // The waiting peer may have gone.
     if (errno == EINTR || errno == ECONNABORTED) continue;
     const int error = errno;
-    // Without an fd that is free, the kernel does not say whether a connection waits.
+    // Without a free fd, accept fails even if no connection waits, so poll decides.
     pollfd waiting{.fd = listening, .events = POLLIN, .revents = 0};
     const bool no_fd = error == EMFILE || error == ENFILE;
     if (no_fd && ::poll(&waiting, 1, 0) == 0) return std::optional<UniqueFd>();

@@ -14,8 +14,9 @@
 
 namespace resmgr {
 
-// Stream sockets in the file system. Every fd that comes from here is non-blocking and closed on
-// exec. A path of more than 107 bytes does not fit the kernel's address: kInvalidArgument.
+// Stream sockets in the file system. All file descriptors returned here are non-blocking and closed
+// on exec. A path of more than 107 bytes does not fit into an address of the kernel:
+// kInvalidArgument.
 
 // "unix:///run/x.sock" -> "/run/x.sock"; anything else stays as it is. A view into the argument.
 std::string_view StripUnixPrefix(std::string_view address);
@@ -23,21 +24,20 @@ std::string_view StripUnixPrefix(std::string_view address);
 // kInvalidArgument for a path that no socket can have on any file system.
 Status CheckUnixPath(std::string_view path);
 
-// Connects at once or not at all. kUnavailable when there is no listener or the listener's queue
-// is full: try again later.
+// Connects at once or not at all. kUnavailable if there is no listener or its queue is full; a
+// later attempt may succeed.
 StatusOr<UniqueFd> ConnectUnix(std::string_view path);
 
-// A claim on a path by the lock on `<path>.lock`, for as long as it is open: the kernel drops it
-// when this process ends, however it ends. AlreadyExists: another process has it.
+// Claims a path by locking `<path>.lock`, as long as the result is open: the kernel drops the lock
+// when this process ends in any way. AlreadyExists: another process has the claim.
 StatusOr<UniqueFd> ClaimPath(const std::string& path);
 
 // Closes inherited sockets except those at these paths, and removes their files unless these belong
 // to another process.
 void DropInherited(const std::vector<std::string>& but);
 
-// The next connection of a listening socket of any kind, or nothing when none is waiting.
-// kResourceExhausted when this process or the machine has no fd left: the connection still waits
-// then.
+// Accepts the next connection of a listening socket of any kind; nullopt if none waits.
+// kResourceExhausted if this process or the machine has no fd left: the connection goes on waiting.
 StatusOr<std::optional<UniqueFd>> AcceptOn(int fd);
 
 // A socket that we listen on, with a claim on its path: two instances of the daemon never share a
@@ -46,15 +46,15 @@ StatusOr<std::optional<UniqueFd>> AcceptOn(int fd);
 // Thread-compatible.
 class ListeningSocket {
  public:
-  // The widest mode that a socket may have: its peers act with our rights.
+  // The widest mode that a socket may have: its peers act with this daemon's rights.
   static constexpr mode_t kMaxMode = 0660;
 
-  // The socket's own mode decides which peers it serves.
+  // Any user may pass the directory: the socket's own mode decides who may connect.
   static constexpr mode_t kDirectoryMode = 0711;
 
   // Takes an inherited socket for the path (inherited_sockets.h), whose file stays with its giver.
-  // Otherwise makes a missing parent directory and removes a socket file that no process listens
-  // on. Bits of `mode` beyond kMaxMode are dropped.
+  // If there is none, makes a missing parent directory, removes a socket file that no process
+  // listens on, and makes the socket. Bits of `mode` beyond kMaxMode are dropped.
   //   kAlreadyExists       another process serves the path (ours or any other)
   //   kFailedPrecondition  the path is something else than a socket
   //   kUnavailable         the file system refuses
@@ -64,7 +64,7 @@ class ListeningSocket {
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
   // Stops listening and removes the socket file, unless another file replaced it or another process
-  // has the socket, too (OpenSockets).
+  // also has the socket (OpenSockets).
   ~ListeningSocket();
 
   // As AcceptOn.
@@ -84,7 +84,7 @@ class ListeningSocket {
   std::string path_;
   UniqueFd lock_;
   UniqueFd fd_;
-  // Identify the file at the path that belongs to this socket.
+  // Identify this socket's file, so that no other file at the path is removed.
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

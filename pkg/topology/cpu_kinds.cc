@@ -13,14 +13,15 @@ bool IsEfficientType(const CpuKind& kind) {
   return kind.core_type == "IntelAtom";
 }
 
-// Nearly equal cores are of one design: favoured ones reach some percent more than others, while
-// efficient cores reach three quarters of performance cores at most.
+// Whether cores of these speeds are nearly equal, so they may be of one design: favoured cores are
+// some percent faster than others, while efficient cores reach three quarters of performance cores
+// at most.
 bool NearlyEqual(int64_t a, int64_t b) {
   constexpr int64_t kPercent = 80;
   return 100 * std::min(a, b) >= kPercent * std::max(a, b);
 }
 
-// The best measure of speed that all kinds have, one value each; all 0 where there is none.
+// The speed of each kind by the best measure that all kinds have; all 0 if there is none.
 std::vector<int64_t> Capacities(const std::vector<CpuKind>& kinds) {
   std::vector<int64_t> values(kinds.size());
   for (int64_t CpuKind::*const what : {&CpuKind::capacity, &CpuKind::max_mhz, &CpuKind::base_mhz}) {
@@ -30,8 +31,8 @@ std::vector<int64_t> Capacities(const std::vector<CpuKind>& kinds) {
   return std::vector<int64_t>(kinds.size());
 }
 
-// The kinds of the slowest design, by places in `kinds`: the slowest kind, and each that is nearly
-// equal to the one before it. All where there is but one design.
+// The kinds of the slowest design, as indexes of `kinds`: the slowest kind, and each that is nearly
+// equal to the one before it. If there is only one design, these are all kinds.
 std::set<size_t> SlowestDesign(const std::vector<CpuKind>& kinds) {
   const std::vector<int64_t> capacities = Capacities(kinds);
   std::vector<size_t> order(kinds.size());
@@ -50,8 +51,9 @@ std::set<size_t> SlowestDesign(const std::vector<CpuKind>& kinds) {
 
 }  // namespace
 
-// hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
-// names the designs only the names count, else the slowest design of several is the efficient one.
+// hwloc also makes separate kinds of cores of one design that reach different clock rates. If the
+// vendor names the designs, only the names count; else the slowest of several designs is the
+// efficient one.
 void ApplyKinds(const std::vector<CpuKind>& kinds, std::vector<Cpu>& cpus) {
   const bool named = std::any_of(kinds.begin(), kinds.end(),
                                  [](const CpuKind& kind) { return !kind.core_type.empty(); });

@@ -74,7 +74,7 @@ int IdSet<Tag>::Last() const {
 
 template <typename Tag>
 std::string IdSet<Tag>::ToString() const {
-  // The longest list names two of every three ids.
+  // Room for each id of a list: a list is longest if it names two of every three ids.
   static_assert(kMaxId < 10'000);
   constexpr size_t kIdLength = sizeof("9998-9999");
   char on_stack[(kInlineBits / 3 + 1) * kIdLength];
@@ -98,7 +98,8 @@ std::string IdSet<Tag>::ToString() const {
   return {text, at};
 }
 
-// Machines of up to 1024 CPUs have sets of one length, of which the loop is unrolled.
+// Machines of up to 1024 CPUs have far words of one length, for which the compiler unrolls the
+// loop.
 template <typename Tag>
 template <typename Loop>
 auto IdSet<Tag>::OverFar(size_t words, const Loop& loop) {
@@ -111,7 +112,7 @@ void IdSet<Tag>::DeleteHeap() {
   delete[] heap_far_;
 }
 
-// Makes at least this many far words count; new ones are zero.
+// Makes at least `wanted` far words valid; new ones are zero.
 template <typename Tag>
 void IdSet<Tag>::Widen(size_t wanted) {
   const size_t before = far_words();
@@ -152,7 +153,7 @@ void IdSet<Tag>::AddFar(const IdSet& other) {
   });
 }
 
-// The reach of this set is set already, and its far words hold nothing.
+// The reach of this set is set already, but its far words are not initialized.
 template <typename Tag>
 void IdSet<Tag>::CopyFar(const IdSet& other) {
   if (reach_ == Reach::kHeap) heap_far_ = new uint64_t[kFarWords];
@@ -161,7 +162,7 @@ void IdSet<Tag>::CopyFar(const IdSet& other) {
   OverFar(far_words(), [&](auto count) { std::copy_n(others, size_t{count}, words); });
 }
 
-// As CopyFar. A set on the heap is left with its near words alone.
+// Takes over the far words. A set on the heap is left with its near words alone.
 template <typename Tag>
 void IdSet<Tag>::TakeFar(IdSet& other) {
   if (reach_ == Reach::kHeap) {

@@ -16,12 +16,12 @@ namespace resmgr {
 
 // A set of small ids, with set algebra in nanoseconds. A value type, thread-compatible. The Tag
 // keeps CPUs and NUMA nodes apart. Ids run from 0 to kMaxId, the most that Linux can be built for
-// (NR_CPUS up to 8192); a machine with higher ones is refused when it is loaded.
+// (NR_CPUS up to 8192); a machine with higher ids is refused when it is loaded.
 //
-// Most machines have fewer CPUs than the near words hold. The far words are touched, and even
-// initialized, only once an id of theirs was added: containers' records and decisions have many
-// sets, which are usually not in the cache. Ids up to 1023 (319 of NUMA nodes) need no allocation;
-// only a set that has a higher one keeps all its far words on the heap.
+// Most machines have fewer CPUs than the near words hold. The far words are used, and even
+// initialized, only once an id in their range was added: containers' records and decisions have
+// many sets, which are usually not in the cache. Ids up to 1023 (319 for NUMA nodes) need no
+// allocation; only a set with a higher id keeps all its far words on the heap.
 template <typename Tag>
 class IdSet {
  public:
@@ -174,7 +174,7 @@ class IdSet {
 
  private:
   static constexpr int kNearBits = 256;
-  // No machine has that many NUMA nodes: the words beside the near ones take the room of the
+  // No machine has more than 320 NUMA nodes, whose one far word takes no more room than the
   // pointer.
   static constexpr int kInlineBits = std::is_same_v<Tag, struct NodeTag> ? 320 : 1024;
   static constexpr size_t kNearWords = kNearBits / 64;
@@ -201,7 +201,8 @@ class IdSet {
     if (index < kNearWords) return near_[index];
     return index - kNearWords < far_words() ? far()[index - kNearWords] : 0;
   }
-  // The lowest id above `id` whose bit differs from those of `passed`, -1 when there is none.
+  // The lowest id above `id` whose bit differs from the corresponding bit of `passed`, -1 if there
+  // is none. All bits of `passed` are equal.
   int NextOf(int id, uint64_t passed) const {
     size_t index = Word(id + 1);
     if (index >= words()) return -1;
@@ -230,10 +231,10 @@ class IdSet {
   int FarCommon(const IdSet& other) const;
   bool AnyFar() const { return AnyFarFrom(0); }
   bool AnyFarFrom(size_t word) const;
-  // Calls a loop with its number of words, which is a constant if it is the inline number.
+  // Calls a loop with its number of words, as a compile-time constant if it is the inline number.
   template <typename Loop>
   static auto OverFar(size_t words, const Loop& loop);
-  // Whether the operation gives a bit for any far word that both sets have in use.
+  // Whether the operation yields a bit for any far word that is in use in both sets.
   template <typename Operation>
   bool AnyOfCommonFar(const IdSet& other, const Operation& operation) const;
   bool FarIntersects(const IdSet& other) const;
@@ -242,7 +243,7 @@ class IdSet {
 
   std::array<uint64_t, kNearWords> near_{};
   Reach reach_;
-  // The words behind the near ones, none of them initialized unless they count.
+  // The words behind the near ones, initialized only as far as they are in use.
   union {
     uint64_t inline_far_[kInlineFarWords];
     uint64_t* heap_far_;  // owned

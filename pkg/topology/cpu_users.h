@@ -5,8 +5,8 @@
 
 namespace resmgr {
 
-// Whether no, one or several containers use each CPU: the CPUs of all that were added (`any`), and
-// those that were added more than once (`several`).
+// Tells for each CPU whether no, one or several containers use it: `any` has the CPUs of all added
+// sets, and `several` those that were in more than one set.
 struct CpuUsers {
   CpuSet any;
   CpuSet several;

@@ -18,9 +18,9 @@
 namespace resmgr {
 namespace {
 
-// More than a list of every other CPU up to CpuSet::kMaxId.
+// Limit of a file: longer than a list of every other CPU up to CpuSet::kMaxId.
 constexpr size_t kMostListBytes = size_t{64} << 10;
-// Other programs may make any number of cgroups.
+// Limits, since other programs may make any number of cgroups.
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostPartitions = 256;
 // Limit of causes named in one text.
@@ -58,7 +58,7 @@ std::string_view WithoutSlash(std::string_view path) {
   return path;
 }
 
-// "/a", "/a/b": from the one below the root to the path itself; empty if the path cannot be a
+// The paths from below the root to the path itself: "/a", "/a/b"; empty if the path cannot be a
 // cgroup's.
 std::vector<std::string> Steps(std::string_view path) {
   std::vector<std::string> steps;
@@ -72,7 +72,7 @@ std::vector<std::string> Steps(std::string_view path) {
   return steps;
 }
 
-// With the cgroup driver systemd and without.
+// The cgroup of pods with the cgroup driver systemd, and without.
 constexpr std::array<std::string_view, 2> kPods = {"kubepods.slice", "kubepods"};
 
 bool Exists(const std::string& path) {
@@ -85,7 +85,7 @@ CpusetHierarchy HierarchyOf(const CgroupPlaces& places) {
   return hierarchy;
 }
 
-// The names of the directories in a directory, in their order: `most` of them.
+// The names of the directories in a directory, sorted; at most `most` of them.
 std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(directory.c_str()), &closedir);
@@ -100,7 +100,8 @@ std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most
   return names;
 }
 
-// CPUs for the processes of a directory, with those that partitions below it took. Empty: unknown.
+// CPUs that the processes of a cgroup may use, including CPUs that partitions below took. Empty:
+// unknown.
 CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory) {
   if (hierarchy.unified) {
     return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
@@ -116,8 +117,8 @@ NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& dir
   return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
 }
 
-// Reads the sets of the cgroup with this path ("/a/b"; "" is the root) or of the nearest one above
-// that has them.
+// The sets of the cgroup with this path ("/a/b"; "" is the root), or of the nearest cgroup above
+// that has sets.
 CgroupSets ReadNearest(const CpusetHierarchy& hierarchy, std::string path) {
   CgroupSets sets;
   for (;;) {
@@ -131,12 +132,14 @@ CgroupSets ReadNearest(const CpusetHierarchy& hierarchy, std::string path) {
   }
 }
 
-// As a kubelet names it: "kubepods", "kubepods.slice", and "a-b-kubepods.slice" below a.slice.
+// Whether a kubelet may name its cgroup of pods so: "kubepods", "kubepods.slice", and
+// "a-b-kubepods.slice" below a.slice.
 bool IsPodsName(std::string_view name) {
   return name == kPods[0] || name == kPods[1] || name.ends_with(fmt::format("-{}", kPods[0]));
 }
 
-// Names of containers have their ids; kubelets in containers are not this node's.
+// Whether the name has a container's id: such cgroups are skipped, since a kubelet within a
+// container is not this node's.
 bool HasContainerId(std::string_view name) {
   constexpr size_t kIdDigits = 64;
   size_t digits = 0;
@@ -147,8 +150,8 @@ bool HasContainerId(std::string_view name) {
   return false;
 }
 
-// The cgroup of pods of a kubelet with --cgroup-root: the one nearest to the root; "" if there is
-// none, or if several are equally near.
+// Finds the cgroup of pods of a kubelet with --cgroup-root: the match nearest to the root; "" if
+// there is none, or if several are equally near.
 std::string FindPods(const CpusetHierarchy& hierarchy) {
   constexpr size_t kMostLevels = 5;
   constexpr size_t kMostLookedAt = 2048;
@@ -182,7 +185,8 @@ std::string PodsPath(const CgroupPlaces& places, const CpusetHierarchy& hierarch
   return FindPods(hierarchy);
 }
 
-// "0::/system.slice/a.service" on v2, "9:cpuset:/a" on v1; nullopt without such a line.
+// The path of this process in /proc/self/cgroup: "0::/system.slice/a.service" on v2, "9:cpuset:/a"
+// on v1; nullopt without such a line.
 std::optional<std::string> OwnPath(const CgroupPlaces& places, bool unified) {
   const auto text = ReadFile(places.root + "/proc/self/cgroup", kMostListBytes);
   if (!text.ok()) return std::nullopt;
@@ -202,7 +206,7 @@ std::string Because(const CgroupSets& sets) {
   return sets.why.empty() ? "" : fmt::format(" ({})", sets.why);
 }
 
-// "CPUs 0-3 and memory nodes 0"; an empty set is left out.
+// "CPUs 0-3 and memory nodes 0"; empty sets are left out.
 std::string Named(const CpuSet& cpus, const NodeSet& mems) {
   std::string text;
   if (!cpus.empty()) text = fmt::format("CPUs {}", cpus.ToString());
@@ -240,14 +244,14 @@ std::string CpusetLimits::WhyNot(std::string_view path, const CpuSet& cpus) {
   return text;
 }
 
-// Removes CPUs that the sets of cgroups above exclude, and names these cgroups. A set that would
-// leave no CPU has no effect.
+// Removes from `lost` the CPUs that cgroups above exclude, and names these cgroups. A set that
+// would leave no CPU has no effect.
 std::string CpusetLimits::TakeAbove(std::string_view path, CpuSet& lost) const {
   std::string text;
   for (const std::string& step : Steps(path)) {
     const std::string directory = Directory(step);
     auto told = ReadList<CpuSet>(directory + "/cpuset.cpus");
-    // A partition's CPUs may be in another file.
+    // The CPUs of a partition may be in another file.
     if (told.empty()) {
       if (const auto partition = ReadPartition(step)) told = partition->cpus;
     }
@@ -261,7 +265,8 @@ std::string CpusetLimits::TakeAbove(std::string_view path, CpuSet& lost) const {
   return text;
 }
 
-// Removes CPUs of partitions that do not contain the cgroup, and names these partitions.
+// Removes from `lost` the CPUs of partitions that do not contain the cgroup, and names these
+// partitions.
 std::string CpusetLimits::TakePartitions(std::string_view path, CpuSet& lost) {
   const std::string inside = fmt::format("/{}/", WithoutSlash(path));
   std::string text;
@@ -335,7 +340,7 @@ std::string CpusetLimits::WhyNone(std::string_view path) const {
 
 std::string CpusetLimits::Conflicts(std::string_view above, std::string_view own,
                                     const CpuSet& cpus) const {
-  // More siblings are not looked at.
+  // Limit of siblings looked at.
   constexpr size_t kMostBeside = 512;
   const std::string beside = Directory(above);
   if (hierarchy_.unified) {
@@ -368,7 +373,8 @@ NodeSet CpusetLimits::AllowedMems(std::string_view path) const {
   return ReadAllowedMems(hierarchy_, Directory(path));
 }
 
-// One that is not valid ("root invalid (...)") takes nothing.
+// The partition of this cgroup. An invalid one ("root invalid (...)") takes no CPUs, so it does not
+// count.
 std::optional<CpusetLimits::Partition> CpusetLimits::ReadPartition(const std::string& path) const {
   const std::string directory = Directory(path);
   const std::string kind = Text(directory + "/cpuset.cpus.partition");
@@ -378,7 +384,7 @@ std::optional<CpusetLimits::Partition> CpusetLimits::ReadPartition(const std::st
   return Partition{.path = path, .cpus = std::move(cpus)};
 }
 
-// Partitions nearest to the root come first.
+// All partitions, those nearest to the root first.
 const std::vector<CpusetLimits::Partition>& CpusetLimits::Partitions() {
   if (partitions_) return *partitions_;
   partitions_.emplace();
@@ -407,7 +413,8 @@ CgroupSets ReadPodsCgroup(const CgroupPlaces& places) {
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places) {
   const CpusetHierarchy hierarchy = HierarchyOf(places);
   const std::optional<std::string> path = OwnPath(places, hierarchy.unified);
-  // In a container the root is that of its namespace, and paths outside of it begin with "/..".
+  // In a container, "/" is the root of its cgroup namespace, and paths outside begin with "/..":
+  // the place in the whole hierarchy is not visible.
   if (!path || !path->starts_with('/') || *path == "/" || path->starts_with("/..")) {
     return std::nullopt;
   }

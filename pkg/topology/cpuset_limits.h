@@ -18,31 +18,31 @@ struct CpusetHierarchy {
   // The kernel's list of CPUs that are online.
   std::string online = "/sys/devices/system/cpu/online";
 
-  // Below the place where cgroups are mounted, "/sys/fs/cgroup".
+  // The hierarchy below the mount point of cgroups, "/sys/fs/cgroup".
   static CpusetHierarchy At(const std::string& cgroups);
 };
 
-// Finds out why a cgroup may not use CPUs or memory nodes that it was told: a cgroup above allows
-// less, a partition of cgroup v2 took them, they are offline, or the controller is not enabled.
-// Every text names the cause and what to do, and is empty where nothing is found. An object serves
-// one look at many cgroups: it remembers the partitions. It reads the kernel's memory only, at most
-// some thousand small files: not for the event loop.
+// Finds out why a cgroup may not use CPUs or memory nodes that were written into it: a cgroup above
+// allows fewer, a partition of cgroup v2 took them, they are offline, or the controller is not
+// enabled. Every text names the cause and the remedy; it is empty if no cause is found. An object
+// serves one look at many cgroups, since it remembers the partitions. It reads only kernel memory,
+// but up to some thousand small files: not for the event loop.
 class CpusetLimits {
  public:
   explicit CpusetLimits(CpusetHierarchy hierarchy);
 
-  // Why a cgroup directly below `path` ("/kubepods/pod1", "": the root) does not get these.
-  // Example: "/kubepods allows CPUs 0-3 only: widen its cpuset.cpus; CPU 9 is offline".
+  // Why a cgroup directly below `path` ("/kubepods/pod1", "": the root) does not get these CPUs or
+  // nodes. Example: "/kubepods allows CPUs 0-3 only: widen its cpuset.cpus; CPU 9 is offline".
   std::string WhyNot(std::string_view path, const CpuSet& cpus);
   std::string WhyNot(std::string_view path, const NodeSet& mems) const;
   // Why the cgroup `path` itself can have no cpuset. Example: "the controller cpuset is not enabled
   // in cgroup.subtree_control of /kubepods: write +cpuset into it".
   std::string WhyNone(std::string_view path) const;
-  // Causes that keep the cgroup `own` ("": a new one) below `above` from these CPUs: cgroups
-  // beside it have some for themselves or, on cgroup v1, those below it have others.
+  // The causes that keep the cgroup `own` ("": a new one) below `above` from these CPUs: cgroups
+  // beside it have some exclusively or, on cgroup v1, cgroups below it have others.
   std::string Conflicts(std::string_view above, std::string_view own, const CpuSet& cpus) const;
-  // CPUs for the processes of the cgroup `path`, with those that partitions below it took. Empty:
-  // unknown.
+  // CPUs that the processes of the cgroup `path` may use, including CPUs that partitions below
+  // took. Empty: unknown.
   CpuSet AllowedCpus(std::string_view path) const;
   NodeSet AllowedMems(std::string_view path) const;
 
@@ -73,26 +73,25 @@ struct CgroupSets {
 
 // The places of cgroups.
 struct CgroupPlaces {
-  // The cgroup of all pods: a path or the name of a slice. Empty: the one that a kubelet makes,
-  // kubepods.slice or kubepods; if none is below the root, the only one nearest to it, as a kubelet
-  // with --cgroup-root makes it.
+  // The cgroup of all pods: a path or the name of a slice. Empty: it is searched for as a kubelet
+  // makes it, kubepods.slice or kubepods below the root or, with --cgroup-root, the only one
+  // nearest to the root.
   std::string pods{};
   // The prefix of /sys/fs/cgroup and /proc/self/cgroup; for tests.
   std::string root{};
 };
 
-// Reads the cgroup of all pods, on cgroup v1 and v2. If that cgroup does not exist yet, or lacks
-// the sets, it reads the nearest one above it, up to the root. It reads only the kernel's memory: a
-// dozen small files or, where it may not use all CPUs or is not below the root, those of all
-// cgroups at most.
+// Reads the cgroup of all pods, on cgroup v1 and v2. If it does not exist yet, or lacks the sets,
+// the nearest one above it is read. Reads only kernel memory: a dozen small files, or files of all
+// cgroups at most if the cgroup may not use all CPUs or is not below the root.
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places);
 
-// Reads the cgroup of this process. nullopt if this is of no use: the process is in a pod, whose
-// CPUs this daemon decides itself, or its place is not visible.
+// Reads the cgroup of this process. nullopt if the process is in a pod, whose CPUs this daemon
+// itself decides, or if its place is not visible.
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places);
 
-// Warnings for an operator about the sets of `pods`, which containers may use: they are less than
-// the machine has, or more than this process may use itself. Each is a sentence.
+// Warnings for an operator if `pods`, the sets that containers may use, are less than the machine
+// has, or more than this process may use. Each is a sentence.
 std::vector<std::string> CgroupDifferences(const Machine& machine, const CgroupSets& pods,
                                            const std::optional<CgroupSets>& own);
 

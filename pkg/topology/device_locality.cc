@@ -25,25 +25,25 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxFile = size_t{64} * 1024;
 constexpr int kMaxLevels = 32;  // limit of directories above a device
 constexpr int kMaxParts = 64;   // limit of parts of one device
-constexpr int kMaxNesting = 4;  // limit of levels of devices made of devices
+constexpr int kMaxNesting = 4;  // limit of levels of devices within devices
 constexpr std::string_view kVfio = "/dev/vfio/";
 
 constexpr size_t kMaxMountInfo = size_t{16} << 20;
-constexpr int kMaxLinks = 40;  // as the kernel has it
+constexpr int kMaxLinks = 40;  // limit of links to follow, as in the kernel
 constexpr std::string_view kDev = "/dev/";
 
 bool HasDotDot(std::string_view path) {
   return path.find("/../") != std::string_view::npos || path.ends_with("/..");
 }
 
-// Whether `path` is `directory` or below it.
+// Whether `path` is `directory` itself or lies below it.
 bool IsAtOrBelow(std::string_view path, std::string_view directory) {
   if (directory == "/") return path.starts_with('/');
   return path.starts_with(directory) &&
          (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-// Whether access to the mount's files waits at most for a disk of this machine.
+// Whether the mount's files are on this machine, so that access waits at most for a local disk.
 bool IsLocal(const MountTable::Mount& mount) {
   if (mount.type.starts_with("fuse")) return false;
   return mount.major != 0 || mount.type == "tmpfs" || mount.type == "devtmpfs";
@@ -59,8 +59,8 @@ void PushFront(std::string_view path, std::deque<std::string>& names) {
   names.insert(names.begin(), parts.begin(), parts.end());
 }
 
-// The path without links, as far as they are on local file systems; parts behind another file
-// system are taken by name.
+// The path with symbolic links resolved, as long as they are on local file systems; parts on other
+// file systems are taken as they are.
 StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& path) {
   std::deque<std::string> names;
   PushFront(path, names);
@@ -79,7 +79,7 @@ StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& p
     const MountTable::Mount* const mount = mounts.Find(next);
     local = local && mount != nullptr && IsLocal(*mount);
     std::array<char, PATH_MAX> target{};
-    // A mount point is not a link, and reading it may ask the mounted file system.
+    // A mount point is no link, and reading it might wait for the mounted file system.
     const ssize_t size =
         local && mount->point != next ? ::readlink(next.c_str(), target.data(), target.size()) : -1;
     if (size < 0) {
@@ -128,7 +128,7 @@ std::string Unescape(std::string_view text) {
   return plain;
 }
 
-// "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw"
+// A line of mountinfo: "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw"
 std::optional<MountTable::Mount> ParseMount(std::string_view line) {
   const auto id = ParseInt(NextWord(line));
   const auto parent = ParseInt(NextWord(line));
@@ -182,7 +182,7 @@ std::function<StatusOr<DeviceNumber>(const std::string& path)> DeviceLocality::H
 }
 
 std::optional<Locality> DeviceLocality::OfDevice(const std::string& path) const {
-  // The node of a group stands for all devices in it.
+  // The device node of a VFIO group stands for all devices in the group.
   if (path.starts_with(kVfio) && ParseUint(std::string_view(path).substr(kVfio.size()))) {
     const std::string group = path.substr(kVfio.size());
     return OfAll(fmt::format("{}/kernel/iommu_groups/{}/devices", options_.sysfs, group), 0);
@@ -232,7 +232,7 @@ std::optional<Locality> DeviceLocality::OfAll(const std::string& directory, int 
   return all;
 }
 
-// For a device without a node the file has -1, and its list of CPUs has all.
+// If a device has no node, numa_node reads -1, and its list of CPUs has all CPUs.
 std::optional<Locality> DeviceLocality::ReadLocality(const std::string& directory) const {
   const StatusOr<std::string> node = ReadFile(directory + "/numa_node", kMaxFile);
   const std::optional<int64_t> id = node.ok() ? ParseInt(Trim(*node)) : std::nullopt;
@@ -273,7 +273,7 @@ const MountTable::Mount* MountTable::Find(std::string_view path) const {
     return std::any_of(mounts_.begin(), mounts_.end(),
                        [id](const Mount& mount) { return mount.id == id; });
   };
-  // The top is a mount upon one that we do not see.
+  // The start: a mount whose parent is not in the table.
   const Mount* here = nullptr;
   for (const Mount& mount : mounts_) {
     const bool top = mount.parent == mount.id || !known(mount.parent);
@@ -282,7 +282,7 @@ const MountTable::Mount* MountTable::Find(std::string_view path) const {
       here = &mount;
     }
   }
-  // On the way down the first mount that is met hides what was mounted further below before it.
+  // Goes down from there. The first mount on the way hides those further below on the same parent.
   for (size_t steps = 0; here != nullptr && steps < mounts_.size(); ++steps) {
     const Mount* next = nullptr;
     for (const Mount& mount : mounts_) {

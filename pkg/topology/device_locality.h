@@ -20,7 +20,7 @@ struct Locality {
   friend bool operator==(const Locality&, const Locality&) = default;
 };
 
-// The number of a device, as stat(2) tells it.
+// The number of a device, as returned by stat(2).
 struct DeviceNumber {
   bool block = false;  // else a character device
   unsigned major = 0;
@@ -28,16 +28,16 @@ struct DeviceNumber {
 };
 
 // Finds out from sysfs where devices are: /sys/dev/{block,char}/MAJOR:MINOR leads to the device,
-// and the nearest directory from there up that has a NUMA node tells it. Devices that are made of
-// others (device mapper, RAID; VFIO groups) are near to all of these. The number of files looked at
-// is bounded. Reads files, so it may block, and for ever where a device does not answer: to be
-// called by pkg/pipeline/hint_finder.h, off the loop. Thread-compatible.
+// and the nearest directory from there up with a NUMA node counts. Devices made of others (device
+// mapper, RAID; VFIO groups) are near to all of those. The number of files read is bounded. Reading
+// may block for ever if a device does not answer: pkg/pipeline/hint_finder.h calls this off the
+// loop. Thread-compatible.
 class DeviceLocality {
  public:
   struct Options {
     std::string sysfs = "/sys";
-    // The number of a device node, and of the device that holds a path; real ones by default. Not
-    // OK when there is none.
+    // Return the number of a device node, and of the device that holds a path; replaced by tests.
+    // Not OK if there is none.
     std::function<StatusOr<DeviceNumber>(const std::string& path)> node_number = NodeNumber;
     std::function<StatusOr<DeviceNumber>(const std::string& path)> holder_number = HolderNumbers();
   };
@@ -46,14 +46,14 @@ class DeviceLocality {
   // The locality of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt if it is
   // unknown.
   std::optional<Locality> OfDevice(const std::string& path) const;
-  // The same for the device that holds a directory or file of the host; nullopt also for file
+  // The locality of the device that holds a directory or file of the host; nullopt also for file
   // systems without a device.
   std::optional<Locality> OfHostPath(const std::string& path) const;
 
-  // Works for nodes in /dev only.
+  // The number of a device node, which must be in /dev.
   static StatusOr<DeviceNumber> NodeNumber(const std::string& path);
-  // Finds devices by the mounts of this process, which are read at the first call of the result. No
-  // file system that may be dead is asked: symbolic links are followed only where a device or
+  // Finds devices by the mounts of this process, which are read at the first call of the result.
+  // Does not use file systems that may be dead: symbolic links are followed only if a device or
   // memory holds them.
   static std::function<StatusOr<DeviceNumber>(const std::string& path)> HolderNumbers();
 
@@ -67,14 +67,14 @@ class DeviceLocality {
   const Options options_;
 };
 
-// Whether a mount may hold data that its container works with: not read-only mounts, not the mounts
+// Whether a mount may hold data that its container works with. Not so: read-only mounts, the mounts
 // that kubelets add to every container (tokens, ConfigMaps, /etc/hosts, the termination log), and
-// not the host's libraries.
+// the host's libraries.
 bool MountTellsLocality(std::string_view container_path, std::string_view host_path,
                         bool read_only);
 
-// Finds the mount that holds a path, from the text of /proc/PID/mountinfo (proc(5)) alone: no file
-// system is asked, so that a dead one delays nothing. A value.
+// Finds the mount that holds a path from the text of /proc/PID/mountinfo (proc(5)) alone: no file
+// system is used, so a dead one delays nothing. A value.
 class MountTable {
  public:
   struct Mount {
@@ -83,19 +83,19 @@ class MountTable {
     unsigned major = 0;  // 0: on no device
     unsigned minor = 0;
     std::string root;   // the part of the file system that is mounted
-    std::string point;  // below our root
+    std::string point;  // relative to this process's root
     std::string type;   // of the file system: "ext4"
   };
 
   // Lines that cannot be read are left out.
   explicit MountTable(std::string_view mountinfo);
 
-  // The mount that the kernel finds if no part of the path is a symbolic link: from the root down,
-  // what was mounted last upon each. The path is absolute, without empty parts, "." and "..".
-  // nullptr: no mount holds it. Valid as long as the table.
+  // The mount that holds the path if no part of the path is a symbolic link. Goes from the root
+  // down; of mounts upon one point the last one counts. The path is absolute, without empty parts,
+  // "." and "..". nullptr: no mount holds it. Valid as long as the table.
   const Mount* Find(std::string_view path) const;
-  // A mount that a recursive bind mount of the path brings along: it is mounted on the mount that
-  // holds the path, below the path. nullptr: there is none.
+  // A mount that a recursive bind mount of the path would include: it lies below the path, on the
+  // mount that holds the path. nullptr: there is none.
   const Mount* FindBelow(std::string_view path) const;
   // Whether a file system of this type is mounted anywhere.
   bool HasType(std::string_view type) const;

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kIsolatedInfo = "IsolatedCPUs";
 constexpr size_t kMaxXmlBytes = 64 << 20;
-// Characters of a version that a message shows.
+// Limit of the characters of a version in a message.
 constexpr size_t kMostVersion = 20;
 
 struct TopologyDeleter {
@@ -43,9 +43,9 @@ StatusOr<Topology> NewTopology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return Unavailable("hwloc cannot be initialized");
   Topology topology(raw);
-  // Only what a Machine holds, and groups, on which hwloc hangs the NUMA nodes that are parts of a
-  // package. The x86 component, which hops over all CPUs to ask each of them, adds nothing to what
-  // Linux tells and would move this thread.
+  // Loads only what a Machine holds, and groups, to which hwloc attaches the NUMA nodes that are
+  // parts of a package. The x86 component is off: it moves this thread to each CPU in turn to query
+  // it, and adds nothing to what Linux reports.
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   for (const hwloc_obj_type_t type :
@@ -63,7 +63,7 @@ std::string_view InfoOf(hwloc_obj_t object, const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// nullptr and infinite bitmaps come from damaged files.
+// Damaged files may yield nullptr or infinite bitmaps.
 StatusOr<CpuSet> ToCpuSet(hwloc_const_bitmap_t bitmap, std::string_view what) {
   if (bitmap == nullptr) return InvalidArgument("{} are missing", what);
   const int last = hwloc_bitmap_last(bitmap);
@@ -80,7 +80,7 @@ StatusOr<CpuSet> ToCpuSet(hwloc_const_bitmap_t bitmap, std::string_view what) {
 MemoryType TypeOf(hwloc_obj_t node) {
   const std::string subtype = node->subtype == nullptr ? "" : ToLower(node->subtype);
   if (subtype == "hbm" || subtype == "mcdram") return MemoryType::kHbm;
-  // Memory that the kernel took from a DAX device is persistent or otherwise special.
+  // Memory that the kernel took from a DAX device is persistent or special in another way.
   if (subtype == "nvm" || subtype == "pmem" || subtype == "spm" ||
       hwloc_obj_get_info_by_name(node, "DAXDevice") != nullptr) {
     return MemoryType::kPmem;
@@ -88,9 +88,9 @@ MemoryType TypeOf(hwloc_obj_t node) {
   return MemoryType::kDram;
 }
 
-// All NUMA nodes, in the order in which a CPU with several local ones prefers them: ordinary memory
-// before special, then the one that is local to the fewest CPUs (the kernel's choice), then the
-// lowest.
+// All NUMA nodes, in the order in which a CPU with several local nodes prefers them: ordinary
+// memory before special memory, then the node that is local to the fewest CPUs (the kernel's
+// choice), then the lowest number.
 std::vector<hwloc_obj_t> NodesByPreference(hwloc_topology_t topology) {
   std::vector<hwloc_obj_t> nodes;
   hwloc_obj_t node = nullptr;
@@ -152,8 +152,8 @@ Status ReadCpus(hwloc_topology_t topology, Machine::Parts& parts) {
   return OkStatus();
 }
 
-// All page sizes but the smallest, which is that of ordinary memory. A damaged file may tell of
-// more pages than fit into the memory.
+// All page sizes except the smallest, which is that of ordinary memory. A damaged file may list
+// more pages than fit into the memory, so the counts are limited.
 std::vector<HugePages> ReadHugePages(hwloc_obj_t node, Bytes memory) {
   std::map<uint64_t, uint64_t> counts;
   for (unsigned i = 0; i < node->attr->numanode.page_types_len; ++i) {
@@ -199,7 +199,7 @@ Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
   return OkStatus();
 }
 
-// The place of a node in `nodes`, which hwloc orders differently.
+// The index of a node in `nodes`, whose order is not hwloc's.
 std::optional<size_t> PlaceOf(const std::vector<NumaNode>& nodes, hwloc_obj_t object) {
   if (object == nullptr) return std::nullopt;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -208,7 +208,8 @@ std::optional<size_t> PlaceOf(const std::vector<NumaNode>& nodes, hwloc_obj_t ob
   return std::nullopt;
 }
 
-// Takes the matrix if it covers every node; otherwise Machine sets the kernel's defaults.
+// Reads the distances if hwloc has them for every node; otherwise Machine sets the kernel's
+// defaults.
 void ReadDistances(hwloc_topology_t topology, std::vector<NumaNode>& nodes) {
   hwloc_distances_s* matrix = nullptr;
   unsigned count = 1;
@@ -283,12 +284,14 @@ StatusOr<Machine::Parts> ReadLoaded(hwloc_topology_t topology) {
   return parts;
 }
 
-// A live load that the environment sent to an XML file says nothing about this kernel.
+// Whether the topology is from sysfs: if environment variables have redirected a live load to an
+// XML file, this kernel says nothing about that machine.
 bool IsFromSysfs(hwloc_topology_t topology) {
   return hwloc_topology_is_thissystem(topology) != 0 || std::getenv("HWLOC_FSROOT") != nullptr;
 }
 
-// hwloc does not read it. An old kernel has no such file; then no CPU counts as isolated.
+// The CPUs of isolcpus, which hwloc does not read. An old kernel has no such file; then no CPU
+// counts as isolated.
 std::string IsolatedByKernel() {
   const char* root = std::getenv("HWLOC_FSROOT");
   std::ifstream file(std::string(root == nullptr ? "" : root) + "/sys/devices/system/cpu/isolated");
@@ -297,7 +300,8 @@ std::string IsolatedByKernel() {
   return list;
 }
 
-// Whether the levels multiply to more CPUs than a CpuSet holds: hwloc would build them all first.
+// Whether the product of the levels exceeds the CPUs of a CpuSet; hwloc would build them all before
+// they could be counted.
 bool DescribesTooMany(std::string_view description) {
   int64_t product = 1;
   int depth = 0;
@@ -317,7 +321,7 @@ bool DescribesTooMany(std::string_view description) {
   return !multiply();
 }
 
-// The text between two others after `from`; empty if they are not found.
+// The text between `before` and `after`, searched from `from` on; empty if they are not found.
 std::string_view Between(std::string_view text, std::string_view from, std::string_view before,
                          std::string_view after) {
   const size_t start = text.find(from);
@@ -328,8 +332,9 @@ std::string_view Between(std::string_view text, std::string_view from, std::stri
   return text.substr(0, text.find(after));
 }
 
-// Why hwloc refused a file. A newer hwloc writes a version of the format that an older one cannot
-// read, and names it in the element <topology version="3.0"> and in <info name="hwlocVersion">.
+// Explains why hwloc refused a file. A newer hwloc may write a version of the format that an older
+// one cannot read; the file names it in the element <topology version="3.0"> and in <info
+// name="hwlocVersion">.
 Status UnreadableXml(std::string_view xml) {
   const std::string_view element = Between(xml, "<topology", " ", ">");
   const std::string_view version = Between(element, "version=", "\"", "\"");
@@ -348,7 +353,7 @@ Status UnreadableXml(std::string_view xml) {
 
 StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
-  // hwloc counts the terminating NUL.
+  // hwloc's size includes the terminating NUL.
   const auto size = static_cast<int>(xml.size() + 1);
   if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), size) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
@@ -357,8 +362,8 @@ StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   return ReadLoaded(topology.get());
 }
 
-// Allows the CPUs and memory nodes of the pods' cgroup: all online CPUs if none of its CPUs is
-// online, and all memory nodes if it names none.
+// Sets the CPUs and memory nodes of the pods' cgroup as allowed; all online CPUs if none of its
+// CPUs is online, and all memory nodes if it names none.
 void Allow(const CgroupSets& pods, Machine::Parts& parts) {
   CpuSet online;
   for (const Cpu& cpu : parts.cpus) {

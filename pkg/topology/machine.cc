@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-// Gives a kind of group (cores, packages, ...) small numbers in the order of their lowest CPU.
+// Numbers the groups of one kind (cores, packages, ...) from 0, in the order of their lowest CPU.
 class GroupNumbers {
  public:
   int NumberOf(int given) {
@@ -25,7 +25,7 @@ class GroupNumbers {
   std::map<int, int> numbers_;
 };
 
-// Group keys for CPUs that lack one. They are negative, so no given id meets them.
+// Group ids for CPUs that lack one; negative, so that they differ from all given ids.
 constexpr int kNoPackage = -1;
 
 int OwnCoreKey(int cpu) {
@@ -52,7 +52,7 @@ Status CheckCpus(const std::vector<Cpu>& cpus) {
   return OkStatus();
 }
 
-// Size of an index by the ids of these, which are not negative.
+// The size of an index by the ids of `parts`, which are not negative.
 template <typename Part>
 size_t IndexSize(const std::vector<Part>& parts) {
   size_t size = 0;
@@ -87,7 +87,7 @@ Status CheckNodes(const std::vector<NumaNode>& nodes) {
   return OkStatus();
 }
 
-// Fills in what an odd machine leaves out and renumbers the groups; an offline CPU is in none.
+// Fills in the groups that an odd machine leaves out and renumbers all; an offline CPU is in none.
 void NormalizeGroups(std::vector<Cpu>& cpus) {
   GroupNumbers cores;
   GroupNumbers l2_groups;
@@ -129,7 +129,7 @@ void AddToGroup(std::vector<CpuSet>& groups, int group, int cpu) {
   groups[index].Add(cpu);
 }
 
-// All CPUs of a core must have the place of its first CPU.
+// All CPUs of a core must be in the same groups as its first CPU.
 Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
   std::map<int, const Cpu*> first_of_core;
   for (const Cpu& cpu : cpus) {
@@ -160,7 +160,7 @@ class FingerprintHash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// More than a list of every other CPU up to CpuSet::kMaxId.
+// Limit of a file: longer than a list of every other CPU up to CpuSet::kMaxId.
 constexpr size_t kLongestList = size_t{64} * 1024;
 
 }  // namespace

@@ -23,7 +23,7 @@ enum class MemoryType { kDram, kPmem, kHbm };
 struct Cpu {
   int id = -1;  // operating-system number
   int core = -1;
-  int l2 = -1;  // its core alone, unless several cores share the cache
+  int l2 = -1;  // of the core alone, unless several cores share the cache
   int l3 = -1;  // -1: no such cache
   int die = -1;
   int numa = -1;  // operating-system number of the node that its memory is local to
@@ -35,7 +35,7 @@ struct Cpu {
       0;  // rank of its core's design and clock rates, faster is larger; 0 when all are equal
 };
 
-// Huge pages that are allocated already, so that they are no ordinary memory any more.
+// Huge pages that are allocated already, so their memory is not available as ordinary memory.
 struct HugePages {
   Bytes size;  // of one
   int64_t count = 0;
@@ -48,12 +48,12 @@ struct HugePages {
 struct NumaNode {
   int id = -1;   // operating-system number
   Bytes memory;  // all that the kernel has there
-  // One for each size, ascending; together not more than `memory`.
+  // One entry for each size, ascending; together not more than `memory`.
   std::vector<HugePages> huge_pages;
   MemoryType type = MemoryType::kDram;
   bool allowed = true;  // containers may have memory here, see Machine::allowed_nodes
   CpuSet cpus;          // online ones whose memory is local here
-  // Online CPUs that it lies beside, of a node without CPUs too; empty where that is not known.
+  // Online CPUs that are near to the node, also for a node without CPUs; empty if unknown.
   CpuSet near;
   // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
   std::vector<int> distances;
@@ -67,11 +67,11 @@ struct NumaNode {
 class Machine {
  public:
   // The description from which Create makes a machine. Create fills in what an odd machine leaves
-  // out, so a part may have: group ids that are any number, or -1 (a CPU without core is a core of
-  // its own, without L2 cache its core has one, without die it is on its package's only die, and
-  // all without package share one); an L2 cache of less than a core, which counts as that of the
-  // whole core; nodes without distances (10 to itself and 20 to others, as the kernel assumes) and
-  // without `cpus` (Create derives them).
+  // out. So group ids may be any numbers, or -1: a CPU without core is a core of its own, a core
+  // without L2 cache gets one, a CPU without die is on its package's only die, and all CPUs without
+  // package share one. An L2 cache of less than a core counts as that of the whole core. Nodes may
+  // lack distances (then 10 to itself and 20 to others, as the kernel assumes) and `cpus` (Create
+  // derives them).
   struct Parts {
     std::vector<Cpu> cpus;        // in the order of their id; offline ones included
     std::vector<NumaNode> nodes;  // in the order of their id
@@ -98,20 +98,20 @@ class Machine {
 
   const CpuSet& online() const { return online_; }
   const CpuSet& isolated() const { return isolated_; }  // online ones only
-  // Online CPUs that containers may use at all: not taken away by the cgroup around them.
+  // Online CPUs that containers may use, as the cgroup of pods allows.
   const CpuSet& allowed() const { return allowed_; }
   const NodeSet& node_ids() const { return node_ids_; }
-  // The nodes whose memory the cgroup around the containers allows; all where that would be none.
+  // The nodes whose memory the cgroup of pods allows; all nodes if it would allow none.
   const NodeSet& allowed_nodes() const { return allowed_nodes_; }
 
-  // The nodes that these CPUs' memory is local to.
+  // The nodes whose memory is local to these CPUs.
   NodeSet NodesOf(const CpuSet& cpus) const;
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, of all the above except the amounts of memory, the speeds, the allowed
-  // sets and the L2 caches: these change on a running machine (ballooning, hot-plug, turbo off,
-  // cgroups) or were unknown to former versions, and the machine must still count as the same.
+  // A hash, in hexadecimal, of all values above except the amounts of memory, the speeds, the
+  // allowed sets and the L2 caches. These change on a running machine (ballooning, hot-plug, turbo
+  // off, cgroups) or were unknown to former versions, and the machine must still count as the same.
   std::string Fingerprint() const;
 
  private:
@@ -137,16 +137,16 @@ class Machine {
 std::string_view ToString(CoreKind kind);    // "normal", "performance", "efficient"
 std::string_view ToString(MemoryType type);  // "dram", "pmem", "hbm"
 
-// Reads the CPUs that the kernel has online now, from one small file in memory. `root` is the
-// prefix of /sys; empty: the one of HWLOC_FSROOT, as for the live machine.
+// Reads the CPUs that are online now, from one small file of the kernel. `root` is the prefix of
+// /sys; empty: the prefix in HWLOC_FSROOT, as for the live machine.
 StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
 
 // The machine's CPUs that were not online when it was read; only their numbers are known.
 CpuSet OfflineCpus(const Machine& machine);
 
-// A hash, in hexadecimal, over what stays the same on one machine when CPUs go offline and come
-// back: the numbers of all CPUs, the memory nodes and their distances. Machine::Fingerprint covers
-// more, but only of CPUs that are online.
+// A hash, in hexadecimal, of what stays the same when CPUs go offline and come back: the numbers of
+// all CPUs, the memory nodes and their distances. Machine::Fingerprint covers more, but only of
+// CPUs that are online.
 std::string HardwareFingerprint(const Machine& machine);
 
 }  // namespace resmgr

@@ -32,7 +32,7 @@ constexpr std::string_view kForms =
     "them), xml:FILE or a path";
 constexpr std::string_view kMemory = "memory=";
 
-// The largest machines have a few MiB.
+// Limit of a file; those of the largest machines have a few MiB.
 constexpr size_t kMaxXml = size_t{16} << 20;
 
 StatusOr<Machine::Parts> ReadXmlFile(const std::string& path) {
@@ -46,7 +46,8 @@ StatusOr<Machine::Parts> ReadXmlFile(const std::string& path) {
   return parts;
 }
 
-// Where the description tells no amount, hwloc takes 1 GiB for each node.
+// If the description has no amount of memory, hwloc assumes 1 GiB for each node; `memory_per_cpu`
+// replaces this.
 StatusOr<Machine::Parts> ReadSynthetic(std::string_view description, Bytes memory_per_cpu) {
   RESMGR_ASSIGN_OR_RETURN(Machine::Parts parts, ReadSyntheticMachine(std::string(description)));
   if (memory_per_cpu.value == 0 || description.find(kMemory) != description.npos) return parts;
@@ -92,8 +93,8 @@ StatusOr<FoundMachine> Find(std::string_view spec, const CgroupPlaces& places,
   return FoundMachine{.machine = *std::move(machine), .pods = std::move(read->pods)};
 }
 
-// A CCX of AMD's EPYC is an L3 cache with its cores. NPS4 (nodes per socket) and SNC (sub-NUMA
-// clusters) are settings of the firmware that divide a package into NUMA nodes.
+// Server types. A CCX of AMD's EPYC is an L3 cache with its cores. NPS4 (nodes per socket) and SNC
+// (sub-NUMA clusters) are settings of the firmware that divide a package into NUMA nodes.
 constexpr ServerType kServerTypes[] = {
     {"altra-m128-30", "Ampere Altra Max: 128 cores, no SMT", "package:1 numa:1 core:128 pu:1"},
     {"altra-q80-30-2s", "two Ampere Altra: 80 cores each, no SMT", "package:2 numa:1 core:80 pu:1"},

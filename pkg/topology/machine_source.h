@@ -23,23 +23,23 @@ namespace resmgr {
 // has so much for each of them; without it, 1 GiB in all.
 StatusOr<Machine> LoadMachine(std::string_view spec, Bytes memory_per_cpu = {});
 
-// Real servers have about as much.
+// About as much as real servers have.
 inline constexpr Bytes kSyntheticMemoryPerCpu{int64_t{4} << 30};
 
-// Whether it is a synthetic description that tells no amount of memory.
+// Whether it is a synthetic description without an amount of memory.
 bool LeavesMemoryOpen(std::string_view spec);
 
 struct FoundMachine {
   Machine machine;
   std::optional<CgroupSets> pods{};  // of a live machine
 };
-// The same, with the sets of the cgroup of pods on a live machine.
+// As LoadMachine, with the sets of the cgroup of pods if the machine is live.
 StatusOr<FoundMachine> FindMachine(std::string_view spec, const CgroupPlaces& places);
 
-// A server that can be bought or rented, so that placements can be tried for it by name. Numbers of
-// cores, caches and threads are those of the makers' data sheets.
+// A server that can be bought or rented, by whose name placements can be tried. Numbers of cores,
+// caches and threads are from the makers' data sheets.
 struct ServerType {
-  std::string_view name;         // "epyc-9654-2s"; -topology takes it
+  std::string_view name;         // "epyc-9654-2s", a value for -topology
   std::string_view description;  // for people
   // hwloc's notation; CPU numbers as Linux gives them: the first thread of each core, then the
   // second ones.
@@ -52,7 +52,7 @@ struct ServerType {
 // Sorted by name.
 std::span<const ServerType> ServerTypes();
 
-// nullptr where no server type has the name.
+// nullptr if no server type has the name.
 const ServerType* FindServerType(std::string_view name);
 
 // Sets the distances between the nodes of this type, which hwloc's notation lacks.
@@ -64,8 +64,8 @@ void Complete(const ServerType& type, Machine::Parts& parts);
 // Ids that a CPU does not have are -1; kind and type are the names of ToString().
 std::string MachineToJson(const Machine& machine);
 
-// For people: a summary, a table of NUMA nodes and a table of cores in which neighbours of one kind
-// share a row. Ends with a newline.
+// For people: a summary, a table of NUMA nodes and a table of cores, in which neighbouring cores of
+// one kind share a row. Ends with a newline.
 std::string MachineToTable(const Machine& machine);
 
 }  // namespace resmgr

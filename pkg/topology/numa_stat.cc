@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// "N0=4096 N1=0"
+// Reads "N0=4096 N1=0".
 std::map<int, int64_t> ParseNodes(std::string_view line, int64_t unit) {
   std::map<int, int64_t> found;
   for (const std::string_view word : Split(line, ' ')) {

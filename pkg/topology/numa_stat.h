@@ -9,8 +9,8 @@ namespace resmgr {
 
 // The memory of a cgroup by memory nodes, in bytes.
 struct NumaStat {
-  std::map<int, int64_t> anonymous{};  // its own
-  std::map<int, int64_t> files{};      // pages of files that it was the first to read
+  std::map<int, int64_t> anonymous{};  // the cgroup's own memory
+  std::map<int, int64_t> files{};      // pages of files that the cgroup was the first to read
 
   // Both together.
   std::map<int, int64_t> All() const;

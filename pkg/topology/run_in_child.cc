@@ -18,10 +18,11 @@ namespace resmgr {
 namespace {
 
 constexpr unsigned kTimeLimitSeconds = 5;
-// Far less than a pipe takes at once.
+// Limit of a report: far less than a pipe holds.
 constexpr size_t kMaxReport = 2048;
 
-// The parent may have blocked signals for its event loop; in the child they must kill.
+// Restores signals in the child: the parent may have blocked them for its event loop, but here they
+// must kill.
 void ResetSignals() {
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM, SIGPIPE})
     signal(number, SIG_DFL);
@@ -45,7 +46,7 @@ void ResetSignals() {
   _exit(write(done, report.data(), report.size()) < 0 ? 1 : 0);
 }
 
-// Everything until the child closes its end, by writing its report or by dying.
+// All that the child writes until it closes its end or dies.
 std::string ReadReport(int done) {
   std::array<char, kMaxReport> buffer{};
   std::string report;
@@ -70,8 +71,7 @@ Status RunInChild(const std::function<Status()>& work) {
     close(done[0]);
     return Unavailable("no child process: {}", std::strerror(fork_error));
   }
-  // Judged by the report and not by the exit status: a process that ignores SIGCHLD gets no exit
-  // status.
+  // The report decides, and not the exit status: a process that ignores SIGCHLD gets none.
   const std::string report = ReadReport(done[0]);
   close(done[0]);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

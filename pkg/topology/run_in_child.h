@@ -8,12 +8,12 @@
 namespace resmgr {
 
 // Runs `work` in a forked child, which may crash, abort or hang without harm, to find out whether
-// it is safe to do the same here. hwloc trusts the XML that it reads: a file with an attribute
-// missing makes it follow a null pointer. The child's output is lost, and it leaves no core file.
-// Takes about one millisecond in a small process.
+// it is safe to run here. hwloc trusts the XML that it reads: a file that lacks an attribute makes
+// it follow a null pointer. The child's output is lost, and it leaves no core file. Takes about one
+// millisecond in a small process.
 //
-// Returns what `work` returned (code and message); InvalidArgument when the child died or took
-// longer than some seconds; Unavailable when there can be no child.
+// Returns the status of `work` (code and message); InvalidArgument if the child died or took longer
+// than some seconds; Unavailable if no child can be made.
 Status RunInChild(const std::function<Status()>& work);
 
 }  // namespace resmgr

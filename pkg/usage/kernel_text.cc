@@ -18,8 +18,9 @@
 namespace resmgr {
 namespace {
 
-// The lines of a text of the kernel, and their words, which spaces or tabs part. Each function
-// removes a line or a word from the begin of its argument; the result is "" at the end.
+// Take lines from a text of the kernel, and words, which spaces or tabs separate, from a line. Each
+// function removes a line or a word from the beginning of its argument and returns it; "" at the
+// end.
 
 std::string_view NextLine(std::string_view& text) {
   const size_t end = text.find('\n');
@@ -48,7 +49,7 @@ std::optional<uint64_t> Times(std::optional<uint64_t> number, uint64_t factor) {
   return product;
 }
 
-// A share of the time in percent, as "12.34".
+// A percentage of the time, as "12.34".
 std::optional<double> ParsePercent(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +65,7 @@ void Read(std::string_view word, std::optional<uint64_t>& target) {
 std::optional<CpuTimes> ParseCpuTimes(std::string_view line) {
   enum { kUser, kNice, kSystem, kIdle, kIoWait, kIrq, kSoftirq, kSteal, kNumbers };
   std::array<uint64_t, kNumbers> numbers{};
-  // Sums of these do not overflow.
+  // Larger numbers are refused, so sums do not overflow.
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max() / (2 * kNumbers);
   for (uint64_t& number : numbers) {
     const auto read = ParseUint(NextWord(line));
@@ -80,10 +81,10 @@ std::optional<CpuTimes> ParseCpuTimes(std::string_view line) {
 }
 
 constexpr size_t kLongestInterruptName = 64;
-// Machines with many queues of many devices have some thousand.
+// Limit of lines: machines with many queues of many devices have some thousand.
 constexpr size_t kMostInterrupts = 16'384;
 
-// The CPU of each column; an offline CPU has no column. nullopt: a CPU that is not wanted.
+// The CPU of each column, nullopt for a CPU that is not wanted. An offline CPU has no column.
 std::vector<std::optional<int>> ColumnsOf(std::string_view header, const CpuSet& cpus) {
   constexpr std::string_view kCpu = "CPU";
   std::vector<std::optional<int>> columns;
@@ -206,7 +207,7 @@ InterruptCounts ParseInterrupts(std::string_view text, const CpuSet& cpus) {
     std::string_view id = NextWord(line);
     if (!id.ends_with(':')) continue;
     id.remove_suffix(1);
-    if (id == "ERR" || id == "MIS") continue;  // of all CPUs together
+    if (id == "ERR" || id == "MIS") continue;  // one counter for all CPUs
     std::vector<std::pair<int, uint64_t>> found;
     bool complete = true;
     for (const std::optional<int>& cpu : columns) {

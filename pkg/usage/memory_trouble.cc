@@ -26,13 +26,15 @@ std::string MemoryText(const ContainerFigures& container) {
   return where.empty() ? all : fmt::format("{} ({})", all, where);
 }
 
-// Cgroup v1 does not tell, so a limit that exists is taken for the cause.
+// Cgroup v1 does not report which limit was the cause; there the container's own limit counts if it
+// has one.
 bool OwnLimitReached(const ContainerFigures& container) {
   if (!container.memory_limit) return false;
   return !container.oom_events || *container.oom_events > 0;
 }
 
-// The kernel found no memory above the container's cgroup, or on the only nodes that it may use.
+// Names other causes: a limit of a cgroup above, or no memory left on the nodes that the container
+// may use.
 std::string CauseBeyondIt(const ContainerFigures& container) {
   const std::string own = container.memory_limit ? fmt::format("not by its limit of {} but by",
                                                                AmountText(*container.memory_limit))

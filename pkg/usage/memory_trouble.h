@@ -11,15 +11,15 @@
 
 namespace resmgr {
 
-// Sentences about containers for which memory is too small. They have no `since`.
+// Problems of containers that have too little memory. Their `since` is not set.
 
-// Processes that were killed for want of memory, by the minute, within the last hour. A value.
+// Counts the processes killed for want of memory within the last hour, by the minute. A value.
 class KillsOfAnHour {
  public:
   static constexpr std::chrono::hours kHour{1};
 
   void Add(std::chrono::steady_clock::time_point at, uint64_t count);
-  // Those of the hour before `now`, to the minute; forgets the others.
+  // The kills in the hour before `now`, to the minute; forgets older ones.
   uint64_t Count(std::chrono::steady_clock::time_point now);
 
  private:
@@ -33,14 +33,14 @@ class KillsOfAnHour {
 // "3 processes of NAME were killed for want of memory in the last hour".
 std::string KillsText(const std::string& name, uint64_t kills);
 
-// By the figures of a sample in which processes of the container were killed. The message is what
-// follows KillsText: whose limit or memory was the cause, and where its memory is.
+// The problem after a sample in which processes of the container were killed. Its message continues
+// KillsText: whose limit or memory was the cause, and where the container's memory is.
 Problem KilledForMemory(const ContainerFigures& container);
 
-// The same of a pod, "namespace/pod", of which the containers are not known.
+// As KilledForMemory, if only the pod, "namespace/pod", is known.
 Problem KilledWithContainer(const std::string& pod);
 
-// The container reaches memory.high so often a minute, and the kernel slows it down.
+// The problem of a container that often reaches memory.high, so that the kernel slows it down.
 Problem ReachesMemoryHigh(const ContainerFigures& container, double times_a_minute);
 
 }  // namespace resmgr

@@ -14,31 +14,33 @@
 
 namespace resmgr {
 
-// One container's cgroup. The kernel does not tell the fields that are not set.
+// Counters of one container's cgroup. Fields that the kernel does not report are not set.
 struct ContainerCounters {
   std::chrono::steady_clock::time_point read_at{};  // when `cpu` was read
   CpuStat cpu{};
-  // The cgroup above, which is the pod's: its quota throttles this container, too.
+  // Counters of the pod's cgroup above, whose quota throttles this container, too.
   CpuStat pod_cpu{};
-  std::string pod_cgroup{};  // that directory
-  std::string cgroup{};      // the container's, of the controller `memory`
+  std::string pod_cgroup{};  // the directory of that cgroup
+  std::string cgroup{};      // the container's, in the hierarchy of the controller `memory`
   std::optional<Pressure> cpu_pressure{};
   std::optional<Pressure> memory_pressure{};
   std::optional<uint64_t> memory_bytes{};
   std::map<int, int64_t> memory_by_node{};
   MemoryEvents events{};
-  // Read only where `events` are not 0; not set: there is none. memory.high is of cgroup v2.
+  // Limits, read only if an event in `events` has occurred; not set: there is no limit. Only cgroup
+  // v2 has memory.high.
   std::optional<uint64_t> memory_limit{};
   std::optional<uint64_t> memory_high{};
 };
 
-// The cgroup of a pod on v2, whose counter outlives the pod's containers.
+// A pod's cgroup on v2. Its counter outlives the pod's containers.
 struct PodCounters {
   std::string name{};      // "namespace/pod"
-  uint64_t oom_kills = 0;  // with those of all its containers, also of those that have ended
+  uint64_t oom_kills = 0;  // in all of the pod's containers, including ended ones
 };
 
-// One resctrl group, summed over the domains of its cache; not set where one of these is missing.
+// Counters of a resctrl group, summed over the domains of its cache; not set if one of the parts is
+// missing.
 struct MonitorCounters {
   std::optional<uint64_t> llc_bytes{};
   std::optional<uint64_t> memory_traffic_bytes{};  // since the group was made
@@ -48,19 +50,19 @@ struct MonitorCounters {
 struct UsageCounters {
   std::chrono::steady_clock::time_point at{};
   std::chrono::system_clock::time_point wall{};
-  std::map<std::string, ContainerCounters> containers{};  // by id; only those with a cgroup
+  std::map<std::string, ContainerCounters> containers{};  // by id; only containers with a cgroup
   std::map<std::string, PodCounters> pods{};              // by the directories of their cgroups
   std::map<int, CpuTimes> cpus{};
-  // Counts for exclusive CPUs that were busy with interrupts lately; other CPUs are not read.
+  // Interrupts of exclusive CPUs that were recently busy with interrupts; other CPUs are not read.
   InterruptCounts interrupts{};
   std::map<int, NodeCounters> nodes{};
   std::map<std::string, MonitorCounters> monitors{};  // by the groups' names
   bool unified = false;                               // cgroup v2
   size_t files = 0;                                   // number of files that were read
-  std::vector<std::string> notes{};  // messages for the log, each once in a life of the reader
+  std::vector<std::string> notes{};  // for the log; each is there once in the reader's life
 };
 
-// A running container whose use is sampled, and the decision for it. A value.
+// A running container whose use is sampled, with the decisions about it. A value.
 struct UsageSubject {
   std::string id{};
   std::string namespace_name{};
@@ -71,7 +73,7 @@ struct UsageSubject {
   CpuSet exclusive{};  // the part of `cpus` that no other container may use
   NodeSet mems{};      // memory nodes decided for it; empty: any
   std::string pool{};
-  // In CPUs: the number of its own CPUs, or its request if that is more.
+  // The CPUs that the container can count on: its exclusive CPUs, or its request if that is more.
   double granted = 0;
   double limit = 0;  // CPUs; 0: none
 
@@ -79,7 +81,7 @@ struct UsageSubject {
   std::string FullName() const;
 };
 
-// Those that run. None under the null policy.
+// The running containers. None under the null policy.
 std::vector<UsageSubject> UsageSubjects(const ResourceManager* manager);
 
 }  // namespace resmgr

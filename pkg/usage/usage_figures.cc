@@ -10,11 +10,11 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// From this percentage of the periods on, a container's tasks wait for its quota.
+// From this percentage of the periods on, the quota counts as the reason why tasks wait.
 constexpr double kThrottledPercent = 1;
 
-// The growth of a counter; nullopt where it is not known. A counter that is smaller than before
-// began anew, and has counted since then.
+// The growth of a counter; nullopt if unknown. If a counter is smaller than before, it was reset,
+// and the whole count is growth.
 std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
                                const std::optional<uint64_t>& now, bool& reset) {
   if (!before || !now) return std::nullopt;
@@ -23,12 +23,12 @@ std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
   return *now;
 }
 
-// A kernel that miscounts tells numbers that no machine has: the sum ends at the largest one.
+// Adds without overflow: if the kernel miscounts, the sum stays at the largest number.
 void AddBytes(int64_t bytes, int64_t& sum) {
   if (__builtin_add_overflow(sum, bytes, &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
-// Percent of the periods, of which there may be none.
+// The percentage of the periods in which the quota was used up; 0 if there were no periods.
 std::optional<double> ThrottledPercent(const CpuStat& before, const CpuStat& now, bool& reset) {
   const auto periods = Growth(before.periods, now.periods, reset);
   const auto throttled = Growth(before.throttled, now.throttled, reset);
@@ -39,7 +39,7 @@ std::optional<double> ThrottledPercent(const CpuStat& before, const CpuStat& now
 
 void ComputeRates(const ContainerCounters& before, const ContainerCounters& now,
                   ContainerFigures& figures) {
-  bool pod_reset = false;  // of no interest: the pod's other containers may be the cause
+  bool pod_reset = false;  // ignored: the pod's other containers may be the cause
   const double seconds = Seconds(now.read_at - before.read_at).count();
   const auto used = Growth(before.cpu.usage_ns, now.cpu.usage_ns, figures.reset);
   if (used && seconds > 0) figures.cpu_used = static_cast<double>(*used) / 1e9 / seconds;
@@ -81,9 +81,9 @@ ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCo
   return figures;
 }
 
-// nullopt: no time has passed.
+// nullopt if no time has passed.
 std::optional<CpuFigures> ComputeCpu(const CpuTimes& before, const CpuTimes& now) {
-  // The kernel's own figures may go back a little: an idle CPU estimates.
+  // Counters may go back a little, since the kernel estimates the times of idle CPUs.
   const auto grown = [&before, &now](uint64_t CpuTimes::*member) {
     return now.*member > before.*member ? static_cast<double>(now.*member - before.*member) : 0.0;
   };
@@ -113,7 +113,7 @@ std::map<int, CpuFigures> ComputeCpus(const UsageCounters& before, const UsageCo
   return figures;
 }
 
-// If all CPUs of the container are exclusive, any other use of them is that of others.
+// If all CPUs of the container are exclusive, use beyond the container's own is by others.
 void ComputeOthers(const UsageFigures& figures, ContainerFigures& container) {
   const CpuSet& own = container.subject.exclusive;
   if (own.empty() || own != container.subject.cpus || !container.cpu_used) return;
@@ -160,8 +160,8 @@ void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
     AddPressure(container.cpu_pressure, pool.waiting);
 }
 
-// The counters of containers and CPUs are read one after the other, so containers together may seem
-// to use more than all CPUs can do: then each has its part of that.
+// The counters of containers and CPUs are read one after the other, so that together containers may
+// seem to use more than all CPUs have. Then their use is scaled down to that.
 void BoundByMachine(UsageFigures& figures) {
   double sum = 0;
   for (const ContainerFigures& container : figures.containers)
@@ -202,14 +202,16 @@ std::map<std::string, MonitorFigures> ComputeMonitors(const UsageCounters* befor
     bool reset = false;
     const auto traffic =
         Growth(old->second.memory_traffic_bytes, monitor.memory_traffic_bytes, reset);
-    // The hardware's counter has 24 bits or more, and the kernel follows it once a second.
+    // Growth counts only without a reset. The hardware's counter has 24 bits or more, and the
+    // kernel reads it once a second, so wraps are no resets.
     if (traffic && !reset) figure.memory_bytes_per_second = static_cast<double>(*traffic) / seconds;
   }
   return figures;
 }
 
-// A container whose only process is killed ends before its own counter can be read. A kill between
-// the readings of a container and of its pod counts for both, which is rare.
+// Counts kills by the pods' counters: a container whose only process is killed ends before its own
+// counter can be read. A kill between the readings of a container and of its pod counts for both,
+// which is rare.
 void ComputePodKills(const UsageCounters& before, const UsageCounters& now, UsageFigures& figures) {
   std::map<std::string_view, uint64_t> known;
   for (const ContainerFigures& container : figures.containers)

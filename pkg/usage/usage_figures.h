@@ -13,43 +13,44 @@
 namespace resmgr {
 
 // Figures of use, computed from two samples of the kernel's counters. Amounts of CPU are in CPUs,
-// on average between the samples; all others are as of the second one. A field that is not set is
-// not known.
+// averaged between the samples; all other values are from the second sample. A field that is not
+// set is not known.
 
 struct ContainerFigures {
   UsageSubject subject{};
   std::optional<double> cpu_used{};
-  // Percent of the periods of a quota in which it was used up: its own, and the one of its pod.
+  // The percentage of quota periods in which the container's quota, or its pod's, was used up.
   std::optional<double> throttled_percent{};
   std::optional<double> pod_throttled_percent{};
   std::string pod_cgroup{};  // the directory with the pod's quota
-  std::string cgroup{};      // its own, of the controller `memory`
+  std::string cgroup{};      // the container's, in the hierarchy of the controller `memory`
   std::optional<Pressure> cpu_pressure{};
   std::optional<Pressure> memory_pressure{};
   // Percent of the time between the samples in which some task waited for a CPU.
   std::optional<double> waited_percent{};
   std::optional<uint64_t> memory_bytes{};
   std::map<int, int64_t> memory_by_node{};
-  int64_t remote_bytes = 0;  // the part of these on other nodes than its own
+  int64_t remote_bytes = 0;  // the part of `memory_by_node` on nodes not decided for it
   std::optional<double> remote_percent{};
-  // Use of its own CPUs by others, in CPUs, without interrupts: usually by tasks of the kernel. Set
-  // if all its CPUs are its own.
+  // CPU time, in CPUs, that others used on its CPUs, without interrupts: usually tasks of the
+  // kernel. Set if all its CPUs are exclusive.
   std::optional<double> others_used{};
-  uint64_t oom_kills = 0;    // between the samples, as the next ones
+  uint64_t oom_kills = 0;    // between the samples, as the next two fields
   uint64_t high_events = 0;  // reclaims at memory.high
-  // How often its own limit left no memory; not set: the kernel does not tell.
+  // How often its own limit left no memory; not set: the kernel does not report this.
   std::optional<uint64_t> oom_events{};
   MemoryEvents events{};  // since its cgroup was made
-  // Limits of its cgroup, in bytes; known only after one of `events`. Not set: there is none.
+  // Limits of its cgroup, in bytes. Known only if an event in `events` has occurred. Not set: no
+  // limit.
   std::optional<uint64_t> memory_limit{};
   std::optional<uint64_t> memory_high{};
-  bool reset = false;  // its counters began anew between the samples
+  bool reset = false;  // its counters were reset between the samples
 
-  // The larger one of both percentages.
+  // The larger one of both throttled percentages.
   std::optional<double> AnyThrottledPercent() const;
-  // A quota was used up, for which its tasks waited, which the kernel counts as pressure.
+  // Whether tasks waited for a quota that was used up, which the kernel counts as CPU pressure.
   bool IsThrottled() const;
-  // Percent of the time in which some task waited for a CPU and not for a quota.
+  // The percentage of the time in which some task waited for a CPU, and not for a quota.
   std::optional<double> PressureForCpus() const;
 };
 
@@ -57,7 +58,7 @@ struct CpuFigures {
   double busy_percent = 0;  // includes interrupts, excludes time taken by the hypervisor
   double irq_percent = 0;   // with softirqs
   double steal_percent = 0;
-  // The most frequent interrupt and its rate per second, for CPUs where interrupts were counted.
+  // The most frequent interrupt and its rate per second, if the CPU's interrupts were counted.
   TopInterrupt top_interrupt{};
   double interrupts_per_second = 0;
 };
@@ -68,26 +69,26 @@ double IrqPercent(const CpuTimes& before, const CpuTimes& now);
 struct NodeFigures {
   std::optional<int64_t> total_bytes{};
   std::optional<int64_t> used_bytes{};
-  int64_t container_bytes = 0;                  // the part of these that containers have
-  std::optional<double> other_pages_percent{};  // allocated by tasks of other nodes
+  int64_t container_bytes = 0;                  // the part of `used_bytes` in containers
+  std::optional<double> other_pages_percent{};  // the part that tasks of other nodes allocated
 };
 
-// The containers of one pool together. Containers without a pool have none.
+// The containers of one pool together. Containers without a pool are in none.
 struct PoolFigures {
-  CpuSet cpus{};  // CPUs that they may use and that are not exclusive
+  CpuSet cpus{};  // shared CPUs that they may use
   double cpu_used = 0;
-  double busy = 0;                         // busy CPUs of `cpus`, for any user
-  std::optional<Pressure> cpu_pressure{};  // the highest one of its containers
-  // The highest one of containers without CPUs of their own and without throttling, which the
-  // kernel also counts as pressure.
+  double busy = 0;                         // busy CPUs among `cpus`, whatever uses them
+  std::optional<Pressure> cpu_pressure{};  // the highest one of the containers
+  // The highest one of containers without exclusive CPUs and without throttling, which the kernel
+  // also counts as pressure.
   std::optional<Pressure> waiting{};
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;
   size_t containers = 0;
-  bool shared = false;  // some of them have no CPUs of their own
+  bool shared = false;  // some of them have no exclusive CPUs
 };
 
-// Kills between the samples in containers of a pod that are not in both of them.
+// Kills between the samples in those containers of a pod that are not in both samples.
 struct PodKills {
   std::string name{};  // "namespace/pod"
   uint64_t count = 0;
@@ -104,20 +105,20 @@ struct UsageFigures {
   std::chrono::steady_clock::time_point from{};   // the first sample, by a clock without steps
   std::chrono::steady_clock::time_point at{};     // the second one
   std::vector<ContainerFigures> containers{};     // in the order of the subjects
-  std::vector<PodKills> pods{};                   // only pods with such kills
+  std::vector<PodKills> pods{};                   // only pods with kills
   std::map<int, CpuFigures> cpus{};
   std::map<int, NodeFigures> nodes{};
   std::map<std::string, PoolFigures> pools{};
   std::map<std::string, MonitorFigures> monitors{};
-  double cpu_used = 0;    // memory of the machine; all containers together have no more
+  double cpu_used = 0;    // CPUs in use on the machine; containers together use no more
   bool complete = false;  // there were two samples
   bool unified = false;
   size_t files = 0;
-  std::chrono::nanoseconds cost{};  // CPU time of the second sample and of these figures
+  std::chrono::nanoseconds cost{};  // CPU time for the second sample and these figures
   std::vector<std::string> notes{};
 };
 
-// How many of these CPUs were busy.
+// The number of busy CPUs among these.
 double BusyCpus(const UsageFigures& figures, const CpuSet& cpus);
 
 // `before`: an earlier sample, or nullptr. Containers without a cgroup are left out.

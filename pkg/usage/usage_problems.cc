@@ -75,7 +75,7 @@ Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
                               container.cgroup, from, subject.mems.First())};
 }
 
-// The figures of the CPU among these that is busiest with interrupts; id -1 if none is known.
+// The CPU among these that is busiest with interrupts, and its figures; id -1 if none is known.
 std::pair<int, CpuFigures> MostInterrupted(const UsageFigures& figures, const CpuSet& cpus) {
   std::pair<int, CpuFigures> most{-1, {}};
   for (const int id : cpus) {
@@ -85,7 +85,7 @@ std::pair<int, CpuFigures> MostInterrupted(const UsageFigures& figures, const Cp
   return most;
 }
 
-// CPUs that no container has for itself.
+// CPUs that are no container's exclusive CPUs.
 CpuSet UnownedCpus(const UsageFigures& figures) {
   CpuSet cpus;
   for (const auto& [id, cpu] : figures.cpus)
@@ -194,7 +194,7 @@ UsageProblems::AboutNow UsageProblems::Now(const UsageFigures& figures,
   }
 }
 
-// False: the problem was not reported, or its object does not exist any more.
+// Ends a problem. False: it was not reported, or its object does not exist any more.
 bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known& known) {
   const auto& [kind, id] = key;
   if (!known.lasts || kind == Kind::kIdle) return false;
@@ -238,7 +238,7 @@ void UsageProblems::ObserveContainer(const UsageFigures& figures,
          Remote(figures, container));
 }
 
-// Counters that began anew say nothing about the time between the samples.
+// Returns at once if the counters were reset: they say nothing about the time between the samples.
 void UsageProblems::ObserveMemory(const UsageFigures& figures, const ContainerFigures& container) {
   if (container.reset) return;
   if (container.oom_kills > 0)
@@ -302,7 +302,7 @@ void UsageProblems::ObserveExclusive(const UsageFigures& figures,
          UsedByOthers(container));
 }
 
-// A container that a quota throttles waits for the quota, and not for CPUs.
+// A throttled container waits for its quota, and not for CPUs, so its pressure does not count.
 void UsageProblems::ObserveShared(const UsageFigures& figures, const ContainerFigures& container) {
   const UsageSubject& subject = container.subject;
   if (subject.cpus.empty() || subject.limit <= subject.cpus.size()) return;

@@ -17,44 +17,45 @@
 
 namespace resmgr {
 
-// Finds lasting problems in a sequence of figures, and advice for each: containers with CPUs of
-// their own that a quota throttles, or that interrupts or tasks of others use; a pool under
-// pressure while another one has room; a container that waits in a pool with fewer CPUs than its
-// limit; memory on other nodes than decided; a container that memory.high slows down, or of which
-// processes were killed for want of memory. Containers that leave CPUs of their own idle are an
-// advice and no problem: an idle database is in order. A single sample never makes a problem,
-// unless it shows a killed process. Thread-compatible.
+// Finds lasting problems in a sequence of figures, with advice for each: containers with exclusive
+// CPUs that are throttled by a quota, or whose CPUs are used by interrupts or tasks of others; a
+// pool under pressure while another one has room; a container that waits in a pool with fewer CPUs
+// than its limit; memory on other nodes than decided; a container that memory.high slows down, or
+// whose processes were killed for want of memory. Idle exclusive CPUs are reported as advice and
+// not as a problem: an idle database is in order. A single sample never makes a problem, except for
+// a killed process. Thread-compatible.
 class UsageProblems {
  public:
   struct Limits {
     double throttled_percent = 5;   // percent of the periods
-    double idle_percent = 5;        // busy, of CPUs of a container's own
-    double pressure_percent = 20;   // some task waits
-    double interrupt_percent = 10;  // of one of a container's own CPUs
-    double others_used = 0.25;      // exclusive CPUs of a container, used by others,
-    double others_part = 0.1;       // and this part of them: a node's own programs run on all CPUs
-    double room_percent = 50;       // used at most of its CPUs, in a pool that has room
+    double idle_percent = 5;        // busy less than this, of a container's exclusive CPUs
+    double pressure_percent = 20;   // of the time, in which some task waits
+    double interrupt_percent = 10;  // of one of a container's exclusive CPUs
+    double others_used = 0.25;      // exclusive CPUs of a container that others use,
+    double others_part = 0.1;       // and their part of all: a node's own programs run on all CPUs
+    double room_percent = 50;       // a pool has room if its CPUs are used less than this
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
-    // At memory.high, where the kernel reports pressure: caches of files alone do no harm there.
+    // Memory pressure at memory.high, if the kernel reports it: dropping caches of files is
+    // harmless.
     double memory_pressure_percent = 1;
-    std::chrono::seconds lasts{30};  // throttled, remote
+    std::chrono::seconds lasts{30};  // for throttling and remote memory
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
   };
-  // Limit of named problems of each kind; one more entry has the number of all.
+  // Limit of problems of each kind that name their object; one more has the number of all.
   static constexpr size_t kMostNamed = 5;
-  // Limit of containers with killed processes: each may be another one.
+  // Limit of containers with killed processes, since restarts may bring ever new ones.
   static constexpr ptrdiff_t kMostKilled = 256;
-  // How many ends of problems are kept.
+  // Limit of ended problems that are kept.
   static constexpr size_t kMostEffects = 16;
 
   // A reported problem that has ended, with the figures before and after, whether or not the advice
   // was followed.
   struct Effect {
     std::string kind{};
-    std::string id{};  // the container's; a name for pools and killed processes
+    std::string id{};  // the container's id; a name for pools and killed processes
     std::chrono::system_clock::time_point since{};
     std::chrono::system_clock::time_point ended{};
     double before = 0;  // percent or times, in the last report
@@ -65,16 +66,17 @@ class UsageProblems {
   UsageProblems() : UsageProblems(Limits()) {}
   explicit UsageProblems(Limits limits) : limits_(limits) {}
 
-  // Returns the number of reported problems that have ended with it: the last ones of effects().
+  // Returns the number of reported problems that this sample has ended: they are the last ones in
+  // effects().
   size_t Observe(const UsageFigures& figures);
-  // Samples have stopped: the next one says nothing about the time between. Processes that were
-  // killed in the last hour are reported again with the next sample.
+  // Called when sampling stops: the next sample says nothing about the time between. Processes that
+  // were killed in the last hour are reported again with the next sample.
   void Forget();
 
   std::vector<Problem> List() const;
-  // A sentence of the container, "" where there is no advice.
+  // A sentence of advice for the container; "" if there is none.
   std::string AdviceOf(const std::string& id) const;
-  // The newest last.
+  // The newest is the last one.
   const std::deque<Effect>& effects() const { return effects_; }
 
  private:
@@ -89,16 +91,16 @@ class UsageProblems {
     kMemoryHigh,
     kKilled,
   };
-  // With the id of the container, or the name of the pool. Killed processes have the name of the
-  // container, which may get a new id after them, or of the pod.
+  // A kind of problem, with the id of the container or the name of the pool. Killed processes have
+  // the container's name, since its id may change afterwards, or the pod's name.
   using Key = std::pair<Kind, std::string>;
   struct Known {
     std::chrono::system_clock::time_point since{};
     std::chrono::steady_clock::time_point begun{};
     Problem problem{};
-    double percent = 0;  // the excessive value; of memory.high and kills a number of times
+    double percent = 0;  // the value above its limit; a number for memory.high and kills
     KillsOfAnHour kills{};
-    std::string cause{};  // of these kills
+    std::string cause{};  // the cause of the kills
     bool lasts = false;   // lasts long enough to be reported
     bool seen = false;    // in the present figures
   };
@@ -114,7 +116,7 @@ class UsageProblems {
   Known& Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, double percent,
               Problem problem);
   bool End(const UsageFigures& figures, const Key& key, const Known& known);
-  // The figure that a problem is about, with the two parts of an effect's message around it.
+  // The figure that a problem is about, between two parts of an effect's message.
   struct AboutNow {
     double percent = 0;
     std::string begin{};

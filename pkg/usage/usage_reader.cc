@@ -28,21 +28,22 @@ constexpr size_t kMostNodes = 1024;
 constexpr size_t kMostMonitors = 128;
 constexpr size_t kMostDomains = 64;
 constexpr size_t kMostNotes = 32;
-// A search for a container without a cgroup may read thousands of names.
+// Limits the pause, in samples, between searches for a missing cgroup: each may read thousands of
+// names.
 constexpr uint64_t kLongestSearchPause = 32;
-// From this part of a CPU's time on, it is of interest which interrupts come there.
+// From this percentage on, a CPU's interrupts are counted by name.
 constexpr double kHotPercent = 5;
-// Cgroup v1 writes the largest number of pages where there is no limit.
+// Limits of this size and more mean none: cgroup v1 then writes the largest number of pages.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
-// "/" and "" are the host itself.
+// The prefix for files of the host; "" for the host itself, given as "/" or "".
 std::string PrefixOf(std::string_view host_root) {
   while (host_root.ends_with('/'))
     host_root.remove_suffix(1);
   return std::string(host_root);
 }
 
-// The names in a directory, at most so many.
+// The names in a directory, at most `most` of them.
 std::vector<std::string> NamesIn(const std::string& path, size_t most) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
@@ -56,7 +57,8 @@ std::vector<std::string> NamesIn(const std::string& path, size_t most) {
   return names;
 }
 
-// A sum is unknown if one of its parts is: without that part it would fall and rise.
+// A sum that is unknown if one of its parts is: leaving the part out would make the sum fall and
+// rise.
 class Sum {
  public:
   void Add(const std::optional<uint64_t>& part) {
@@ -77,8 +79,8 @@ bool Exists(const std::string& path) {
 
 constexpr size_t kMostErrors = 8;
 
-// Whether the error shows that the container has ended, or that the kernel or this cgroup lacks the
-// file.
+// Whether the error means that the container has ended, or that the kernel or this cgroup does not
+// have the file.
 bool IsAbsent(int error) {
   return error == ENOENT || error == ENODEV || error == ENOTDIR || error == EOPNOTSUPP;
 }
@@ -116,7 +118,7 @@ UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
       NotePod(subject, places.pod);
       counters.containers.emplace(subject.id, std::move(container));
     } else {
-      // The container has ended, or was started anew in another cgroup.
+      // The container has ended or has a new cgroup, so the next sample searches again.
       places.cpu.clear();
       places.search_at = sample_ + 1;
     }
@@ -154,7 +156,7 @@ void UsageReader::Find(const UsageSubject& subject, Places& places) {
   const std::string_view controller = unified_ ? "" : "cpuset";
   const auto found = FindContainerCgroup(cgroups_, controller, subject.cgroup_parent, subject.id);
   if (!found) return;
-  // From the root of the hierarchy, without slashes at the beginning.
+  // The path from the root of the hierarchy, without slashes in front.
   std::string path = found->substr(cgroups_.size() + (unified_ ? 0 : 1 + controller.size()));
   path.erase(0, path.find_first_not_of('/'));
   if (unified_) {
@@ -206,11 +208,11 @@ void UsageReader::ReadMemory(const Places& places, ContainerCounters& counters) 
     ReadLimits(directory, counters);
 }
 
-// Most containers never reach their limits, so these files are not read for all.
+// Called only for containers that have reached a limit, which most never do.
 void UsageReader::ReadLimits(const std::string& directory, ContainerCounters& counters) {
   const auto limit = [&](const char* file) -> std::optional<uint64_t> {
     const auto text = files_.Read(fmt::format("{}/{}", directory, file));
-    const auto bytes = text ? ParseCount(*text) : std::nullopt;  // "max" is no number
+    const auto bytes = text ? ParseCount(*text) : std::nullopt;  // "max" is no number: no limit
     return bytes && *bytes < kNoLimit ? bytes : std::nullopt;
   };
   counters.memory_limit = limit(unified_ ? "memory.max" : "memory.limit_in_bytes");
@@ -224,7 +226,8 @@ void UsageReader::NotePod(const UsageSubject& subject, const std::string& cgroup
   if (!added && known->second != name) known->second = "";
 }
 
-// Also those without a running container: one whose processes were killed may be started anew.
+// Also reads pods without a running container: if its processes were killed, it may be starting
+// again.
 void UsageReader::ReadPods(UsageCounters& counters) {
   std::erase_if(pods_, [&](const auto& pod) {
     const auto& [cgroup, name] = pod;
@@ -245,9 +248,9 @@ void UsageReader::ReadPressure(const Places& places, ContainerCounters& counters
     counters.memory_pressure = ParsePressure(*text);
 }
 
-// The file has a column for each CPU and a line for each queue of a device, and costs the kernel
-// milliseconds on large machines. So it is read only as long as some exclusive CPU is busy with
-// interrupts, by /proc/stat.
+// Reads /proc/interrupts only while some exclusive CPU is busy with interrupts according to
+// /proc/stat. The file has a column for each CPU and a line for each queue of a device, so it costs
+// the kernel milliseconds on large machines.
 void UsageReader::ReadInterrupts(const std::vector<UsageSubject>& subjects,
                                  UsageCounters& counters) {
   const std::map<int, CpuTimes> before = std::exchange(cpus_, counters.cpus);
@@ -282,7 +285,7 @@ void UsageReader::ReadNodes(UsageCounters& counters) {
   }
 }
 
-// Groups that others made are only looked at: the control groups, and the monitoring groups of all.
+// Reads control groups and monitoring groups, those that others made included; changes nothing.
 void UsageReader::ReadMonitors(UsageCounters& counters) {
   const std::string root = root_ + "/sys/fs/resctrl";
   in_hand_->Set(root);

@@ -18,7 +18,7 @@
 
 namespace resmgr {
 
-// The file that is being read at this moment, for a thread that waits for the reader. Thread-safe.
+// The file that is being read now, for use by a thread that waits for the reader. Thread-safe.
 class FileInHand {
  public:
   void Set(std::string_view path) {
@@ -36,23 +36,24 @@ class FileInHand {
 };
 
 // Reads many small files of the kernel into one buffer. Only regular files are read, no links, and
-// none is waited for. Thread-compatible.
+// opening never waits. Thread-compatible.
 class UsageFiles {
  public:
-  // Longer files are left out, or cut off by functions that say so.
+  // The longest file. Longer files are left out or, with kCutOff, cut off.
   static constexpr size_t kMostBytes = size_t{256} << 10;
   enum class TooLong { kLeaveOut, kCutOff };
 
   explicit UsageFiles(std::shared_ptr<FileInHand> in_hand);
 
-  // The content, valid until the next call; nullopt: there is no such file, or it cannot be read.
+  // The content, valid until the next call; nullopt if the file does not exist or cannot be read.
   std::optional<std::string_view> Read(const std::string& path,
                                        TooLong too_long = TooLong::kLeaveOut);
-  // A file that may be much longer, for those that are seldom read.
+  // For files that may be much longer but are seldom read.
   static constexpr size_t kMostLongBytes = size_t{8} << 20;
   std::optional<std::string> ReadLong(const std::string& path);
   size_t files() const { return files_; }
-  // Files that exist and could not be read, and why: the first few since the last call.
+  // Takes the errors since the last call: files that exist and could not be read, and why. Limited
+  // to the first few.
   std::vector<std::string> TakeErrors();
 
  private:
@@ -64,12 +65,14 @@ class UsageFiles {
   std::vector<std::string> errors_;
 };
 
-// Reads the kernel's counters of containers, CPUs, memory nodes and resctrl groups, on cgroup v1
-// and v2, and on both at once (pressure is in the hierarchy of v2 then). Blocks, so it is used away
-// from the event loop, by one thread at a time. It keeps only the places of the cgroups.
+// Reads the kernel's counters of containers, CPUs, memory nodes and resctrl groups, on cgroup v1,
+// on v2, and on both at once (then pressure is in the hierarchy of v2). Blocks, so it is used away
+// from the event loop, by one thread at a time. Between samples it keeps only the cgroups' places
+// and a few counters of CPUs.
 class UsageReader {
  public:
-  // `host_root` is where sys and proc are: "/", or a directory for tests and containers.
+  // `host_root` is the directory that has sys and proc: "/", or another one for tests and in
+  // containers.
   UsageReader(std::string_view host_root, std::shared_ptr<FileInHand> in_hand);
 
   UsageCounters Read(const std::vector<UsageSubject>& subjects);
@@ -81,9 +84,9 @@ class UsageReader {
     std::string cpuacct{};  // only on v1
     std::string memory{};
     std::string pressure{};  // in the hierarchy of v2
-    std::string pod{};       // above `cpu`
-    uint64_t seen = 0;       // the last sample that asked for it
-    uint64_t search_at = 0;  // without a cgroup: the sample that searches again
+    std::string pod{};       // the cgroup above `cpu`
+    uint64_t seen = 0;       // the last sample with this container
+    uint64_t search_at = 0;  // the sample that searches again for a missing cgroup
     uint64_t searches = 0;
   };
   using PodCpu = std::unordered_map<std::string, CpuStat>;
@@ -113,14 +116,14 @@ class UsageReader {
   uint64_t sample_ = 0;
   std::map<int, CpuTimes> cpus_;                    // of the last sample
   std::unordered_map<std::string, Places> places_;  // by container id
-  // The names of pods by the directories of their cgroups on v2, as long as these exist; "": it has
-  // containers of several pods.
+  // The names of pods by the directories of their cgroups on v2, as long as these exist; "": the
+  // directory has containers of several pods.
   std::map<std::string, std::string> pods_;
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
 };
 
-// The CPU time that the calling thread has had.
+// The CPU time that the calling thread has used.
 std::chrono::nanoseconds ThreadCpuTime();
 
 }  // namespace resmgr

@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Limit of waiting clients of the admin socket.
+// Limit of waiting calls, each of which has a client of the admin socket.
 constexpr size_t kMostWaiting = 64;
-// The part of one CPU that samples may cost is 1 / this: 0.2 %.
+// Samples may cost 1/500 of one CPU: 0.2 %.
 constexpr int kCostFactor = 500;
-// Limits the age of figures, however much a sample costs.
+// Limit of the pause in intervals, so that figures stay recent even if samples are costly.
 constexpr int kLongestPause = 6;  // intervals
 
 }  // namespace
@@ -53,7 +53,7 @@ void UsageSampler::Look(Done done) {
   } else {
     waiting_.push_back(std::move(done));
   }
-  // Answers waiting clients if there is no thread.
+  // If the thread cannot be started, this answers the waiting clients.
   LookUntil(options_.looks_on);
 }
 
@@ -116,7 +116,7 @@ void UsageSampler::End(const Figures& figures) {
   Logger& log = GetLogger("usage");
   if (std::exchange(hangs_since_, std::nullopt)) {
     log.Info("reading {} has ended: use is sampled again", Printable(hangs_at_));
-    // Counters read before the hang and after it are of different times.
+    // The next sample begins anew, since figures must not span the hang.
     fresh_ = true;
     return Schedule(interval_);
   }
@@ -143,7 +143,7 @@ void UsageSampler::Schedule(milliseconds pause) {
 }
 
 void UsageSampler::Answer(const StatusOr<Figures>& result) {
-  // A callback may ask again.
+  // A callback may add further calls.
   for (const Done& done : std::exchange(waiting_, {}))
     done(result);
 }

@@ -22,14 +22,14 @@
 
 namespace resmgr {
 
-// Samples what containers use, on a thread away from the loop, as long as the figures are wanted,
-// by metrics or by a client that has asked lately. A sample that costs more than a 500th of the
-// interval makes the pause after it longer. Loop's thread only.
+// Samples what containers use, on a thread away from the loop, as long as figures are wanted: by
+// metrics or by a client that has asked lately. If a sample costs more than a 500th of the
+// interval, the pause after it is longer. Loop's thread only.
 class UsageSampler {
  public:
   using Figures = std::shared_ptr<const UsageFigures>;
   using Done = std::function<void(StatusOr<Figures>)>;
-  // Takes one sample, on the other thread, which may hang. `first`: forgets the former one.
+  // Takes one sample, on the other thread, and may hang. `first`: forgets the previous sample.
   using Take = std::function<Figures(const std::vector<UsageSubject>& subjects, bool first)>;
 
   struct Options {
@@ -37,18 +37,18 @@ class UsageSampler {
     Clock& clock;
     std::function<std::vector<UsageSubject>()> subjects;
     std::function<void(const UsageFigures&)> told = [](const UsageFigures&) {};
-    // Called when the last figures are out of date: a sample hangs or failed.
+    // Called if the last figures have become invalid because a sample hangs or failed.
     std::function<void()> lost = [] {};
     Take take;
     std::shared_ptr<FileInHand> in_hand;
-    // Between the first two samples.
+    // The pause between the first two samples.
     std::chrono::milliseconds first_pause = std::chrono::seconds(1);
-    // A sample that has not ended by then hangs.
+    // If a sample takes longer, it counts as hanging.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
-    // How long a client that asked counts as looking on, and three intervals at least.
+    // How long samples are taken after a client asked; at least three intervals.
     std::chrono::milliseconds looks_on = std::chrono::seconds(30);
-    // The same for Touch: a monitor that asks every minute or two sees problems that last for a
-    // minute.
+    // The same after Touch: a monitor that asks every minute or two can see problems that take a
+    // minute to show.
     std::chrono::milliseconds monitors_on = std::chrono::seconds(150);
   };
   explicit UsageSampler(Options options);
@@ -59,20 +59,21 @@ class UsageSampler {
   // Whether samples are taken without a client.
   void SetAlways(bool always);
 
-  // Runs `done`, now or later, with figures of the last interval; where there are none yet, after
-  // two samples. Unavailable: a sample hangs, and at what, or there is no thread.
+  // Runs `done`, now or later, with figures of the last interval; if there are none yet, after two
+  // samples. Unavailable: a sample hangs, and the message names the file, or there is no thread.
   // ResourceExhausted: too many clients wait.
   void Look(Done done);
-  // A client looks for problems, now and probably again.
+  // A client asks for problems, and will probably ask again: keeps sampling for monitors_on.
   void Touch();
-  // Samples are wanted for so long from now on, and for three intervals at least.
+  // Keeps sampling for this time from now on, and for three intervals at least.
   void LookOn(std::chrono::milliseconds time) { LookUntil(time); }
 
-  // Problems of the containers' use, by the samples so far, and of the sampler itself.
+  // Problems of the containers' use, according to the samples so far, and problems of sampling
+  // itself.
   std::vector<Problem> problems() const;
-  // The last reported problems that have ended, with their effects.
+  // Recently ended problems that had been reported, with their effects.
   const std::deque<UsageProblems::Effect>& effects() const { return problems_.effects(); }
-  // An advice for this container, "" where there is none.
+  // Advice for this container; "" if there is none.
   std::string AdviceOf(const std::string& id) const { return problems_.AdviceOf(id); }
 
  private:
@@ -96,11 +97,11 @@ class UsageSampler {
   EventLoop::HandlePtr next_;
   EventLoop::HandlePtr deadline_;
   bool running_ = false;  // samples follow each other
-  bool fresh_ = true;     // the next one is the first
-  bool busy_ = false;     // one is being taken
+  bool fresh_ = true;     // the next sample is the first one
+  bool busy_ = false;     // a sample is being taken
   std::optional<Clock::Time> hangs_since_{};
   std::string hangs_at_;
-  Figures last_;  // the last two samples; nullptr: none since it was started
+  Figures last_;  // figures of the last two samples; nullptr: none since sampling started
   UsageProblems problems_;
   std::vector<Done> waiting_;
 };

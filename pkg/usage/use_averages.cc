@@ -24,7 +24,7 @@ void UseAverages::Add(const UsageFigures& figures) {
   for (const ContainerFigures& container : figures.containers) {
     Entry& entry = entries_[container.subject.id];
     entry.seen = true;
-    // A counter that began anew, or jumped, is too little to decide by.
+    // A container is left out if its counters were reset or its use is unknown.
     if (!container.cpu_used || container.reset) continue;
     entry.cpus.Add(*container.cpu_used, length);
     if (const auto waited = container.PressureForCpus()) entry.pressure.Add(*waited, length);

@@ -15,18 +15,19 @@ namespace resmgr {
 // so it may be done on the event loop. Thread-compatible.
 class UseAverages {
  public:
-  // A sample of this age counts a third; until this time has passed, all samples count equally.
+  // The weight of older samples falls: one of this age has a third of the weight of the newest one.
+  // Until this time has passed, all samples have equal weights.
   static constexpr std::chrono::seconds kReach{60};
 
-  // Figures that do not follow on the last ones begin everything anew.
+  // If the figures do not continue the last ones, the averages begin anew.
   void Add(const UsageFigures& figures);
-  // Begins anew: samples that began before this do not count.
+  // Begins anew: ignores samples that began before this time.
   void BeginAt(std::chrono::steady_clock::time_point begin);
   void Clear() { BeginAt({}); }
 
-  // The time of all samples that count.
+  // The time that the averaged samples cover.
   std::chrono::milliseconds elapsed() const;
-  // The running containers of the snapshot that were measured.
+  // The averages of the snapshot's running containers, as far as they were measured.
   policy::MeasuredUse Of(const Snapshot& snapshot) const;
 
  private:

@@ -17,13 +17,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A decision needs samples over this time, and over three intervals at least.
+// Moves are decided only by samples over this time, and over at least three intervals.
 constexpr milliseconds kLeastMeasured = seconds(30);
-// Moves are judged by samples over this time, or over more intervals if these are longer.
+// Moves are judged by samples over this time, or over kSettlingSamples intervals if these are
+// longer.
 constexpr milliseconds kSettles = seconds(60);
 constexpr int kSettlingSamples = 6;
-// Samples may stop or fail meanwhile: moves that are not judged after this multiple of that time
-// stay.
+// If samples stop or fail, moves that are not judged after this multiple of the settling time stay.
 constexpr int kPatience = 5;
 
 struct Found {
@@ -39,7 +39,7 @@ Found FindById(const Snapshot& snapshot, const std::string& id) {
   return found;
 }
 
-// "web uses 1.50 CPUs and waits in 33 % of the time; ..."
+// The reason for a move: "web uses 1.50 CPUs and waits in 33 % of the time; ..."
 std::string TextOf(const policy::UseMove& move, const std::string& container) {
   const std::string waits =
       move.pressure ? fmt::format(" and waits in {:.0f} % of the time", *move.pressure) : "";
@@ -64,7 +64,7 @@ void AddTo(Relief& sum, const Relief& relief) {
 }
 
 // The gain of these moves: their share of the relief that `all` moves brought to the pools that
-// lacked CPUs, less the growth of the lack in the other pools of these moves.
+// lacked CPUs, minus the additional lack in the other pools that these moves concern.
 double GainOf(const MoveGroup& moves, const Relief& all, const policy::PoolLoads& before,
               const policy::PoolLoads& now) {
   Relief relief;
@@ -129,7 +129,7 @@ void UseRebalancer::Observe(const UsageFigures& figures) {
   ResourceManager* const manager = options_.manager();
   if (manager != nullptr && Measuring() && averages_.elapsed() >= settles_) Judge(*manager);
   if (every_.count() > 0 && options_.clock.Steady() >= next_run_ && !Measuring()) RunByItself();
-  // A moment tells little: after a start, a gap or moves, averages begin anew.
+  // Too short a time shows little: averages begin anew after a start, a gap or moves.
   const bool measured = averages_.elapsed() >= least_measured_;
   if (measured && manager != nullptr && manager->policy().FollowsUse())
     manager->FollowUse(averages_.Of(manager->snapshot()));
@@ -228,8 +228,8 @@ void UseRebalancer::WaitForJudgement() {
   });
 }
 
-// One after the other, so that each is told with its own reason. The later ones are left out where
-// one fails, which only a change since the plan could cause.
+// Makes the moves one by one, so that each is logged with its own reason. If one fails, the later
+// ones are left out; only a change since the plan can make one fail.
 Status UseRebalancer::MakeMoves(ResourceManager& manager, UseRound& round) {
   Logger& log = GetLogger("usage");
   size_t made = 0;
@@ -267,7 +267,7 @@ void UseRebalancer::EndRound(UseRound::State state, std::string note) {
   GetLogger("usage").Info("rebalance by use: {}", round.note);
 }
 
-// Moves out of one pool are judged together.
+// Judges the moves out of one pool together.
 void UseRebalancer::Judge(ResourceManager& manager) {
   UseRound& round = rounds_.back();
   const policy::PoolLoads now = manager.Loads(averages_.Of(manager.snapshot()));
@@ -312,7 +312,8 @@ void UseRebalancer::Judge(ResourceManager& manager) {
                   stay > 0 ? "; what could not move back stays" : ""));
 }
 
-// False: the container has ended, or stays since its former pool does not take it any more.
+// Returns false if the container has ended, or stays because its former pool does not accept it any
+// more.
 bool UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
                              const std::string& why) {
   HoldOff(move.id, kLongHoldOff);

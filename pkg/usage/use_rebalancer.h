@@ -19,63 +19,63 @@
 
 namespace resmgr {
 
-// Moves of one rebalance by use, and their results. A value.
+// The moves of one rebalance by use, and their results. A value.
 struct UseRound {
   enum class State {
     kPreview,      // nothing was moved
-    kMeasuring,    // moved
-    kKept,         // enough of the predicted gain is measured
-    kTakenBack,    // less is measured; containers are back in their pools, if these took them
-    kNotMeasured,  // samples ended, or another decision came meanwhile; containers stay
+    kMeasuring,    // moved, and not judged yet
+    kKept,         // enough of the predicted gain was measured
+    kTakenBack,    // less was measured; back in the pools that accepted it
+    kNotMeasured,  // sampling ended, or another decision intervened; containers stay
   };
   struct Move {
     std::string id{};         // the container's
     std::string container{};  // "namespace/pod/container"
-    std::string from{};       // pools
+    std::string from{};       // the names of pools
     std::string to{};
-    double used = 0;  // CPUs
+    double used = 0;  // in CPUs
     std::optional<double> pressure{};
-    double gain = 0;                         // CPUs that are lacking less, predicted
-    std::map<std::string, double> relief{};  // the same by pool; pools that lack more are left out
+    double gain = 0;                         // predicted reduction of lacking CPUs
+    std::map<std::string, double> relief{};  // by pool, without pools that lack more
     std::string text{};
     State state = State::kPreview;
   };
 
   std::chrono::system_clock::time_point time{};
-  std::chrono::milliseconds measured{0};  // how long before
-  size_t containers = 0;                  // of shared pools, that were measured
+  std::chrono::milliseconds measured{0};  // time of the samples before the moves
+  size_t containers = 0;                  // measured containers in shared pools
   std::vector<Move> moves{};
-  double lacking = 0;  // CPUs, in all shared pools
+  double lacking = 0;  // lacking CPUs in all shared pools, before
   double lacking_predicted = 0;
-  std::optional<double> lacking_after{};  // as measured
+  std::optional<double> lacking_after{};  // the same after the moves
   State state = State::kPreview;
-  std::string note{};                               // a sentence
+  std::string note{};                               // a sentence about the result
   std::vector<ResourceManager::Move> placements{};  // of a preview: all that would change
 };
 
 std::string_view ToString(UseRound::State state);  // "preview", "measuring", "kept", ...
 
-// Moves containers between the shared pools of the active policy by what they use, and takes moves
-// back that did not bring what was predicted, once. Nothing moves by itself unless it is configured
-// to. Loop's thread only; it never waits for a sample. Its knowledge ends with the daemon: moves
-// that are being measured then stay. The next daemon does not know which moves are held off, and
-// moves nothing by itself until the longest pause is over.
+// Moves containers between the shared pools of the active policy according to what they use, and
+// takes moves back, once, if they did not bring the predicted gain. Moves by itself only if so
+// configured. Loop's thread only; never waits for a sample. Its knowledge ends with the daemon:
+// moves that are being measured stay then. The next daemon does not know which containers must not
+// be moved yet, and so moves nothing by itself until the longest such time is over.
 class UseRebalancer {
  public:
-  static constexpr int kMostMoves = 100;  // of one round
+  static constexpr int kMostMoves = 100;  // in one round
   static constexpr size_t kKeptRounds = 16;
-  // A container that was moved by use stays for so long; longer if it was taken back.
+  // How long a container that was moved by use is not moved again; longer if it was taken back.
   static constexpr std::chrono::minutes kHoldOff{30};
   static constexpr std::chrono::minutes kLongHoldOff{120};
-  // The part of the predicted gain that has to be measured.
+  // The part of the predicted gain that must be measured, so that moves are kept.
   static constexpr double kKeptPart = 0.5;
 
   struct Options {
     Clock& clock;
     std::function<ResourceManager*()> manager;  // nullptr: no policy is active
-    // Samples are wanted for so long from now on.
+    // Requests samples for this time from now on.
     std::function<void(std::chrono::milliseconds)> look_on = [](std::chrono::milliseconds) {};
-    // A former daemon may have moved containers by use.
+    // True if a former daemon may have moved containers by use.
     bool after_restart = false;
   };
   explicit UseRebalancer(Options options);
@@ -83,22 +83,22 @@ class UseRebalancer {
   UseRebalancer& operator=(const UseRebalancer&) = delete;
 
   void Configure(const UsageConfig& config);
-  // The next figures: averages follow, moves are judged, and, if configured, made. A policy that
-  // follows use gets the averages, if these are of as many samples as moves need.
+  // Takes the next figures: updates averages, judges moves and, if configured, makes moves. A
+  // policy that follows use gets the averages once they cover as many samples as moves need.
   void Observe(const UsageFigures& figures);
-  // Samples failed: the averages do not describe the present.
+  // Called when samples failed: the averages no longer describe the present.
   void Lose() { averages_.Clear(); }
 
-  // Tells what a rebalance would do. FailedPrecondition: nothing is measured, or no policy is
+  // Describes what a rebalance would do. FailedPrecondition: nothing is measured, or no policy is
   // active.
   StatusOr<UseRound> Preview(std::optional<int> most_moves);
-  // Makes the moves. FailedPrecondition, too: measured for too short a time, or former moves are
-  // being measured.
+  // Makes the moves. FailedPrecondition also if use was measured for too short a time, or former
+  // moves are being measured.
   StatusOr<UseRound> Apply(std::optional<int> most_moves);
 
-  // The last ones that moved something, newest last.
+  // The last rounds that moved something, the newest last.
   const std::deque<UseRound>& rounds() const { return rounds_; }
-  // A sentence on the result of this container's last move; "" if there is none.
+  // A sentence about the result of this container's last move; "" if there is none.
   std::string AboutOf(const std::string& id) const;
 
  private:
@@ -117,17 +117,17 @@ class UseRebalancer {
   void RunByItself();
 
   const Options options_;
-  Milliseconds least_measured_{};  // before moves
-  Milliseconds settles_{};         // measured after them
-  Milliseconds every_{0};          // by itself; 0: never
+  Milliseconds least_measured_{};  // time of samples before moves
+  Milliseconds settles_{};         // time of samples after moves
+  Milliseconds every_{0};          // period of moves by itself; 0: never
   int most_moves_ = 0;
   Clock::SteadyTime next_run_{};
-  Clock::SteadyTime first_run_;  // no run by itself before
+  Clock::SteadyTime first_run_;  // moves nothing by itself before this time
   UseAverages averages_;
   std::deque<UseRound> rounds_;
   policy::PoolLoads loads_;                            // before the moves that are being measured
-  EventLoop::HandlePtr overdue_;                       // when they stay unmeasured
-  std::map<std::string, Clock::SteadyTime> held_off_;  // container ids, until when
+  EventLoop::HandlePtr overdue_;                       // ends a round that was not measured in time
+  std::map<std::string, Clock::SteadyTime> held_off_;  // until when containers are not moved, by id
 };
 
 }  // namespace resmgr
