@@ -298,7 +298,8 @@ void Auditor::Repair(AuditReport& report) const {
   }
 }
 
-// Logs each drift once, however long it lasts, and a cause that many containers share once for all.
+// Logs a drift that stays only once, unless the decision is sent again. A cause that many
+// containers share is one line.
 void Auditor::LogNews(const AuditReport& report) {
   std::map<ContainerId, Known> found;
   std::map<std::string, Named> causes;

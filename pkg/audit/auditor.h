@@ -50,9 +50,9 @@ struct AuditReport {
 // Compares the values that running containers really have, by their cgroups and by the runtime's
 // own report, with the decided ones: on demand, and every AuditConfig::interval. Another program
 // may have written into a cgroup, an NRI plugin of the runtime may have moved a container, or a
-// cgroup above may allow fewer CPUs; without audits, nothing would show that a container runs on
-// the exclusive CPUs of another one. Containers with a change under way are left out, so that this
-// daemon's own changes do not count as drift. Loop's thread only.
+// cgroup above may allow fewer CPUs; without audits, this would be noticed only when a container
+// runs on the exclusive CPUs of another one. Containers with a change under way are left out, so
+// that this daemon's own changes do not count as drift. Loop's thread only.
 class Auditor {
  public:
   // Called after each audit, with nullptr if the audit failed.
@@ -84,7 +84,7 @@ class Auditor {
   Auditor(const Auditor&) = delete;
   Auditor& operator=(const Auditor&) = delete;
 
-  // Sets the interval of periodic audits.
+  // Sets the interval of periodic audits, and whether they repair.
   void Configure(const AuditConfig& config);
 
   // With `repair`, the decided values are sent again to containers that have drifted. `done` is

@@ -165,9 +165,9 @@ CpusetLimits CgroupReader::Limits() const {
 }
 
 // Reads the CPUs of the container's first process and of its parent. A process of another PID
-// namespace has the number 0, so nothing is known of it. Threaded cgroups are skipped: their
-// processes are listed in the container's own cgroup, although the container may have given them
-// fewer CPUs.
+// namespace has the number 0, so nothing is known of it. A container with threaded cgroups is
+// skipped: their processes are listed in the container's own cgroup, and may have been given fewer
+// CPUs by it.
 void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& values) const {
   if (Line(directory, "cgroup.type") == "domain threaded") return;
   const StatusOr<std::string> processes =

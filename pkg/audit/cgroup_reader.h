@@ -52,12 +52,12 @@ class CgroupReader {
   // InvalidArgument: the parent or the id cannot be the name of a cgroup.
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id,
                               CpusetLimits* limits = nullptr) const;
-  // Limits for one look at many cgroups, which share it.
+  // The limits that all calls of Read share during one look at many cgroups.
   CpusetLimits Limits() const;
   // As Read, but with the memory limits and without CPUs and memory nodes.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
-  // The longest file of a cgroup, a list of 8192 CPUs, has 40 KiB at worst.
+  // Longer files are not read; a list of 8192 CPUs has 40 KiB at worst.
   static constexpr size_t kMostBytes = size_t{64} << 10;
   const std::string& mount_point() const { return mount_point_; }
   // The directory of the container's cpuset, as a path below the mount point. Errors as of Read.

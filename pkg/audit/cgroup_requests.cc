@@ -33,8 +33,7 @@ bool IsLimit(int64_t actual, int64_t known) {
   return actual == known || actual == known / page * page;
 }
 
-// The values of `actual` that differ from the known ones, so another program wrote them, in the
-// form that a runtime takes.
+// The values of `actual` that differ from the known ones, in the form that a runtime takes.
 ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
   ResourceValues found;
   const ResourceValues& known = subject.known;

@@ -147,8 +147,8 @@ bool CanBeMended(const Drift& drift) {
   return sent && drift.why.empty();
 }
 
-// Effective CPUs beside the decided ones: on cgroup v2, a set without any effective CPU restricts
-// nothing.
+// Effective CPUs may be others than the decided ones: on cgroup v2, a set without any effective CPU
+// restricts nothing.
 bool HasOthers(const Drift& drift) {
   const auto decided = CpuSet::Parse(drift.decided);
   const auto actual = CpuSet::Parse(drift.actual);

@@ -41,8 +41,8 @@ bool CanBeMended(const Drift& drift);
 // decided ones: only then may it be on the exclusive CPUs of others.
 bool HasOthers(const Drift& drift);
 
-// The differences between decided values and the cgroup. A number that the kernel rounds or limits
-// is compared after that rounding. A value that could not be read is no difference, except for CPUs
+// The differences. Only decided values are compared; a number that the kernel rounds or limits is
+// compared after that rounding. A value that could not be read is no difference, except for CPUs
 // and memory nodes, which every cgroup has.
 std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual);
 // Compares with the values that the runtime reports. A value that it does not report is not a

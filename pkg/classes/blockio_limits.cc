@@ -150,7 +150,7 @@ std::vector<std::string> WeightLines(const BlockioLimits& limits, bool DeviceLim
   return lines;
 }
 
-// Whether a limit of some device was set or taken back.
+// Whether some device has a limit of bytes or operations, or had one taken away.
 bool Throttles(const BlockioLimits& limits) {
   return std::ranges::any_of(limits.devices, [](const auto& one) {
     const DeviceLimits& device = one.second;

@@ -67,8 +67,8 @@ class ClassKind {
   // These functions run on the loop. They are pure: equal arguments give equal results.
 
   // Adds the container's classes. InvalidArgument: the pod asks for a class that does not exist.
-  // Then a creation is refused, and an existing container gets the classes added so far, which
-  // ignore the pod's annotations.
+  // Then a creation is refused, and an existing container gets the classes that were added: those
+  // that it has without the pod's annotations.
   virtual Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                         ChosenClasses& chosen) const = 0;
   // Adds the fields that the runtime itself applies when it creates a container. `unified`: the

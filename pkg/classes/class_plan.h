@@ -91,7 +91,7 @@ struct ClassPart {
   std::string source{};              // as ClassChoice::source
   std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
   std::vector<std::string> paths{};  // the files whose values it needs
-  Status possible{};                 // why it cannot be applied; then nothing is written
+  Status possible{};                 // not OK: why it cannot be applied; nothing is written then
   std::string note{};                // an effect that the class lacks although it is active
   std::string in_force{};            // the effect, if it is no value of a file
 };

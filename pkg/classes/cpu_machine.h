@@ -22,7 +22,7 @@ std::string CpuFile(int cpu, std::string_view file);
 struct UncoreClock {
   std::string directory{};
   int package = 0;
-  std::optional<int> die{};  // nullopt: the clock is of the whole package
+  std::optional<int> die{};  // nullopt: all of the package
 };
 
 struct IdleState {
@@ -42,12 +42,12 @@ class CpuMachine {
   int DieOf(int cpu);
   // The CPUs that share this CPU's clock, itself included.
   CpuSet ClockOf(int cpu);
-  // The rate in kHz, limited to the CPU's range; `turbo`: rates above the base rate are allowed.
+  // The rate in kHz, within the CPU's range; `turbo`: the highest rate is allowed.
   // nullopt: the class leaves the rate as it is, or the CPU reports no range.
   std::optional<int64_t> RateOf(const ClockRate& rate, int cpu, bool turbo);
   // The rate of a clock that several CPUs share; nullopt as above.
   std::optional<int64_t> RateOf(const ClockRate& rate, const UncoreClock& clock);
-  // If a package has clocks of both forms, only the more exact ones (by die).
+  // If a package has clocks of both forms, only the more exact ones ("uncoreNN").
   const std::vector<UncoreClock>& UncoreClocks();
   std::vector<IdleState> IdleStatesOf(int cpu);
   // The number in a file that this daemon may have written: before its first write, and now.

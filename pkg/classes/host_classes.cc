@@ -142,8 +142,8 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
   return holds;
 }
 
-// Delays an update that lowers the quota below the burst, which the kernel would refuse, until the
-// burst is lower. A burst grows only after the quota has grown.
+// The kernel refuses a quota below the burst, so an update that lowers the quota waits until the
+// burst is lower. The burst grows after the quota has grown.
 bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                              std::function<void()> go) {
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
@@ -433,7 +433,7 @@ std::string HostClasses::NoteOf(const std::string& id) const {
 }
 
 bool HostClasses::given_back() const {
-  // The journal's disk does not answer, but this process has written nothing.
+  // No work has ended, since the journal's disk does not answer, and this process wrote nothing.
   if (!wrote_ && ended_ == 0) return true;
   // If the journal could not be read, the values to give back are unknown.
   return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&

@@ -187,7 +187,7 @@ class HostClasses final : public Observer {
   uint64_t first_ = 0;  // the first work with this configuration; 0: none yet
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
-  std::optional<Clock::time_point> failing_since_{};  // the journal, or restoring values
+  std::optional<Clock::time_point> failing_since_{};  // when the journal or restoring began to fail
   // Shared with the thread's work, which may outlive this object.
   const std::shared_ptr<ClassWorker> worker_;
   Lifetime lifetime_;

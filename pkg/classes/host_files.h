@@ -83,7 +83,7 @@ struct HostValue {
 };
 
 // Whether a file that reads `a` has the value `b`, although the text may differ: masks of CPUs may
-// have more digits, the kernel keeps whole pages of memory, rounds bandwidth up, ...
+// have other digits, the kernel keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
 // The value of the file in a new cgroup v2, for files with limits of memory and block I/O that a

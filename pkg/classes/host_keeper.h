@@ -18,7 +18,7 @@ namespace resmgr {
 // The outcome for one file.
 struct HostOutcome {
   Status status{};
-  int error = 0;         // the kernel's answer to the write; 0: OK
+  int error = 0;         // error number of a refused or cancelled write; 0: none
   std::string in_force;  // what the file reads, trimmed
 };
 
@@ -33,10 +33,10 @@ struct HostDifference {
 };
 
 // Gives the host's files the wanted values, and restores the former ones when these are no longer
-// wanted. Every former value is in the journal before the file is written. If another program has
-// written a file meanwhile, the file is written again while its value is wanted, and left alone
-// when it would be restored. A pod's CPU quota is restored to what that program (the kubelet) wrote
-// last. May block. Thread-compatible.
+// wanted. Every value is in the journal, with the former one, before it is written. If another
+// program has written a file meanwhile, the file is written again while its value is wanted, and
+// left alone when it would be restored. A pod's CPU quota is restored to what that program (the
+// kubelet) wrote last. May block. Thread-compatible.
 class HostKeeper {
  public:
   struct Result {
@@ -51,12 +51,12 @@ class HostKeeper {
   HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
 
   Result Keep(const std::vector<HostValue>& wanted);
-  // Only reads. Values that the kernel always refuses do not count as differences.
+  // Only reads. Values that the kernel has refused for good do not count as differences.
   std::vector<HostDifference> Compare(const std::vector<HostValue>& wanted);
   // The value that the file had before this daemon's first write, or its present value if there was
   // none.
   StatusOr<std::string> ReadFirst(const std::string& path);
-  // Whether this daemon has written the file and not restored it.
+  // Whether the journal has the file: it has a value of this daemon, or is about to get one.
   bool Holds(const std::string& path) const { return journal_.entries().contains(path); }
   // The values of this daemon whose paths begin with this text, to keep them if a plan cannot be
   // made at the moment.
@@ -80,7 +80,7 @@ class HostKeeper {
   struct Batch {
     Result result{};
     ClassJournal::Entries next{};
-    std::map<std::string, std::string, std::less<>> before{};  // former texts of these files
+    std::map<std::string, std::string, std::less<>> before{};  // former texts, by path
     std::vector<const HostValue*> written{};                   // in this order
     std::map<std::string, Status, std::less<>> failed{};  // refused groups, by HostValue::together
   };

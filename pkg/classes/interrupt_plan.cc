@@ -73,7 +73,7 @@ struct InterruptClaim {
   InterruptGlobs claimed{};
   InterruptGlobs masked{};
   bool mask_wins = false;
-  std::vector<std::string> paths{};  // of the controllable interrupts among the claimed ones
+  std::vector<std::string> paths{};  // of the controllable interrupts that match a glob
 };
 
 class InterruptPlanner {
@@ -207,7 +207,7 @@ class InterruptPlanner {
     return host_.ReadFirst(kNewInterrupts).value_or("");
   }
 
-  // Removes these CPUs from the interrupt's mask if it has any of them; the mask is never empty.
+  // Adds the first mask without these CPUs, if that differs from it; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& without, const std::string* later) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, later == nullptr
                                                          ? host_.ReadFirst(path)

@@ -98,7 +98,7 @@ class IsolationPlanner {
     return isolation.workqueues == Isolation::Workqueues::kIsolate;
   }
 
-  // Removes these CPUs from the file's mask if it has any of them; the mask is never empty.
+  // Adds the first mask without these CPUs, if that differs from it; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& isolated) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
     RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));

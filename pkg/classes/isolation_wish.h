@@ -66,7 +66,8 @@ std::string PartitionName(IsolationConfig::Partition partition);
 // needs no class. Pure.
 std::vector<AskedClass> AskedIsolation(const IsolationConfig& isolation, std::string_view source);
 
-// The kinds of isolation that the machine or its kernel does not fully support. May block.
+// The kinds of isolation that the machine or its kernel does not fully support, for any container.
+// May block.
 AbsentKinds FindAbsentIsolation(HostFiles& files);
 
 // Whether the kernel is older than this version; false if its version is unknown. May block.

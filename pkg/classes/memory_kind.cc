@@ -104,7 +104,7 @@ class MemoryKind final : public ClassKind {
     wish.policy = of_pool->policy;
     wish.name = of_pool->name;
     wish.source = fmt::format("pool {}", container.placement.pool);
-    // The policy comes from the class and not from the pod, so an error is only noted.
+    // The policy comes from the pool's class and not from the pod, so an error is only noted.
     if (const Status status = SetPolicy(container, wish, chosen); !status.ok())
       chosen.AddNote(Message(status));
     return OkStatus();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kExclusiveCpusFile = "/cpuset.cpus.exclusive";
 constexpr std::string_view kStateFile = "/cpuset.cpus.partition";
-// Written with the line break with which the kernel shows it, so that the texts compare equal.
+// Written as the kernel shows it, so that a killed process leaves the same text as before.
 constexpr const char* kNoPartition = "member\n";
 // Writing an empty text would do nothing, so "\n" is written for an empty list.
 constexpr const char* kNoCpus = "\n";

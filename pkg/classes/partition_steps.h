@@ -15,12 +15,12 @@ namespace resmgr {
 // one ends for a moment.
 //
 // Each list has all paths of `wanted` in the order of writing, and is to be written as a whole
-// before the next list; the last list is `wanted`. Empty: `wanted` can be written at once. Reads
-// the files of partitions. May block.
+// before the next list, and `wanted` after the last one. Empty: `wanted` can be written at once.
+// Reads the files of partitions. May block.
 std::vector<std::vector<HostValue>> PartitionSteps(const std::vector<HostValue>& wanted,
                                                    HostFiles& files);
 
-// Carries out all steps, of which `wanted` is the last one.
+// Keeps the values of each step, and `wanted` at the end.
 HostKeeper::Result KeepInSteps(const std::vector<HostValue>& wanted, HostKeeper& keeper);
 
 }  // namespace resmgr

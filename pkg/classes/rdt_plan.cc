@@ -181,7 +181,8 @@ class RdtPlanner {
     for (const ClassPool& pool : work_.pools) {
       const auto found = pool.classes.find(kRdt);
       if (found == pool.classes.end()) continue;
-      // A CPU can be in one group only: that of the narrowest pool, which comes last in the list.
+      // A CPU can be in one group only: that of the narrowest pool, which comes after those around
+      // it.
       const CpuSet own = pool.cpus - taken;
       for (auto& [group, set] : cpus)
         set = set - own;

@@ -42,7 +42,8 @@ inline constexpr std::string_view kRdtByStart = "started in its group";
 // The directory of a class in resctrl; "" for the root.
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config);
 
-// Whether the container has CPUs for itself alone, so that they can have the class.
+// Whether the container's CPUs get the class: classes are assigned by CPUs, and the container has
+// only CPUs of its own.
 bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config);
 
 // Adds the groups with their masks and CPUs, and the parts. Values that shrink come before those

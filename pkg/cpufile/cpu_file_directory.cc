@@ -45,7 +45,7 @@ Status CheckOwner(int fd) {
   return OkStatus();
 }
 
-// Opens or makes a directory, with exactly this mode whatever the umask is.
+// Opens a directory. `make`: makes a missing one, with this mode whatever the umask is.
 StatusOr<UniqueFd> OpenAt(int directory, const std::string& name, mode_t mode, bool make) {
   const bool made = make && ::mkdirat(directory, name.c_str(), mode) == 0;
   if (make && !made && errno != EEXIST)

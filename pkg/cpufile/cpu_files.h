@@ -57,8 +57,8 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   size_t behind() const { return writer_.behind(); }
   // Files that cannot be written now.
   std::vector<Problem> problems() const;
-  // Why the container has no file although it should have one; empty if it has one or this daemon
-  // has not seen its creation.
+  // Why the container has no file although it should have one, if this daemon has seen its
+  // creation; else empty.
   std::string WhyNone(const ContainerId& id) const;
 
   void OnPlaced(const Act& act) override;
