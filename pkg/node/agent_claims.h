@@ -59,9 +59,9 @@ class AgentClaims {
   const std::chrono::milliseconds timeout_;
   std::unique_ptr<UnaryClient> client_;
   DestroyLater<std::unique_ptr<UnaryClient>> lost_{loop_};
-  uint64_t clients_ = 0;  // number of clients so far; identifies the present one
+  uint64_t clients_ = 0;  // grows with each new or lost client, to ignore callbacks of former ones
   uint64_t last_id_ = 0;
-  std::map<uint64_t, Done> asked_;  // by the client's number
+  std::map<uint64_t, Done> asked_;  // by the number of the question, over this client
   std::deque<Question> waiting_;
   Status away_;  // why the agent could not be asked; OK: it could
   std::chrono::system_clock::time_point away_since_{};

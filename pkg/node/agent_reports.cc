@@ -99,7 +99,7 @@ void AgentReports::ShowCpus(std::string cpus) {
 
 void AgentReports::Show(LastValue& value, std::string request) {
   value.wanted = std::move(request);
-  // Deferred, so that further events of this turn of the loop are sent in the same call.
+  // Deferred: if the value changes again in this turn of the loop, only the last one is sent.
   calls_.BeginSoon();
 }
 

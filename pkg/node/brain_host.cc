@@ -171,7 +171,7 @@ std::string BrainHost::RuntimeState() const {
 
 void BrainHost::Retire() {
   SetActive(nullptr);
-  // Destroyed in the next turn, since one of the brain's own calls may be running.
+  // Destroyed later, since one of its own calls may be running.
   retiring_.push_back(std::move(brain_));
   options_.loop.Post([this] {
     for (std::unique_ptr<Brain>& brain : std::exchange(retiring_, {}))

@@ -92,7 +92,7 @@ class ConfigReader {
   StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
   // Checks a configuration from the daemon's own file `name`, overridden by the command line.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;
-  // Creates the policy of a configuration in force again, for the CPUs that are online now.
+  // Creates only a new policy for a configuration in force, for the CPUs that are online now.
   StatusOr<ConfigCandidate> MakePolicyAnew(Config config) const;
 
   // A copy of this reader for the machine with these CPUs offline.

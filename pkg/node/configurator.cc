@@ -13,8 +13,8 @@ namespace {
 
 // Limit of queued jobs: each holds a received configuration.
 constexpr size_t kMaxJobs = 8;
-// How long the daemon's end waits for reading, which takes a bounded time, and for storing. A
-// hanging disk is not waited for any longer.
+// How long the daemon's end waits for reading, whose time is bounded by the size, and for storing.
+// A hanging disk is not waited for any longer.
 constexpr std::chrono::seconds kStorePatience{1};
 
 constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
@@ -149,7 +149,7 @@ void Configurator::Enqueue(Job job) {
 }
 
 void Configurator::RunNext() {
-  // A loop instead of recursion: an answer may call Deliver, which adds a job.
+  // A job that ends at once is followed by the next one.
   while (!busy_ && !jobs_.empty()) {
     busy_ = true;
     StartReading();
@@ -266,7 +266,8 @@ void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
       [end, losses = std::move(losses)](const Status& status) { end(losses, status); });
 }
 
-// Sets the offline CPUs that the candidate was made for, in the brain and here.
+// Sets the offline CPUs that the candidate was made for, in the brain and here, even if a
+// configuration that came meanwhile was made for the same ones.
 Status Configurator::ApplyMachine(ConfigCandidate candidate) {
   RESMGR_RETURN_IF_ERROR(options_.host.SetOffline(
       std::move(candidate.policy), {.cpus = reading_offline_, .reserved = candidate.reserved}));

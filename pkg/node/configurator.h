@@ -75,8 +75,8 @@ class Configurator {
   // which was queued earlier, has come into force.
   void Reload(std::string file, Load load, Done done);
 
-  // Puts a configuration in force that an earlier run kept and that could not be read at the start,
-  // unless another one was delivered before. A refusal is logged.
+  // Puts in force, and keeps, a configuration that was delivered to an earlier run and could not be
+  // read at the start, unless another one was delivered before. A refusal is logged.
   void Restore(DeliveredConfig kept);
 
   // Sets the CPUs of the machine that are offline now: the policy in force decides without them,
@@ -159,7 +159,7 @@ class Configurator {
   std::shared_ptr<const ConfigReader> reader_;
   bool machine_waits_ = false;   // a job for the present offline CPUs is queued
   bool machine_failed_ = false;  // the last such job failed, which was logged
-  CpuSet offline_;               // the offline CPUs of the policy in force
+  CpuSet offline_;               // the offline CPUs that were set last
   CpuSet reading_offline_;       // offline CPUs that the configuration being read is for
   std::shared_ptr<const Config> current_;
   std::string source_;

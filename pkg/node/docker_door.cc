@@ -162,7 +162,7 @@ class DockerDoor final : public FrontDoor {
   }
 
  private:
-  // Each user gets a connection of its own, so that its calls do not wait for those of others.
+  // Each user gets an access of its own, so that its calls do not wait for those of others.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                      options_.others);

@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kDrivers = "/var/lib/kubelet/plugins";
 constexpr std::string_view kDriverRegistry = "/var/lib/kubelet/plugins_registry";
 constexpr std::string_view kCdiDirectory = "/var/run/cdi";
-// Metadata of devices of any driver: beside the drivers' sockets, a place where the daemon may
-// write on the host.
+// The metadata of devices, at the same place whatever the driver is called: beside the sockets of
+// drivers, where the daemon may write on the host.
 constexpr std::string_view kMetadataDirectory =
     "/var/lib/kubelet/plugins/cri-resmgr.intel.com/metadata";
 

@@ -14,7 +14,7 @@ namespace {
 
 // Standard attribute of Kubernetes.
 constexpr std::string_view kNumaNodeAttribute = "resource.kubernetes.io/numaNode";
-// The attribute's names in dra-driver-cpu and others, older than the standard name.
+// Names of dra-driver-cpu for the same attribute, from before there was a standard.
 constexpr std::string_view kOlderNumaNodeAttributes[] = {"dra.cpu/numaNodeID", "dra.net/numaNode"};
 
 cri_resmgr::v1::SliceAttribute& AddAttribute(cri_resmgr::v1::SliceDevice& device,

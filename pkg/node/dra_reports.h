@@ -22,7 +22,7 @@ std::string DeviceReport(const dra::Driver& driver, const std::vector<dra::NodeD
 // The request for removing the object with the node's devices.
 std::string NoDeviceReport();
 
-// Problems of claims, which exist although the driver's sockets work. Pure.
+// Problems of the driver with claims, other than failures of its sockets. Pure.
 
 // Reports that `claims` claims hold CPUs while the driver is off, so the kubelet cannot report the
 // end of their pods.

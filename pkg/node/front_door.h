@@ -25,8 +25,8 @@ namespace resmgr {
 struct Config;
 class StateStore;
 
-// Time limit of calls in flight when a front door drains. It must be less than the unit's
-// TimeoutStopSec, 30 s, after which systemd kills the daemon.
+// Time limit of calls in flight when a front door drains. systemd kills a daemon whose whole end
+// takes longer than the unit's TimeoutStopSec, 30 s.
 inline constexpr std::chrono::seconds kDrainDeadline{20};
 
 // Callbacks for a runtime's events on the connection of one brain. All are set.
@@ -103,8 +103,8 @@ class FrontDoor {
   // about a second, and not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
-  // The last answers, without asking again; without runtimes that have not answered yet. Empty if
-  // there is only one runtime.
+  // The same from the last answers, without asking and without runtimes that have not been asked
+  // yet. Empty if there is only one runtime.
   virtual std::vector<RuntimeView> runtimes() const { return {}; }
   // The runtime's CRI socket, if requests come through another socket.
   struct OtherSocket {

@@ -226,7 +226,7 @@ Status TakeOver::Finish(const std::vector<std::string>& paths) {
   return OkStatus();
 }
 
-// Waits shortly for the other daemon's exit. It has closed the connection, but the kernel drops its
+// Waits briefly for the other daemon's exit. It has closed the connection, but the kernel drops its
 // claim on the state only with its last file. This takes milliseconds, and nothing is lost if it
 // takes longer.
 void TakeOver::WaitForExit() const {

@@ -83,7 +83,7 @@ class HandOver {
   // The connection of the daemon that asks; nullopt: none does.
   std::optional<HandOverChannel> other_;
   pid_t other_process_ = 0;
-  std::vector<OpenSockets::Copy> copies_;  // keep the queues of sockets that the door has closed
+  std::vector<OpenSockets::Copy> copies_;  // keep the queues of sockets that the door closes
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;
@@ -111,7 +111,7 @@ class TakeOver {
   // it runs as another user. kDeadlineExceeded: it does not answer in time.
   static StatusOr<std::unique_ptr<TakeOver>> Begin(Options options);
 
-  // Waits until the other daemon has ended or died; from then on clients reach this one. Closes
+  // Waits until the other daemon has ended or died; from then on clients wait for this one. Closes
   // inherited sockets that are not at `paths`. After an error the other daemon goes on serving.
   Status Finish(const std::vector<std::string>& paths);
 

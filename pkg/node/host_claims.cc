@@ -87,7 +87,7 @@ void HostClaims::Release(const std::string& uid, std::function<void(Status)> don
   if (brain != nullptr) return brain->Release(uid, Certain(loop_, std::move(done)));
   if (state_ == nullptr) return done(OkStatus());
   state_->EraseNote(StateStore::PodNote::kClaim, PodSandboxId(uid));
-  // While the disk refuses writes, the kubelet repeats its call.
+  // The state is written once the disk takes writes again; until then the kubelet repeats its call.
   if (!state_->Saved()) return done(Unavailable("the state cannot be written now: try again"));
   const auto written = lifetime_.Guard([done = std::move(done)] { done(OkStatus()); });
   state_->WhenWritten([loop = &loop_, written] { loop->Post(written); });

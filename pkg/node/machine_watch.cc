@@ -107,8 +107,8 @@ std::vector<std::string> PodsCgroupWatch::problems() const {
   return problems;
 }
 
-// CPUs that were offline at any time of the look are not missed: a CPU may go offline before
-// OnlineWatch has seen that, or come back while the cgroup is read.
+// Does not report CPUs as missing that were offline at any time of the look: a CPU may go offline
+// before OnlineWatch has seen that, or come back while the cgroup is read.
 void PodsCgroupWatch::Look() {
   if (off_loop_.busy()) return;
   // If no thread can be made, the next period tries again.

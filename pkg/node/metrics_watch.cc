@@ -70,7 +70,7 @@ void MetricsWatch::OnFailed(const Act& act, const Status& /*why*/) {
 }
 
 void MetricsWatch::OnRemoved(const Act& act) {
-  changed_ = true;  // exited containers do not count, so the numbers change
+  changed_ = true;  // an exited container was counted until now
   failed_.erase(act.container.key);
 }
 

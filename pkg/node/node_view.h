@@ -83,9 +83,9 @@ struct NodeView {
   std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
   // Figures of use; nullptr: they are not sampled.
   UsageSampler* usage = nullptr;
-  // Traces the calls of a pod; nullptr: there is no dump.
+  // Traces the calls of a pod; nullptr: nothing does.
   dump::Dumper* dumper = nullptr;
-  // Changes files of the host for classes; nullptr: there are none.
+  // Changes files of the host for classes; nullptr: nothing does.
   HostClasses* classes = nullptr;
   // Claims that hold CPUs without a pod; nullptr: they are not looked for.
   LostClaims* lost_claims = nullptr;

@@ -110,7 +110,7 @@ class NriDoor final : public FrontDoor {
 
   void Add(NriLink& link) { connected_.insert(&link); }
   void Remove(NriLink& link) { connected_.erase(&link); }
-  // nullptr after Stop.
+  // nullptr before Start and after Stop.
   nri::PluginFront* front() { return front_ ? &*front_ : nullptr; }
   EventLoop& loop() { return context_.loop; }
 

@@ -269,7 +269,7 @@ class RelayDoor final : public FrontDoor {
   }
 
  private:
-  // Each user gets a connection of its own, so that its calls do not wait for those of others.
+  // Each user gets an access of its own, so that its calls do not wait for those of others.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);

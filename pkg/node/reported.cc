@@ -123,8 +123,8 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
     Patch(Way::kAllAtOnce);
     return;
   }
-  // If all annotations are written at once, a value of the node may be older than its present one:
-  // the agent refuses this, and the patch is tried again.
+  // Writing all annotations at once would remove those that the node got meanwhile: the agent
+  // refuses this, and the patch is tried again.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
   if (overtaken || (!status.ok() && !IsRefusal(status))) {
     calls_.Failed(status);

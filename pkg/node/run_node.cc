@@ -164,8 +164,8 @@ class RunningNode {
   std::optional<Refusals> refusals_;             // outlives the brain, too
   std::optional<DraHost> dra_;                   // outlives the brain, too
   std::optional<BrainHost> host_;
-  // Stops the door before the brain ends, and the brain before the state: requests need the brain,
-  // and the brain needs the state.
+  // Stops the door before the brain and the state end: its requests need the brain, and the brain
+  // needs the state.
   std::optional<AtEnd> stop_;
   std::optional<Auditor> auditor_;
   std::optional<UseRebalancer> by_use_;      // outlives `usage_`, which calls it

@@ -21,7 +21,7 @@ namespace resmgr {
 // Makes a new SchedulerView after changes: one for all changes within `gather`, and at most one in
 // `period`. After a view, it pauses for fifty times as long as the view took, `tell` included, but
 // at most half a minute, so asking the policy costs the loop a bounded share of its time. A view
-// that equals the former one is not reported, and no view is before the runtime's first list.
+// that equals the former one is not reported, and none is before the runtime's first list.
 // Loop's thread only.
 class SchedulerWatch final : public Observer {
  public:
@@ -44,8 +44,9 @@ class SchedulerWatch final : public Observer {
 
   // Observes the host's brain from now on. It must live as long as this object.
   void Follow(PolicyHost& host) { host_ = &host; }
-  // Called when another configuration, or the first one, is in force. If it turns publication off,
-  // the view is withdrawn at once; otherwise a view follows as after other changes.
+  // Called when another configuration, or the first one, is in force. Without publication the view
+  // is withdrawn at once. With it, the first view is made at once, and further ones as after other
+  // changes.
   void NoteConfiguration(const NrtConfig& config);
 
   // Requests another view, as an observed change does.

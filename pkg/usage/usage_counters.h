@@ -27,8 +27,8 @@ struct ContainerCounters {
   std::optional<uint64_t> memory_bytes{};
   std::map<int, int64_t> memory_by_node{};
   MemoryEvents events{};
-  // Limits, read only if an event in `events` has occurred; not set: there is no limit. Only cgroup
-  // v2 has memory.high.
+  // Limits, read only if `high` or `oom_kills` of `events` is not 0; not set: there is no limit.
+  // Only cgroup v2 has memory.high.
   std::optional<uint64_t> memory_limit{};
   std::optional<uint64_t> memory_high{};
 };

@@ -40,8 +40,8 @@ struct ContainerFigures {
   // How often its own limit left no memory; not set: the kernel does not report this.
   std::optional<uint64_t> oom_events{};
   MemoryEvents events{};  // since its cgroup was made
-  // Limits of its cgroup, in bytes. Known only if an event in `events` has occurred. Not set: no
-  // limit.
+  // Limits of its cgroup, in bytes. Known only if `high` or `oom_kills` of `events` is not 0. Not
+  // set: no limit.
   std::optional<uint64_t> memory_limit{};
   std::optional<uint64_t> memory_high{};
   bool reset = false;  // its counters were reset between the samples

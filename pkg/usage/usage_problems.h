@@ -33,7 +33,7 @@ class UsageProblems {
     double interrupt_percent = 10;  // of one of a container's exclusive CPUs
     double others_used = 0.25;      // exclusive CPUs of a container that others use,
     double others_part = 0.1;       // and their part of all: a node's own programs run on all CPUs
-    double room_percent = 50;       // a pool has room if its CPUs are used less than this
+    double room_percent = 50;       // a pool has room if at most this part of its CPUs is used
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
@@ -44,9 +44,9 @@ class UsageProblems {
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
   };
-  // Limit of problems of each kind that name their object; one more has the number of all.
+  // Limit of problems of each kind that name their object; one more has the number of the others.
   static constexpr size_t kMostNamed = 5;
-  // Limit of containers with killed processes, since restarts may bring ever new ones.
+  // Limit of containers with killed processes: each may be another one.
   static constexpr ptrdiff_t kMostKilled = 256;
   // Limit of ended problems that are kept.
   static constexpr size_t kMostEffects = 16;
@@ -98,7 +98,7 @@ class UsageProblems {
     std::chrono::system_clock::time_point since{};
     std::chrono::steady_clock::time_point begun{};
     Problem problem{};
-    double percent = 0;  // the value above its limit; a number for memory.high and kills
+    double percent = 0;  // the excessive value; a number of times for memory.high, kills
     KillsOfAnHour kills{};
     std::string cause{};  // the cause of the kills
     bool lasts = false;   // lasts long enough to be reported

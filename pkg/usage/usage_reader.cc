@@ -31,7 +31,7 @@ constexpr size_t kMostNotes = 32;
 // Limits the pause, in samples, between searches for a missing cgroup: each may read thousands of
 // names.
 constexpr uint64_t kLongestSearchPause = 32;
-// From this percentage on, a CPU's interrupts are counted by name.
+// From this percentage of a CPU's time on, its interrupts are counted by name.
 constexpr double kHotPercent = 5;
 // Limits of this size and more mean none: cgroup v1 then writes the largest number of pages.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
@@ -208,7 +208,7 @@ void UsageReader::ReadMemory(const Places& places, ContainerCounters& counters) 
     ReadLimits(directory, counters);
 }
 
-// Called only for containers that have reached a limit, which most never do.
+// Most containers never reach their limits, so these files are not read for all.
 void UsageReader::ReadLimits(const std::string& directory, ContainerCounters& counters) {
   const auto limit = [&](const char* file) -> std::optional<uint64_t> {
     const auto text = files_.Read(fmt::format("{}/{}", directory, file));

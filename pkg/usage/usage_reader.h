@@ -67,8 +67,8 @@ class UsageFiles {
 
 // Reads the kernel's counters of containers, CPUs, memory nodes and resctrl groups, on cgroup v1,
 // on v2, and on both at once (then pressure is in the hierarchy of v2). Blocks, so it is used away
-// from the event loop, by one thread at a time. Between samples it keeps only the cgroups' places
-// and a few counters of CPUs.
+// from the event loop, by one thread at a time. Between samples it keeps the places of the cgroups,
+// the names of pods and the times of CPUs.
 class UsageReader {
  public:
   // `host_root` is the directory that has sys and proc: "/", or another one for tests and in

@@ -36,7 +36,7 @@ struct UseRound {
     double used = 0;  // in CPUs
     std::optional<double> pressure{};
     double gain = 0;                         // predicted reduction of lacking CPUs
-    std::map<std::string, double> relief{};  // by pool, without pools that lack more
+    std::map<std::string, double> relief{};  // the same by pool; pools that lack more are left out
     std::string text{};
     State state = State::kPreview;
   };
