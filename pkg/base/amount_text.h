@@ -16,7 +16,7 @@ std::string BytesText(int64_t bytes);
 // "4 of 32 GiB", "32 MiB of 2 GiB"
 std::string BytesOf(int64_t used, int64_t bytes);
 
-// A number with its noun, whose plural ends with s: "1 exclusive CPU", "2 exclusive CPUs".
+// A number with its noun, whose plural only adds an s: "1 exclusive CPU", "2 exclusive CPUs".
 inline std::string CountText(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

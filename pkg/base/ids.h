@@ -74,7 +74,7 @@ using PodSandboxId = Id<struct PodSandboxIdTag>;
 using PodUid = Id<struct PodUidTag>;
 
 // XXH3 of a text, for hash tables by ids of the runtime: for 64 characters it costs a third of the
-// tables' default hash. The values may differ between machines, so they must not be stored.
+// tables' default. Not for hashes that must be equal on another machine.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const;
@@ -84,9 +84,9 @@ struct TextHash {
   }
 };
 
-// The value whose key begins with this text, if only one does or the text is a whole key: runtimes
-// and people name pod sandboxes and containers by beginnings of their ids. A default-constructed
-// value (nullptr) if no key or several match, and for "".
+// The value of an ordered map whose key begins with this text, if only one key does or the text is
+// a whole key: runtimes and people name pod sandboxes and containers by beginnings of their ids. A
+// default-constructed value (nullptr) if no key or several match, and for "".
 template <typename Map>
 typename Map::mapped_type OnlyOneThatBeginsWith(const Map& by_id, std::string_view beginning) {
   if (beginning.empty()) return {};

@@ -22,7 +22,7 @@ std::string_view Trim(std::string_view text);
 // The pieces between separators, empty ones included; "" gives one empty piece.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 
-// Case-insensitive for ASCII, as keys of configuration files and options are.
+// Case-insensitive for ASCII: for keys of configuration files and for options.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 std::string ToLower(std::string_view text);
 

@@ -57,7 +57,7 @@ std::string Utf8Cut(std::string_view text, size_t limit) {
   constexpr std::string_view kEllipsis = "...";
   constexpr size_t kLongest = 4;
   size_t end = limit - kEllipsis.size();
-  // The cut is in the middle of a character: moves the end back to its first byte.
+  // Moves back to the first byte of a character that reaches beyond the end.
   for (size_t back = 1; back < kLongest && back <= end; ++back) {
     if (Utf8Length(text.substr(end - back)) > back) {
       end -= back;

@@ -125,8 +125,8 @@ bool WireReader::SkipGroup() {
 }
 
 void FieldWriter::Grow(size_t size) {
-  // Usually enough for the whole message. The spare room stays small because resize fills it with
-  // zeros, which would cost each writer time.
+  // Usually enough for the whole message. Not more for a long text, which may have been there
+  // before: each writer would fill as much with zeros again.
   constexpr size_t kMore = 128;
   out_.resize(size_ + size + kMore);
 }

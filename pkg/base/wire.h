@@ -192,7 +192,7 @@ class FieldWriter {
   void EndLong(size_t begin);
 
   std::string& out_;
-  size_t size_;  // bytes of the message that are written
+  size_t size_;  // bytes of the string that are written
 };
 
 }  // namespace resmgr

@@ -17,10 +17,10 @@
 
 namespace resmgr {
 
-// Accepts the connections of a unix socket, some at a time, so that a flood of them does not starve
-// other work. If the number of connections is limited, a new connection ends one of the present
-// ones. If no file descriptor is left, the socket is not read for a while: connections wait in its
-// queue. Loop's thread only.
+// Accepts the connections of a unix socket, a batch per event, so that a flood of them does not
+// starve other work. If as many connections are present as are allowed, a new one ends one of them.
+// If no file descriptor is left, the socket is not read for a while: connections wait in its queue.
+// Loop's thread only.
 class Acceptor {
  public:
   struct Options {
@@ -32,7 +32,7 @@ class Acceptor {
     size_t most = SIZE_MAX;
     // Ends one of the present connections; called only if there is one.
     std::function<void()> make_room{};
-    // The pause after a failure, if no connection could be ended to make room.
+    // The pause after a failure, unless a connection was ended to make room.
     std::chrono::milliseconds pause{100};
   };
 

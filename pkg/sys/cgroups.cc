@@ -70,9 +70,9 @@ bool IsContainers(std::string_view entry) {
          std::string_view::npos;
 }
 
-// Searches all cgroups: a runtime puts containers that are created without a parent into a default
-// one, which may be configured: "/docker", "/system.slice", "/k8s.io". The match nearest to the
-// root counts.
+// Searches the upper levels of the hierarchy: a runtime puts containers that are created without a
+// parent into a default one, which may be configured: "/docker", "/system.slice", "/k8s.io". The
+// match nearest to the root counts.
 std::optional<std::string> FindAnywhere(const std::string& root, std::string_view id) {
   constexpr int kDepth = 4;
   constexpr size_t kMostDirectories = 4096;

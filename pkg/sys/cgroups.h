@@ -11,7 +11,7 @@ namespace resmgr {
 
 // Whether the node has cgroup v2 alone (systemd calls that unified), so that containers' cgroups
 // have its files. Looks at the type of the file system at /sys/fs/cgroup, which is kernel memory
-// and cannot hang. False if nothing is mounted there.
+// and cannot hang. False if it is not mounted there.
 bool HasUnifiedCgroups();
 // The same for another mount point; for tests.
 bool HasUnifiedCgroups(const char* mount_point);

@@ -341,7 +341,7 @@ void EventLoop::Impl::RunPosted() {
 }
 
 EventLoop::Clock::time_point EventLoop::Impl::Now() {
-  // Outside Run no turn ends, so a stored time would never be renewed.
+  // Outside Run there are no turns, so a stored time would never be renewed.
   if (!running_) return Clock::now();
   if (!now_.has_value()) now_ = Clock::now();
   return *now_;
@@ -378,7 +378,7 @@ EventLoop::HandlePtr EventLoop::Impl::Timer(std::chrono::milliseconds delay,
 }
 
 void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) {
-  // Limited to a year, so that no sum of times overflows.
+  // So long that it never ends, and no sum overflows.
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   delay = std::clamp(delay, std::chrono::milliseconds::zero(), kLongest);
   source.timer = timers_.Add(Clock::now() + delay, [this, &source] {

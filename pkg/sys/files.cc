@@ -60,7 +60,7 @@ Status TooLong(const std::string& path, size_t limit) {
   return InvalidArgument("{} has more than {} bytes", path, limit);
 }
 
-// `size` is the size that the file system reports, which may be wrong.
+// `size` is the expected size, which may be wrong; 0: unknown.
 StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
   std::string data;
   for (size_t next = size > 0 ? size + 1 : kChunk;; next = kChunk) {

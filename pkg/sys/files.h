@@ -23,8 +23,9 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 
 // After OK the file has this content and mode, even after a power failure. Until then, or after an
-// error, it has its former content; readers never see a mixture. The text goes to `<path>.tmp`
-// first, so a path may have only one writer at a time.
+// error, it has its former content (the new one if only the directory could not be synced); readers
+// never see a mixture. The text goes to `<path>.tmp` first, so a path may have only one writer at a
+// time.
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
 
 // Claims a directory for as long as the result is open. AlreadyExists: another process has claimed

@@ -55,7 +55,7 @@ class HandOverChannel {
   StatusOr<std::optional<std::string>> Next();
   // Waits for the next message. DeadlineExceeded: none came in time.
   StatusOr<std::string> Await(std::chrono::milliseconds timeout);
-  // The socket that came with a `socket` message. InvalidArgument: the message has none.
+  // The socket that came with a `socket` message. InvalidArgument: it is none.
   StatusOr<OpenSockets::Copy> ReadSocket(std::string_view message);
 
   // The user and the process at the other end, as the kernel knows them (SO_PEERCRED of unix(7)).

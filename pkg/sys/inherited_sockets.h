@@ -61,8 +61,8 @@ class OpenSockets {
 
   // Adds a socket that listens at the path; the descriptors stay the caller's.
   void Add(std::string path, int fd, int lock, bool kept_by_other);
-  // Forgets the socket of this descriptor, which the caller has closed. True: no other process has
-  // the socket, so the caller must remove its file.
+  // Forgets the socket of this descriptor, which the caller is about to close. True: no other
+  // process has the socket, so the caller must remove its file.
   bool Close(int fd);
   bool Has(std::string_view path) const;
 

@@ -5,8 +5,8 @@
 
 namespace resmgr {
 
-// Makes an fd readable when the process gets a signal, in place of the signal's default effect. Any
-// number of objects may exist for one signal, in any thread; when the last one ends, the default
+// Makes an fd readable when the process gets a signal, in place of the signal's default effect.
+// Several objects may exist for one signal, in any thread; when the last one ends, the default
 // effect is back. Unlike with signalfd, no thread has to block the signal, so child programs do not
 // inherit a mask.
 class SignalWakeup {

@@ -109,7 +109,8 @@ void DropInherited(const std::vector<std::string>& but) {
   for (const std::string& path : but) {
     if (auto socket = inherited.Take(path)) kept.emplace_back(path, *std::move(socket));
   }
-  // Each inherited socket that is left becomes a ListeningSocket, whose end removes its file.
+  // Takes each remaining socket over and closes it at once, which removes its file unless that
+  // belongs to another process.
   for (const std::string& path : inherited.Paths())
     (void)ListeningSocket::Create(path);
   for (auto& [path, socket] : kept)
@@ -194,7 +195,7 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
     return ErrnoStatus(errno, fmt::format("cannot listen on the socket given for {}", path));
   ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd),
                          inherited.kept_by_other);
-  // If the check fails, the file may be another's, so it must not be removed.
+  // If the check fails, there is no file that this process may remove.
   if (!inherited.kept_by_other) RESMGR_RETURN_IF_ERROR(socket.FindFile());
   return socket;
 }

@@ -74,7 +74,7 @@ int IdSet<Tag>::Last() const {
 
 template <typename Tag>
 std::string IdSet<Tag>::ToString() const {
-  // Room for each id of a list: a list is longest if it names two of every three ids.
+  // Room for the longest list, which has a range of two ids for every three ids.
   static_assert(kMaxId < 10'000);
   constexpr size_t kIdLength = sizeof("9998-9999");
   char on_stack[(kInlineBits / 3 + 1) * kIdLength];
@@ -98,8 +98,8 @@ std::string IdSet<Tag>::ToString() const {
   return {text, at};
 }
 
-// Machines of up to 1024 CPUs have far words of one length, for which the compiler unrolls the
-// loop.
+// On machines of up to 1024 CPUs all sets with far words have the same number of them, for which
+// the loop is unrolled.
 template <typename Tag>
 template <typename Loop>
 auto IdSet<Tag>::OverFar(size_t words, const Loop& loop) {
@@ -162,7 +162,7 @@ void IdSet<Tag>::CopyFar(const IdSet& other) {
   OverFar(far_words(), [&](auto count) { std::copy_n(others, size_t{count}, words); });
 }
 
-// Takes over the far words. A set on the heap is left with its near words alone.
+// As CopyFar, but takes words on the heap over: the other set is left with its near words alone.
 template <typename Tag>
 void IdSet<Tag>::TakeFar(IdSet& other) {
   if (reach_ == Reach::kHeap) {

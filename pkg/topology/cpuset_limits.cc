@@ -100,7 +100,7 @@ std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most
   return names;
 }
 
-// CPUs that the processes of a cgroup may use, including CPUs that partitions below took. Empty:
+// CPUs that the processes of a cgroup may use, and those that partitions below it took. Empty:
 // unknown.
 CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory) {
   if (hierarchy.unified) {
@@ -340,7 +340,7 @@ std::string CpusetLimits::WhyNone(std::string_view path) const {
 
 std::string CpusetLimits::Conflicts(std::string_view above, std::string_view own,
                                     const CpuSet& cpus) const {
-  // Limit of siblings looked at.
+  // Limit of cgroups looked at.
   constexpr size_t kMostBeside = 512;
   const std::string beside = Directory(above);
   if (hierarchy_.unified) {
@@ -384,7 +384,7 @@ std::optional<CpusetLimits::Partition> CpusetLimits::ReadPartition(const std::st
   return Partition{.path = path, .cpus = std::move(cpus)};
 }
 
-// All partitions, those nearest to the root first.
+// The partitions that were found, those nearest to the root first.
 const std::vector<CpusetLimits::Partition>& CpusetLimits::Partitions() {
   if (partitions_) return *partitions_;
   partitions_.emplace();

@@ -41,8 +41,8 @@ class CpusetLimits {
   // The causes that keep the cgroup `own` ("": a new one) below `above` from these CPUs: cgroups
   // beside it have some exclusively or, on cgroup v1, cgroups below it have others.
   std::string Conflicts(std::string_view above, std::string_view own, const CpuSet& cpus) const;
-  // CPUs that the processes of the cgroup `path` may use, including CPUs that partitions below
-  // took. Empty: unknown.
+  // CPUs that the processes of the cgroup `path` may use, and those that partitions below it took.
+  // Empty: unknown.
   CpuSet AllowedCpus(std::string_view path) const;
   NodeSet AllowedMems(std::string_view path) const;
 

@@ -59,8 +59,8 @@ void PushFront(std::string_view path, std::deque<std::string>& names) {
   names.insert(names.begin(), parts.begin(), parts.end());
 }
 
-// The path with symbolic links resolved, as long as they are on local file systems; parts on other
-// file systems are taken as they are.
+// The path with symbolic links resolved up to the first part that is not on a local file system;
+// that part and all behind it are taken by name.
 StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& path) {
   std::deque<std::string> names;
   PushFront(path, names);

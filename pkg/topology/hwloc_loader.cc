@@ -321,7 +321,7 @@ bool DescribesTooMany(std::string_view description) {
   return !multiply();
 }
 
-// The text between `before` and `after`, searched from `from` on; empty if they are not found.
+// The text between `before` and `after` that comes behind `from`; empty without `from` or `before`.
 std::string_view Between(std::string_view text, std::string_view from, std::string_view before,
                          std::string_view after) {
   const size_t start = text.find(from);
@@ -333,8 +333,8 @@ std::string_view Between(std::string_view text, std::string_view from, std::stri
 }
 
 // Explains why hwloc refused a file. A newer hwloc may write a version of the format that an older
-// one cannot read; the file names it in the element <topology version="3.0"> and in <info
-// name="hwlocVersion">.
+// one cannot read. The file names that version in the element <topology version="3.0">, and hwloc's
+// own in <info name="hwlocVersion">.
 Status UnreadableXml(std::string_view xml) {
   const std::string_view element = Between(xml, "<topology", " ", ">");
   const std::string_view version = Between(element, "version=", "\"", "\"");

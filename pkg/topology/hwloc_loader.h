@@ -23,8 +23,8 @@ struct LiveMachine {
   // a description of another machine.
   std::optional<CgroupSets> pods{};
 };
-// The CPUs and memory nodes of the cgroup of pods count as allowed, or all if that cgroup is not
-// readable. hwloc by itself would use the cgroup of this process, which is not the containers'.
+// The CPUs and memory nodes of the cgroup of pods count as allowed, or all if that cgroup does not
+// tell. hwloc by itself would use the cgroup of this process, which is not the containers'.
 // Unavailable if the operating system does not describe the machine.
 StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places);
 StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description);

@@ -129,7 +129,7 @@ void AddToGroup(std::vector<CpuSet>& groups, int group, int cpu) {
   groups[index].Add(cpu);
 }
 
-// All CPUs of a core must be in the same groups as its first CPU.
+// All CPUs of a core must have the L3 cache, die, NUMA node and package of its first CPU.
 Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
   std::map<int, const Cpu*> first_of_core;
   for (const Cpu& cpu : cpus) {

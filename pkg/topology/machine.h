@@ -110,8 +110,9 @@ class Machine {
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
   // A hash, in hexadecimal, of all values above except the amounts of memory, the speeds, the
-  // allowed sets and the L2 caches. These change on a running machine (ballooning, hot-plug, turbo
-  // off, cgroups) or were unknown to former versions, and the machine must still count as the same.
+  // allowed sets, the L2 caches and NumaNode::near. These change on a running machine (ballooning,
+  // hot-plug, turbo off, cgroups) or were unknown to former versions, and the machine must still
+  // count as the same.
   std::string Fingerprint() const;
 
  private:
@@ -137,8 +138,8 @@ class Machine {
 std::string_view ToString(CoreKind kind);    // "normal", "performance", "efficient"
 std::string_view ToString(MemoryType type);  // "dram", "pmem", "hbm"
 
-// Reads the CPUs that are online now, from one small file of the kernel. `root` is the prefix of
-// /sys; empty: the prefix in HWLOC_FSROOT, as for the live machine.
+// Reads the CPUs that are online now, from one small file in the kernel's memory. `root` is the
+// prefix of /sys; empty: the prefix in HWLOC_FSROOT, as for the live machine.
 StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
 
 // The machine's CPUs that were not online when it was read; only their numbers are known.
