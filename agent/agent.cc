@@ -11,11 +11,11 @@
 namespace resmgr::agent {
 namespace {
 
-// How long the first view of the node may take. Until then patches wait, since the node's state may
-// show that they change nothing.
+// How long the API server may take to show the node to an agent that has asked for it. Patches wait
+// until then, since the node's state may show that they change nothing.
 constexpr std::chrono::seconds kFirstViewPatience{5};
-// Limits of the waiting patches. If they are exceeded, all waiting patches are carried out at once.
-// A single patch is at most as long as a gRPC message.
+// Limits of the waiting patches. A patch beyond them does not wait. A single patch is at most as
+// long as a gRPC message.
 constexpr size_t kMostHeldPatches = 256;
 constexpr size_t kMostHeldBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kBadEventsPeriod{60};

@@ -86,7 +86,7 @@ class Agent : public AgentHandler {
   const std::chrono::milliseconds start_spread_;
   Clock& timers_;
   NodeView view_;
-  // Patches wait until the node has been seen, or kFirstViewPatience has passed.
+  // True until the node has been seen, or should have been seen: patches wait.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;
   size_t held_bytes_ = 0;

@@ -86,8 +86,8 @@ bool IsServerUrl(std::string_view url) {
   if (scheme == std::string_view::npos) return false;
   if (url.substr(0, scheme) != "https" && url.substr(0, scheme) != "http") return false;
   const std::string_view behind = url.substr(scheme + 3);
-  // Request paths are appended to the URL, so it has no query. Names and passwords have keys of
-  // their own: in the URL they would be logged.
+  // Request paths are appended to the URL, so it may have no query or fragment. Names and passwords
+  // have keys of their own: in the URL they would be logged.
   if (behind.find_first_of("?#@") != std::string_view::npos) return false;
   const std::string_view authority = behind.substr(0, behind.find('/'));
   // The colons of an IPv6 address are within brackets.

@@ -69,7 +69,7 @@ StatusOr<ClusterAccess> InClusterAccess(std::string_view host, std::string_view 
                                         std::string_view directory);
 
 // Decodes a base64 text (RFC 4648, section 4), the form of PEM texts in kubeconfig files. White
-// space is skipped; nullopt for any other character outside the alphabet, and for a missing
+// space is skipped; nullopt for any other character outside the alphabet, and for missing
 // padding.
 std::optional<std::string> DecodeBase64(std::string_view text);
 

@@ -19,7 +19,7 @@ namespace resmgr::agent {
 class ConfigClient {
  public:
   // The verdict: "" if the daemon has accepted, else its reason. An error: the daemon was not
-  // reached, or did not answer.
+  // reached, or gave no verdict.
   using Done = std::function<void(StatusOr<std::string> verdict)>;
   // Events of the daemon that gave the last verdict. All callbacks are set.
   struct Callbacks {

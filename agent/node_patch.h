@@ -37,9 +37,10 @@ size_t SizeOf(const std::vector<PatchOperation>& operations);
 
 // The merge patch (RFC 7386) that changes `node` as the operations would, valid only for this
 // version of it; nullopt when they change nothing. The operations are applied to a copy and the
-// changes are compared with the rules, so any path or index may be used for a change.
-// kInvalidArgument   not a JSON patch, or one that does not fit the node kPermissionDenied  a
-// change that the rules do not allow
+// changes are compared with the rules, so it does not matter by which paths and indices a change is
+// made.
+// kInvalidArgument   not a JSON patch, or one that does not fit the node
+// kPermissionDenied  a change that the rules do not allow
 StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
                                             const std::vector<PatchOperation>& operations,
                                             const KeyRules& rules);

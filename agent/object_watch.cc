@@ -18,8 +18,8 @@ constexpr int kNotAcceptable = 406;
 constexpr int kVersionGone = 410;
 constexpr int kTooManyAtOnce = 429;
 constexpr int kServiceUnavailable = 503;
-// After this many refusals the last version is dropped: a server that has lost data may not know
-// it.
+// After this many refusals the last version is not trusted any more: the server may have lost its
+// data, so that this version lies in its future.
 constexpr int kRefusalsBeforeList = 3;
 // A watch that lived this long was a success.
 constexpr std::chrono::seconds kGoodWatch{5};

@@ -55,11 +55,11 @@ Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport
 
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
 // object, and writes it again when it vanishes or differs, each time with a higher generation. The
-// kubelet deletes it when it starts, and when the driver is gone for half a minute. So it is
-// written only while the daemon goes on reporting. Writes are at least `gap` apart and sent within
-// `soon`; the agent's first one is sent at a random time within `spread`. A write that the server
-// refuses is logged once, and tried again `pause` later. Nothing is asked of the server before the
-// first report. Thread-compatible.
+// kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
+// written only while the daemon goes on reporting: a driver that is gone keeps no devices. Writes
+// are at least `gap` apart and sent within `soon`; the agent's first one is sent at a random time
+// within `spread`. A write that the server refuses is logged once, and tried again `pause` later.
+// Nothing is asked of the server before the first report. Thread-compatible.
 class SliceWriter {
  public:
   struct Options {

@@ -212,8 +212,8 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   Plan();
 }
 
-// If the node has shown this rejection since before the agent's start, it is no news, even if the
-// version of the map differs: only its metadata changed.
+// If the node shows this rejection already, as after a restart of the agent, it is no news, even if
+// the map has another version: a change of its metadata is enough for that.
 void StatusReporter::TellRejection() {
   const int times = std::exchange(rejections_, 0);
   if (verdict_.state != Verdict::State::kRejected || times == 0) return;

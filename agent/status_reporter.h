@@ -108,10 +108,10 @@ class StatusReporter {
   std::string sent_uid_;                 // the UID when sent_ was sent
   Json others_ = Json::object();         // from TakeAlong, until they are written
   Json others_sent_ = Json::object();    // the part of others_ that is under way
-  Json others_before_ = Json::object();  // of replaced requests without a reply
+  Json others_before_ = Json::object();  // those of requests that were replaced before a reply
   std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
   std::string losses_;                      // the losses that the node shows
-  std::optional<std::string> told_losses_;  // from an Event, or as the agent found them
+  std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
   int rejections_ = 0;                      // rejections since the last Event
   Clock::SteadyTime due_{};
   bool spread_ = false;         // due_ is some time within the spread

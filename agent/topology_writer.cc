@@ -39,8 +39,8 @@ bool IsOwn(const Json& object) {
   });
 }
 
-// The beginning of the API server's message if another manager owns applied fields. A write that
-// only came in between has another message.
+// The API server's words for a conflict of apply, in one field or in several; they differ from
+// those for a write that only came in between.
 constexpr std::string_view kApplyConflict = "Apply failed with ";
 
 bool IsOfAnotherWriter(const Status& status) {
@@ -53,7 +53,7 @@ constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
 // Far more pods than a node has.
 constexpr size_t kMostTopologyPods = 4096;
 constexpr size_t kMostTopologyAmounts = 16;
-constexpr size_t kLongestPoolName = 1024;   // bytes; a name has 253, each shown as up to four
+constexpr size_t kLongestPoolName = 1024;   // bytes; a name of 253 bytes, each shown as four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
 // The least number that the scheduler's plugin accepts.
 constexpr size_t kLeastMaxNodes = 2;
@@ -285,7 +285,7 @@ void TopologyWriter::LookForOwn() {
       Delivery::Refusal::kEnd);
 }
 
-// Removes the object that was found, but not one that has replaced it meanwhile.
+// Removes the object that was found if it is the agent's own and has not changed meanwhile.
 void TopologyWriter::Found(const StatusOr<HttpReply>& reply) {
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   if (status.code() == StatusCode::kNotFound) return Removed(reply);

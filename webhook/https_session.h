@@ -35,8 +35,7 @@ struct Standing {
 
 // Whether `a` is closed before `b`: first connections without an answered review, then those that
 // wait for a request, then those with a request under way; among equals the one with the oldest
-// proven_at. An API server sends its review within milliseconds, so that other connections are
-// older.
+// proven_at. API servers send reviews within milliseconds, so theirs is never the oldest.
 bool LessUseful(const Standing& a, const Standing& b);
 
 // One connection: a handshake, then requests until either side ends it. Every wait has a deadline.

@@ -116,7 +116,7 @@ class Server::Impl : private Session::Owner {
  private:
   void AwaitSignal() {
     signals_.async_wait([this](const Error& error, int signal) {
-      // A handler that is queued already runs even after it was cancelled.
+      // Cancelling does not reach a handler that is queued already.
       if (error || stopping_) return;
       if (signal != SIGHUP) return Drain();
       Reload();

@@ -84,7 +84,7 @@ class DaemonCommand : public Command {
   bool watch_ = false;
 };
 
-// Whether the member "containers" is empty in every object of the list.
+// Whether the member "containers" is empty or absent in every object of the list.
 bool NoneHasContainers(const Reply& list);
 
 // The member as text, also a number; "-" if it is absent or empty.

@@ -341,8 +341,8 @@ bool HasClaims(const Scenario& scenario) {
   });
 }
 
-// Prints a line of totals for each setting, with numbers of claims if the scenario has any. Below a
-// setting that is not possible stands its error.
+// Prints a line of totals for each setting, with numbers of claims if the scenario has any. The
+// errors of settings that are not possible stand below the table; a line of JSON has its error.
 Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scenario& scenario,
                                 std::ostream& out) const {
   std::vector<TableRow> rows = {{"TOPOLOGY", "CPUS", "POLICY", "PLACED", "REFUSED", "MOVED",

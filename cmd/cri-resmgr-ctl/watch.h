@@ -12,8 +12,8 @@
 
 namespace resmgr {
 
-// Waits for a daemon that answered before and is now away, as at a restart. Notes once that it
-// waits, and once that the daemon is back.
+// Waits for a daemon that answered before and is now away, as at a restart. Tells on `notes`, once
+// each time, that it waits and that the daemon is back.
 class DaemonWait {
  public:
   explicit DaemonWait(std::ostream& notes) : notes_(notes) {}

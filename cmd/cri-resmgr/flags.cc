@@ -292,7 +292,7 @@ Status CheckSockets(Flags& flags) {
     if (sockets[i].path.empty()) continue;
     RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
     for (size_t j = 0; j < i; ++j) {
-      // Two sockets of the runtime and of images may be equal, but none of ours may equal another.
+      // Sockets of others may be the same, as the runtime's and the images'. Ours come first here.
       if (!sockets[j].ours || sockets[j].path != sockets[i].path) continue;
       return InvalidArgument("{} and {} are both {}", sockets[j].flag, sockets[i].flag,
                              sockets[i].path);

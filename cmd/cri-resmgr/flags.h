@@ -71,7 +71,7 @@ struct Flags {
   // Empty: the socket is not served.
   std::string ConfigSocket() const;
   std::string AdminSocket() const;
-  // Empty: the kubelet is not asked for the devices of containers.
+  // Empty: the kubelet is not asked where devices are.
   std::string PodResourcesSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;

@@ -29,7 +29,7 @@ struct UsageConfig {
   bool per_container_metrics = false;
   // The period at which containers are moved by their use; 0: only on request.
   std::chrono::milliseconds rebalance_every{0};
-  int64_t rebalance_moves = 5;  // at most, in each period
+  int64_t rebalance_moves = 5;  // at most, each time
 
   friend bool operator==(const UsageConfig&, const UsageConfig&) = default;
 };

@@ -333,8 +333,8 @@ StatusOr<std::string> EditCreate(Operation operation, std::string_view object,
     if (IsJsonObject(config)) {
       SetMembers(config, resources, splices);
     } else {
-      // The last HostConfig is null. Go then forgets the earlier ones, so only the one that is
-      // added here counts.
+      // There is no HostConfig, or the last one is null. At a null Go forgets the earlier ones, so
+      // only the one that is added here counts.
       added.emplace_back("HostConfig", "{" + AsMembers(resources) + "}");
     }
   }

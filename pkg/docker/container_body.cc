@@ -115,7 +115,7 @@ struct RawResources {
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
-  // Replaces numbers and texts that are 0 or "" by the fields beside HostConfig, as dockerd does.
+  // Replaces values 0 or "" by the fields beside HostConfig that dockerd then uses (CreateBody).
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const Field field = kHostConfigNumbers[i].field;

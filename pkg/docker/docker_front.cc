@@ -201,7 +201,7 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
   } else if (target_.action == Action::kUpdate && !sandbox) {
     operation = Operation::kUpdateContainerResources;
   }
-  // A form in the body may name another signal than the query, so the request is passed on.
+  // A form in the body may name another signal, which overrides the query's.
   if (target_.action == Action::kKill && !body_.empty()) operation = Operation::kOther;
   if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
       !front_.pipeline().LooksAt(operation)) {

@@ -20,8 +20,8 @@ constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLastPause{2'000};
 // Limit of one event in bytes; an event includes the labels.
 constexpr size_t kMaxLine = size_t{4} * 1024 * 1024;
-// The stream requests events from this long before its connection: dockerd counts whole seconds,
-// and may listen for events a while later.
+// Events from this long before the connection are requested: dockerd counts whole seconds, and may
+// take a while until it listens.
 constexpr std::chrono::seconds kEventsSince{2};
 // The escaped {"type":["container"],"event":["create","start","die","destroy","update","rename"]}.
 constexpr std::string_view kFilters =

@@ -20,10 +20,12 @@ namespace resmgr::docker {
 // all bytes pass both ways. No I/O. Thread-compatible.
 class Exchange {
  public:
-  // `bytes` are all bytes that have not passed yet. Returns how many of them may pass now; 0: none
-  // until more bytes come or the other side acts. After an error the connection must end.
-  // kInvalidArgument    malformed kResourceExhausted  a head longer than kMaxHead kUnimplemented
-  // see ParseRequestHead
+  // Returns how many of these bytes, which follow the ones that passed, may pass now; 0: none
+  // before more bytes come or the other side does something. After an error the connection must
+  // end.
+  // kInvalidArgument    malformed
+  // kResourceExhausted  a head longer than kMaxHead
+  // kUnimplemented      see ParseRequestHead
   StatusOr<size_t> FromClient(std::string_view bytes);
   StatusOr<size_t> FromEngine(std::string_view bytes);
   // dockerd has closed its side. kUnavailable: before a reply, or within one.

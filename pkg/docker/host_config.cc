@@ -210,7 +210,7 @@ Status AddLimits(std::string_view object, const KeyedEdits<ResourceLimit>& edits
     }
     name.erase(0, kLimitPrefix.size());
     std::ranges::transform(name, name.begin(), LowerCase);
-    // dockerd takes signed numbers, in which the OCI's largest value becomes -1, unlimited.
+    // dockerd takes signed 64-bit numbers: the OCI's largest value becomes -1, unlimited.
     limits.push_back(fmt::format("{{\"Name\":{},\"Soft\":{},\"Hard\":{}}}", EncodeJsonText(name),
                                  static_cast<int64_t>(edit.value->soft),
                                  static_cast<int64_t>(edit.value->hard)));

@@ -11,7 +11,8 @@ namespace resmgr::docker {
 
 // Heads of HTTP/1.x messages (RFC 9112), read strictly: if a lenient reader and dockerd saw
 // different messages in the same bytes, a second request could be hidden in the first, so ambiguous
-// heads are refused. Nothing is decoded or changed; views refer to the caller's bytes. Thread-safe.
+// heads are refused. Nothing is decoded or changed; views refer to the caller's bytes. Functions
+// are thread-safe, classes thread-compatible.
 
 // Limit of a head in bytes, with its last empty line.
 inline constexpr size_t kMaxHead = size_t{64} * 1024;
@@ -59,8 +60,8 @@ StatusOr<RequestHead> ParseRequestHead(std::string_view head);
 // `method` is that of the reply's request.
 StatusOr<ReplyHead> ParseReplyHead(std::string_view head, std::string_view method);
 
-// Finds the end of a body in bytes that pass; the bytes are not changed, so chunk sizes, extensions
-// and trailers pass, too. Thread-compatible.
+// Finds the end of a body in bytes that pass; it neither keeps nor changes them, so chunk sizes,
+// extensions and trailers stay unchanged. Thread-compatible.
 class BodyScanner {
  public:
   // Limits in bytes of one chunk's size line with its extension, and of all trailers.

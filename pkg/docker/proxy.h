@@ -102,7 +102,7 @@ class Proxy {
   size_t held_ = 0;  // bytes
   Acceptor acceptor_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
-  DestroyLater<std::shared_ptr<void>> removed_{loop_};  // closed connections and ended exchanges
+  DestroyLater<std::shared_ptr<void>> removed_{loop_};  // connections, and exchanges before theirs
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
   // Runs the `done` of Drain in the next turn of the loop. Resume cancels this.

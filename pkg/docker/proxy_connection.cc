@@ -135,7 +135,7 @@ void ProxyConnection::Step() {
     if (closed_) break;
     const bool waits = !own_reply_.empty();
     SendOwn();
-    // The next request had to wait for a reply of the proxy, which is now sent: look at it.
+    // The next request had to wait until the held reply was sent.
     again = waits && own_reply_.empty() && !requests_.waiting().empty() && !closing_;
   }
   if (!closed_) PassEnds();
