@@ -151,7 +151,7 @@ std::string Topology(const NodeView& node, const Json& request) {
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
-// All kept entries, or the newest ones of the requested number.
+// All entries that are kept, or the newest ones, as many as the request asks for.
 StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
   const History& history = node.host.history();
   size_t most = history.capacity();
@@ -188,8 +188,7 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
           reply(preview.status());
           return;
         }
-        // The null policy knows no containers, so a preview cannot list those that another policy
-        // would move.
+        // Under the null policy the containers that the new policy would place are not known.
         const bool known =
             node.host.manager() != nullptr || preview->config.policy.active == kNullPolicy;
         reply(OrderedJsonText({{"policy", preview->config.policy.active},
@@ -304,8 +303,7 @@ auto AdderTo(UnaryServer::Methods& methods) {
   };
 }
 
-// Before the first look at the runtime the list would wrongly be empty, so the answer waits for
-// that look.
+// Gives no list before the first look at the runtime, since it would wrongly be empty.
 void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   HostClasses* const classes = node.classes;
   const auto answer = [classes, reply] {
@@ -317,8 +315,7 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   if (classes == nullptr) return reply(OrderedJsonText(OrderedJson::array()));
   const ResourceManager* const manager = node.host.manager();
   if (classes->known() || (manager != nullptr && !manager->ready())) return answer();
-  // An audit ends only after the work on classes that is under way, so the answer comes after the
-  // first look.
+  // The audit ends after work on classes that is under way.
   classes->Audit(false, [answer, reply](const auto& audited) {
     audited.ok() ? answer() : reply(audited.status());
   });
@@ -326,8 +323,8 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
 
 }  // namespace
 
-// To print a configuration of a megabyte takes some 20 ms. Calls that come before the print get the
-// same print, so that many calls cost no more than one.
+// A configuration of a megabyte takes some 20 ms to print. Calls that come during a print wait for
+// the next one, which answers all of them, so that the work does not grow with their number.
 void AdminService::ConfigShow(UnaryServer::Reply reply) {
   want_config_.push_back(std::move(reply));
   if (!printing_) PrintForWaiting();

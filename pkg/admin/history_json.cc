@@ -38,7 +38,7 @@ bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string
   return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
 }
 
-// The reason may end with any text, so a clause of its own has the time.
+// The reason may end with any text, so the time has a clause of its own.
 std::string RefusedText(const History::Entry& entry) {
   return fmt::format("{}; refused at {}", entry.error, Rfc3339(entry.time));
 }

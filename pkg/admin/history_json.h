@@ -21,7 +21,7 @@ OrderedJson HistoryJson(const History& history, size_t most);
 
 // Adds refusals to ExplainJson's result for `what` and the choice, which may be NotFound. An
 // existing container whose last entry is a refusal gets "refused"; for a container that does not
-// exist an object is added, with the state "refused", the reason and the container's resources
+// exist an object is added, with the state "refused", the reason and what the container asked for
 // ("qos", "request", "limit", "memoryRequest", "memoryLimit"). A pod that `snapshot` no longer has
 // is found by its name only, since its labels are unknown.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,

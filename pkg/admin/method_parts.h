@@ -19,7 +19,7 @@ namespace resmgr {
 StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key);
 // "" if the request lacks the key; InvalidArgument if its value is not a text.
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key);
-// Whether the value is the boolean true.
+// Whether the request has the key with the boolean true.
 bool IsTrue(const nlohmann::json& request, const char* key);
 // The choice by "namespace" and "selector", both optional. InvalidArgument: they cannot be read.
 StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
@@ -29,18 +29,18 @@ bool StagesAtWork(const NodeView& node);
 // The node's resource manager; FailedPrecondition while the null policy is active.
 StatusOr<ResourceManager*> Manager(const NodeView& node);
 // Why the daemon knows no containers: "the runtime is not connected (…)"; "" if it knows some, or
-// there are none to know.
+// has looked and there are none.
 std::string WhyNoneIsKnown(const NodeView& node);
 
 // Holds questions about containers back while a daemon that has just started reads the containers
 // from the runtime: an earlier answer would say that there are none, and that a configuration takes
-// no CPUs away. If the runtime is away for longer than kLongest, answers have what is known. Loop's
-// thread only.
+// no CPUs away. After kLongest from the start the answer tells what is known, since a runtime may
+// be away for long. Loop's thread only.
 class FirstLook {
  public:
   static constexpr std::chrono::milliseconds kLongest{2'000};
 
-  // The time until kLongest starts now. The node must outlive this object.
+  // Counts the time from now. The node must outlive this object.
   explicit FirstLook(const NodeView& node) : node_(node) {}
   FirstLook(const FirstLook&) = delete;
   FirstLook& operator=(const FirstLook&) = delete;

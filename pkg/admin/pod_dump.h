@@ -34,8 +34,9 @@ class PodDump {
   // Begins to dump the calls about "NAMESPACE/POD", which need not exist yet. Returns {"trace"},
   // the number for Next. FailedPrecondition while another dump is under way.
   StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
-  // {"text","lostLines","more","over"}: the lines since the last call, or the first part of them,
-  // and "more" to be asked for at once. NotFound: the dump is over and was read to its end.
+  // {"text","lostLines","more","over"}: the lines since the last call, or the first part of them;
+  // then "more" is true, and the rest can be asked for at once. NotFound: the dump is over and was
+  // read to its end.
   StatusOr<OrderedJson> Next(uint64_t trace);
   // Ends the dump before its time.
   void Stop(uint64_t trace);
@@ -44,7 +45,7 @@ class PodDump {
   void End();
 
   const NodeView& node_;
-  // The first number is the time, so that a number from an earlier daemon is NotFound.
+  // Begins with the time, so that a number from an earlier daemon is NotFound.
   uint64_t last_trace_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;

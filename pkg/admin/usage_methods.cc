@@ -31,7 +31,7 @@ StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
   return chosen;
 }
 
-// Adds running containers that were not sampled, without figures.
+// Lists also running containers that were not sampled, without figures.
 OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures, bool wide) {
   std::set<std::string_view> known;
   for (const ContainerFigures& container : figures.containers)
@@ -111,7 +111,7 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
         }
       });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // The CPUs of this zone are free, although the zone lists them as shared.
+    // No container shares the CPUs of the zone of this name: they are free.
     if (zone.name == "isolated") continue;
     (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
   }

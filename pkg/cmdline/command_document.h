@@ -22,7 +22,7 @@ struct FlagDocument {
 };
 
 struct CommandDocument {
-  std::string program{};  // with any command: "cri-resmgr-ctl status"
+  std::string program{};  // with the command, if any: "cri-resmgr-ctl status"
   std::string summary{};  // paragraphs separated by empty lines; indented lines stay unchanged
   std::string arguments_usage{};  // "COMMAND [FLAG...]"; empty: no arguments
   std::string short_summary{};    // a command's text in the list of commands

@@ -178,7 +178,7 @@ Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, si
       index + 1 == arguments.size()) {
     return Apply("-", name, std::nullopt);
   }
-  // Otherwise a forgotten value would silently make the next flag the value.
+  // Without this check a forgotten value would silently consume the next flag.
   const std::string_view next = arguments[index + 1];
   if (IsFlag(next) && Find(FlagName(next)) != nullptr) {
     if (declaration->bare) return Apply("-", name, std::nullopt);

@@ -79,8 +79,8 @@ std::string FunctionName(std::string_view program) {
   return name;
 }
 
-// The bash code that completes the flags of one command and their values; `live`: some of the
-// values come from the running daemon.
+// The bash code for the flags of one command: `flags`, `words`, and the completion of each flag's
+// value; `live`: some of them come from the running daemon.
 std::string BashCase(const CommandDocument& document, std::string_view indent, bool live) {
   std::vector<std::string> flags;
   std::string values;

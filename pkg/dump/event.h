@@ -49,7 +49,7 @@ struct MethodPlan {
 struct WriterSettings {
   bool show_secrets = false;
   std::chrono::steady_clock::duration count_period{};
-  // If a file is open already, writing goes on in it.
+  // If the place of an open file stays the same, writing goes on in that file.
   OutputPlace file{};
   OutputPlace recording{};
   std::chrono::steady_clock::time_point recording_start{};

@@ -154,7 +154,7 @@ void EventQueue::AppendLostLocked() {
 void EventQueue::LoseLocked(const Event& event) {
   ++lost_.lost_calls;
   // The recording must forget the call. If the call lost its request the recording does not know
-  // it, so these ids are at most as many as the requests in the queue.
+  // it, so these ids are never more than the requests that found room.
   if (event.kind != Event::Kind::kRequest && event.plan->record)
     lost_.cut_calls.push_back(event.call);
   if (!event.Last()) losing_.insert(event.call);

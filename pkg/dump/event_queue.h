@@ -26,8 +26,8 @@ class EventQueue {
 
   explicit EventQueue(Limits limits) : limits_(limits) {}
 
-  // Adds an event of a call. After kEnd the call is forgotten. Returns false once for each call,
-  // when its first event finds no room.
+  // Adds an event of a call. After kEnd the call is forgotten. False if there is no room, once for
+  // each call that loses an event.
   bool Push(Event event);
   // Reserves up to half of the bytes for messages that are being collected; false if there is no
   // room. The reservation must be released before the message's event is pushed.

@@ -15,8 +15,7 @@
 namespace resmgr::dump {
 namespace {
 
-// Parts of requests are compared with an id only from this length on: a shorter text occurs in too
-// many requests.
+// Shorter ids are not looked for in requests: so short a text is in too many of them.
 constexpr size_t kShortestId = 8;
 
 // The byte before a field of bytes in protobuf's wire format.

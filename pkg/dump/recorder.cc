@@ -63,7 +63,7 @@ json ContainerOf(const runtime::v1::ContainerConfig& config) {
   return container;
 }
 
-// Decodes the event's request; false if it has another type or is malformed.
+// Decodes the event's request; false if it has another type, is compressed, or is malformed.
 template <typename Message>
 bool Decode(const Event& event, Message& message) {
   return event.plan->types.request == &Message::default_instance() && !event.payload.compressed &&

@@ -16,8 +16,8 @@
 namespace resmgr::dump {
 
 // The body of the dumper's thread: takes events from the queue and writes them to the log, the file
-// and the recording, which it opens itself. If a file cannot be opened, this is reported, and tried
-// again until it succeeds; meanwhile the file's lines are lost.
+// and the recording, which it opens itself. A file that cannot be opened is reported, and tried
+// again until it can be opened; meanwhile its lines are lost.
 class Writer {
  public:
   using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;

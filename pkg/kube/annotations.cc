@@ -54,7 +54,7 @@ std::optional<ScopedAnnotation> FindOldForm(const StringMap& annotations, std::s
 
 constexpr std::array<std::string_view, 2> kDomainsWithKey = {".resource-policy.nri.io",
                                                              ".cri-resource-manager.intel.com"};
-// Limit of the reported typos of one pod, which may have many; users read only a few.
+// Limit of the typos that one call reports: a pod may have many, and a user reads the first few.
 constexpr size_t kMostTypos = 5;
 
 // KEY.DOMAIN, followed by a scope.

@@ -30,8 +30,9 @@ int64_t SharesFromMilliCpu(MilliCpu request);
 // rounding down. At most kMinShares means no request, 0; more than kMaxShares counts as kMaxShares.
 MilliCpu MilliCpuFromShares(int64_t shares);
 
-// Whether the shares of this request state it exactly. From 256 CPUs on all requests have the same
-// shares, and only the CFS quota distinguishes them: without a quota the exact request is lost.
+// Whether the shares of this request are below kMaxShares, which stand for all requests from 256
+// CPUs on. Only the CFS quota distinguishes those: without a quota the amount of the request is
+// lost.
 bool SharesTell(MilliCpu request);
 
 // Normalizes a requested or reported quota in microseconds: kNoQuota if it is absent, 0 or

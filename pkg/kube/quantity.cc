@@ -34,7 +34,7 @@ Status NotAQuantity(std::string_view text, std::string_view why) {
 // 10^19 < 2^64, so that the digits, multiplied by the largest binary suffix (2^60), fit into 128
 // bits.
 constexpr size_t kMaxDigits = 19;
-// Keeps sums of exponents far from overflow; no result can represent 10^1000 or 10^-1000.
+// Keeps sums of exponents far from overflow; 10^±1000 is out of every range anyway.
 constexpr int64_t kMaxExponent = 1000;
 
 struct Suffix {

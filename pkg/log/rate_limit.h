@@ -21,8 +21,8 @@ class RateLimit {
 
   RateLimit(uint32_t burst, Clock::duration period) : burst_(burst), period_(period) {}
 
-  // nullopt: do not log the message. Otherwise log it, with this number of messages that were not
-  // logged before.
+  // nullopt: do not log the message. Otherwise log it, with the number suppressed since the last
+  // one.
   std::optional<uint64_t> Pass(Clock::time_point now) {
     if (now >= end_) {
       end_ = now + period_;

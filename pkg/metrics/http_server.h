@@ -20,7 +20,7 @@ struct HttpRequest {
   std::string path{};        // decoded, without the query
   std::string query{};       // as sent, without "?"
   std::string host{};        // the header Host; "": none
-  std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, as from non-browsers
+  std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, usual outside of browsers
 };
 
 struct HttpAnswer {

@@ -63,7 +63,7 @@ class MetricsServer {
                                                          ServedMetrics served);
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          const Metrics& metrics);
-  // Waits at most a second for answers under way; slower ones are abandoned.
+  // Waits at most a quarter of a second for answers under way; slower ones are abandoned.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -66,8 +66,8 @@ class UsageMetrics {
     uint64_t files = 0;       // usage_files_read_total
     uint64_t oom_kills = 0;   // oom_kills_total; between this sample and the one before
   };
-  // The series of all containers, ready for scrapes. They have thousands of labels, so any thread
-  // may make and destroy them.
+  // The series of containers, ready for scrapes: thousands of labels. They may be made, and
+  // destroyed, on any thread.
   class Series;
   using SeriesPtr = std::shared_ptr<const Series>;
   static SeriesPtr MakeSeries(const std::vector<Container>& containers);

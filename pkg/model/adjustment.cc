@@ -115,8 +115,9 @@ StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
   return StringMap(std::span(entries));
 }
 
-// Applies edits to a list. If entries have the same key, all but the first are dropped. `keep` adds
-// an unchanged entry to the edited list, `put` adds the value of an edit.
+// Applies edits to a list. If several entries have the key of an edit, all but the first are
+// dropped, as in the message itself. `keep` adds an unchanged entry to the edited list, `put` adds
+// the value of an edit.
 template <typename Value, typename List, typename GetKey, typename Keep, typename Put>
 void Edit(const KeyedEdits<Value>& edits, const GetKey& key_of, const Keep& keep, const Put& put,
           List& list) {

@@ -19,9 +19,9 @@ namespace resmgr {
 // Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; a
 // value that is not set stays as requested.
 struct Placement : ResourceValues {
-  // The part of `cpus` that the container has exclusively.
+  // The part of `cpus` that no other container may use.
   CpuSet exclusive;
-  // If `mems` is not set: the memory nodes on which its memory is counted, wherever that is.
+  // If `mems` is not set: the memory nodes on which its memory is counted, wherever it lies.
   NodeSet counted_mems;
   // The time since the container's start after which the policy wants to be asked again
   // (Policy::LookAgain). 0: never.
@@ -52,7 +52,7 @@ enum class ContainerKey : uint64_t {};
 
 // A place that is near to a device or a mounted volume of a container.
 struct LocalityHint {
-  std::string source{};  // the device or mount: "device /dev/nvme0n1", "mount /mnt/data"
+  std::string source{};  // what it comes from: "device /dev/nvme0n1", "mount /mnt/data"
   CpuSet cpus{};         // empty: no hint about CPUs
   NodeSet nodes{};       // empty: no hint about memory
 
@@ -86,7 +86,7 @@ struct Container {
   bool cpus_bound = false;
   bool mems_bound = false;
   // The container may be on other CPUs than reported: a restart has found an update of it under
-  // way, and does not know its exclusive CPUs. Cleared by the first decision about the container.
+  // way, and knows no exclusive CPUs of it. Cleared by the first decision about the container.
   bool may_be_elsewhere = false;
   Placement placement;  // the active policy's decision; empty under a policy that leaves it alone
 };

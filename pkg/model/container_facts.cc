@@ -54,7 +54,7 @@ std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& c
     }
   }
   for (const auto& [page_size, limit] : container.requested.hugepage_limits) {
-    // Kubelets send a limit for every page size of the node, which is mostly 0.
+    // Kubelets name every page size that the node has, also those of which the limit is 0.
     if (limit > 0) resources[HugePagesName(page_size)] = static_cast<int64_t>(limit);
   }
   return resources;

@@ -127,7 +127,7 @@ class Request {
   // The sandbox of CreateContainer, and of requests about an existing sandbox, as the client wrote
   // it.
   PodSandboxId pod_id;
-  // RunPodSandbox: how many sandboxes of the pod the client has created before.
+  // RunPodSandbox: the client's count of the pod's sandboxes.
   uint32_t pod_attempt = 0;
   // Files in the request's `unified` that correspond to fields, or determine where the container
   // may run (pkg/model/unified_files.h).

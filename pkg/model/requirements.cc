@@ -246,8 +246,8 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
   }
 }
 
-// Divides only the memory of Guaranteed pods, whose limit is the request: no message has the
-// request of another pod.
+// Divides only the memory of Guaranteed pods, whose limit is the request: no message has the memory
+// request of pods of other classes.
 void DivideMemory(const Pod& pod, std::span<PodMember> members) {
   const int64_t whole = pod.resources.memory_limit.value_or(0);
   if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;

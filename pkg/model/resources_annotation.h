@@ -43,7 +43,7 @@ StatusOr<AnnotationSection> FindSection(std::string_view json, std::string_view 
 // container is named.
 StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view json);
 
-// Sets the pod's class: by its cgroup parent (qos.h), else by the annotation. If both are missing,
+// Sets the pod's class: by its cgroup parent (qos.h), else by the annotation. If neither tells,
 // the class is BestEffort until it is derived from the containers' requests (DerivedQos).
 void SetQos(std::string_view cgroup_parent, Pod& pod);
 

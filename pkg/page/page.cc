@@ -53,7 +53,7 @@ HttpAnswer RefusalFor(const Status& status) {
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
       return Refusal(400, std::string(Message(status)));
-    // There is no such container, or the null policy is active, which knows none.
+    // There is no such container, or the null policy is active, which places none.
     case StatusCode::kNotFound:
     case StatusCode::kFailedPrecondition:
       return Refusal(404, std::string(Message(status)));

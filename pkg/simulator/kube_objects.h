@@ -17,7 +17,7 @@ namespace resmgr {
 // A ResourceClaim of a scenario. Its allocation is read as the driver reads it
 // (dra::ParseClaimObject), when it is prepared.
 struct ClaimDocument {
-  dra::ClaimName name{};  // without a UID, one that follows from its name
+  dra::ClaimName name{};  // if the object has no UID, one from its name
   std::string object{};   // JSON, with this name
 };
 

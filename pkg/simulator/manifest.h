@@ -44,7 +44,7 @@ struct Manifest {
   std::vector<std::string> Claims() const;
   QosClass Qos() const;
   // The resources of the whole pod, as the kubelet states them, without overhead: the pod's own
-  // ones, else the most that its containers request at a time.
+  // ones, else the highest sum that its containers have at a time.
   Requirements Whole() const;
   // Finds a container in either list; nullptr if there is none of that name.
   Container* Find(std::string_view container_name);

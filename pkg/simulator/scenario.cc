@@ -209,8 +209,7 @@ std::string Text(const json& object, std::string_view key) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
-// Returns nullopt for 0: the CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be
-// strings.
+// The CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be strings.
 std::optional<int64_t> Number(const json& object, std::string_view key) {
   const json* const value = Member(object, key);
   if (value == nullptr) return std::nullopt;

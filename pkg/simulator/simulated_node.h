@@ -67,7 +67,7 @@ class SimulatedNode : private Observer {
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
-  // Returns the error if the policy, or a class, refuses the container; nothing has changed then.
+  // Returns the refusal by the policy, or because of classes; nothing has changed then.
   // `claims`: the uids of claims that the container carries.
   Status Create(const CreateRequest& request, const ContainerId& id,
                 std::vector<std::string> claims = {});
@@ -157,7 +157,7 @@ class SimulatedNode : private Observer {
   MemoryRuntime runtime_;
   MemoryFileSystem files_;
   ManualClock clock_;
-  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present daemon
+  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
   std::shared_ptr<const ClassPreview> classes_;

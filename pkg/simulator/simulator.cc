@@ -328,8 +328,8 @@ void Simulator::Do(const UseStep& step) {
   }
 }
 
-// A container wants the CPUs that it used in the recording. It may get others, since it may
-// have another place here.
+// The recorded use and pressure tell how many CPUs a container wants. It may get another amount,
+// since it may have another place here.
 void Simulator::Do(const RecordedUse& step) {
   if (step.at > recorded_at_) Wait("use", step.at - recorded_at_, false);
   recorded_at_ = step.at;
