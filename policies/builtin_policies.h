@@ -5,9 +5,9 @@
 
 namespace resmgr {
 
-// THE list of policies, which -list-policies shows and from which `Active` chooses. It stands in
-// cmd/cri-resmgr/builtin_policies.cc, and every binary that places containers or tries that out is
-// linked with it.
+// The list of policies that -list-policies shows and from which `Active` chooses. It is defined in
+// cmd/cri-resmgr/builtin_policies.cc; every binary that places containers, also for previews, is
+// linked with that file.
 PolicyRegistry BuiltinPolicies();
 
 }  // namespace resmgr

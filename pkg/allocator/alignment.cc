@@ -28,7 +28,7 @@ std::optional<Alignment> ParseAlignment(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns `groups` and, for the CPUs that are in no group, one more place in each part of `around`.
+// Returns `groups`, and in each part of `around` one more place for the CPUs that are in no group.
 std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
                                    const std::vector<AlignedPlace>& around,
                                    std::string_view without) {

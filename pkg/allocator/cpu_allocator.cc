@@ -92,8 +92,8 @@ class Packer {
   void TakeIfWhole(const CpuSet& element) {
     if (IsWhole(element)) Take(element);
   }
-  // Checked first, since it is cheaper than sorting, and usually there is none: without this check
-  // a decision of `static` takes 4 % more instructions (callgrind, 500 containers on 512 CPUs).
+  // A shortcut that saves sorting the nodes, since usually no whole node is free: without it a
+  // decision of `static` takes 4 % more instructions (callgrind, 500 containers on 512 CPUs).
   bool AnyWholeNode() const {
     CpuSet rest = machine_.online();  // CPUs without a node count as one node
     for (const NumaNode& node : machine_.nodes()) {
@@ -111,7 +111,7 @@ class Packer {
   CpuSet PartOfUncore(const CpuSet& uncore) const;
 
   struct PartialCore {
-    CpuSet cpus;  // free ones
+    CpuSet cpus;  // the core's free CPUs
     int free = 0;
     int package = 0;
     int numa = 0;
@@ -134,8 +134,9 @@ void Packer::TakeByUncore() {
   }
 }
 
-// The free threads of the first cores, by number, that would be enough if they were idle. An odd
-// need may leave one thread of the last core.
+// The free threads of the first cores in this cache, in order of core number, until these cores
+// have enough threads. Threads in use count too, so the result may be too small. For an odd need,
+// one thread of the last core is left out.
 CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
   const CpuSet left = uncore & free_;
   CoreSet cores;
@@ -188,7 +189,7 @@ void Packer::TakeSinglesCoreByCore() {
   }
 }
 
-// One part of a pick: `needed` CPUs out of `free`, near to those that were taken before.
+// One part of a pick: `needed` CPUs from `free`, near to the CPUs that were taken before.
 class GroupPicker {
  public:
   GroupPicker(const Machine& machine, const CpuSet& free, int needed, const CpuSet& taken)
@@ -215,14 +216,14 @@ class GroupPicker {
     needed_ -= cpus.size();
   }
 
-  // Takes whole groups, then restricts the search to the one group that can hold the rest:
-  // preferably with CPUs taken already, so that no further group is opened, and with the tightest
-  // fit.
+  // Takes whole groups, then restricts the search to one group that can hold the rest: preferably a
+  // group with CPUs taken already, so that no further group is opened, else the one that fits most
+  // tightly.
   template <typename Groups, typename CpusOf>
   void Narrow(const Groups& groups, const CpusOf& cpus_of) {
     if (needed_ == 0) return;
-    // All free CPUs in one group leave no choice. Without this shortcut searches in small pools,
-    // which are the most frequent, would spend nearly all their time here.
+    // If one group has all free CPUs, there is no choice. Without this shortcut, searches in small
+    // pools, which are the most frequent, would spend nearly all their time here.
     const int first = free_.First();
     for (const auto& entry : groups) {
       const CpuSet& group = cpus_of(entry);
@@ -328,7 +329,8 @@ StatusOr<CpuSet> AllocateCpus(const Machine& machine, const CpuSet& available,
                               const CpuAllocatorOptions& options) {
   const CpuSet usable = available & machine.online();
   const CpuSet aligned = usable & preferred;
-  // An excessive count must be refused as a whole, with the numbers of the whole.
+  // If there are too few CPUs, Take refuses the whole count, so that the message names all usable
+  // CPUs.
   if (aligned.empty() || count > usable.size()) return Take(machine, usable, count, options);
   const int from_aligned = std::min(count, aligned.size());
   RESMGR_ASSIGN_OR_RETURN(const CpuSet first, Take(machine, aligned, from_aligned, options));

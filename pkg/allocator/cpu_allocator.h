@@ -29,8 +29,8 @@ struct CpuAllocatorOptions {
   // Takes whole L3 groups that fit, then an L3 group that can hold the remainder, before single
   // cores (kubelet: prefer-align-cpus-by-uncorecache).
   bool prefer_align_by_uncore = false;
-  // Takes CPUs in the order of their number inside a package instead of whole cores (kubelet:
-  // distribute-cpus-across-cores).
+  // Takes single CPUs in the order of their numbers inside a package, instead of whole cores
+  // (kubelet: distribute-cpus-across-cores).
   bool spread_across_cores = false;
   // Takes the same number of CPUs from as few NUMA nodes as can hold them (kubelet:
   // distribute-cpus-across-numa), instead of packing. The two options above have no effect then.
@@ -39,7 +39,7 @@ struct CpuAllocatorOptions {
   // from as few packages as possible (kubelet: align-by-socket, for its own choice). The options
   // above then choose inside.
   bool align_by_package = false;
-  // Number of CPUs given to a NUMA node at a time when distributing: the threads of a core, to keep
+  // CPUs given to a NUMA node at a time by distribute_across_numa: the threads of a core, to keep
   // cores whole.
   int group_size = 1;
 };

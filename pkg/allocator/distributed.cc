@@ -14,7 +14,8 @@ namespace resmgr {
 
 namespace {
 
-// Eight nodes, all different, give up to 1792 splits: the kubelet's own limit is eight nodes.
+// Limit of splits that are compared. Eight different nodes, the kubelet's own limit, give at most
+// 1792.
 constexpr int64_t kMaxCompared = 2048;
 
 struct Node {
@@ -22,8 +23,8 @@ struct Node {
   int free = 0;
 };
 
-// A split of a count: `each` CPUs from every node, then one group after the other from the nodes of
-// `remainder_nodes` in turn.
+// A split of a count: `each` CPUs from every node, and the remainder, group by group, from the
+// nodes of `remainder_nodes` in turn.
 struct NodeSplit {
   std::vector<int> nodes;
   int each = 0;
@@ -34,7 +35,7 @@ double RoundTo3(double value) {
   return std::round(value * 1000) / 1000;
 }
 
-// The lengths of runs of equal values; equal values are neighbours in the list.
+// Sets `sizes` to the number of nodes in each class: neighbours with equally many free CPUs.
 void ClassSizes(const std::vector<Node>& nodes, std::vector<int>& sizes) {
   sizes.clear();
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -58,7 +59,7 @@ void MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_siz
 // Searches for the best split over a given number of nodes.
 class SplitSearch {
  public:
-  // `nodes` are the nodes with free CPUs, in the allocator's order.
+  // `nodes` are the nodes with free CPUs, in the allocator's order of use.
   SplitSearch(const std::vector<Node>& nodes, int count, int group)
       : nodes_(nodes), count_(count), group_(group) {
     for (const Node& node : nodes) {
@@ -78,7 +79,7 @@ class SplitSearch {
       if (node.free >= each_) eligible.push_back(node);
     }
     if (static_cast<int>(eligible.size()) < node_count) return std::nullopt;
-    // Every choice of nodes has at most 2^node_count choices for the remainder.
+    // For each choice of nodes, there are at most 2^node_count ways to place the remainder.
     const int64_t per_choice = remainder_ == 0 ? 1 : int64_t{1} << std::min(node_count, 20);
     std::vector<int> classes;
     ClassSizes(eligible, classes);
@@ -98,7 +99,7 @@ class SplitSearch {
   }
 
  private:
-  // The `pick` nodes with the most free CPUs, the first ones among equals, in their order.
+  // The `pick` nodes with the most free CPUs, in the order of `nodes`; among equal ones, the first.
   static std::vector<Node> MostFree(const std::vector<Node>& nodes, size_t pick) {
     std::vector<size_t> places(nodes.size());
     std::iota(places.begin(), places.end(), size_t{0});
@@ -122,7 +123,8 @@ class SplitSearch {
     return RoundTo3(std::sqrt(std::max(variance, 0.0)));
   }
 
-  // Compares chosen_, with every choice of nodes for the remainder, with the best split.
+  // Compares the nodes chosen_, with every choice of nodes for the remainder, with the best split
+  // so far.
   void Consider() {
     int64_t squares = free_squares_;
     int groups = 0;
@@ -194,7 +196,7 @@ class SplitSearch {
   const int group_;
   int64_t free_sum_ = 0;
   int64_t free_squares_ = 0;
-  double mean_ = 0;  // of the free CPUs that will be left per node
+  double mean_ = 0;  // mean number of free CPUs that will be left on a node
 
   // State of the running search:
   int each_ = 0;
@@ -202,7 +204,7 @@ class SplitSearch {
   bool exhaustive_ = true;
   double best_balance_ = 0;
   std::optional<NodeSplit> best_;
-  // The present choice. Members, so that thousands of choices need no allocation.
+  // The choice under examination. Members, so that thousands of choices need no allocation.
   std::vector<Node> chosen_;
   std::vector<Node> candidates_;
   std::vector<int> candidate_classes_;

@@ -37,7 +37,7 @@ bool SplitsMore(const Machine& machine, const CpuSet& cpus, const CpuSet& than) 
       });
 }
 
-// The number of the CPUs in each NUMA node that has some, ascending.
+// The number of `cpus` in each NUMA node that has some of them, ascending.
 std::vector<int> PartsByNode(const Machine& machine, const CpuSet& cpus) {
   std::vector<int> parts;
   for (const NumaNode& node : machine.nodes()) {
@@ -96,12 +96,14 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   const CpuSet free_isolated = no_isolated ? CpuSet() : Grantable(isolated);
   const CpuSet usable = free_ordinary | free_isolated;
   std::optional<Pick> former = TakeFormer(need, usable);
-  // CPUs of the place that the container asks for are taken even if other CPUs would split it less.
+  // CPUs inside the place that the container asks for are taken even if CPUs elsewhere would split
+  // the container less.
   const bool is_right = former && (need.former_is_place ? former->cpus.IsSubsetOf(need.former)
                                                         : former->cpus == need.former);
   if (is_right) return *std::move(former);
   StatusOr<Pick> anew = TakeAnew(need, free_ordinary, free_isolated);
-  // Needing fewer CPUs than before does not justify a worse split.
+  // A container that needs fewer CPUs than before keeps former ones only if these split it no more
+  // than new ones.
   if (former && (!anew.ok() || !SplitsMore(machine_, former->cpus, anew->cpus))) {
     return *std::move(former);
   }
@@ -117,7 +119,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   return pick;
 }
 
-// Takes the free ones of its former CPUs, and the missing ones around them.
+// Takes the former CPUs of the container that are free, and replaces the missing ones by CPUs near
+// them.
 std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& need,
                                                                  const CpuSet& usable) const {
   const CpuSet kept = Grantable(need.former & usable);
@@ -137,9 +140,9 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   return Pick{*cpus, rule, {{"what it had before", rule, kept.size()}}};
 }
 
-// Returns former CPUs of the same kind as `anew` if these split the container no more than `anew`
-// does. A part of them, or more than them, would not be where options that spread or align place
-// the container.
+// Returns CPUs of the kind of `usable` that ended containers of the pod left, unless they split the
+// container more than `anew`. If an option spreads or aligns CPUs, their number must be exact,
+// since a part of them, or others around them, would not follow that option.
 std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
                                                 const CpuSet& anew) const {
   const CpuSet left = Grantable(need.left_by_pod & usable);
@@ -154,8 +157,8 @@ std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& 
   return *cpus;
 }
 
-// Whether `cpus` are spread over cores and NUMA nodes as far as the options require and `anew` is.
-// CPUs that several containers of the pod left may be spread less.
+// Whether `cpus` are spread over cores and NUMA nodes as far as the options require and as `anew`
+// is: CPUs left by several containers of the pod may be spread less.
 bool ExclusivePicker::SpreadAs(const CpuSet& cpus, const CpuSet& anew) const {
   if (options_.distribute_cpus_across_cores &&
       CountTouched(machine_.cores(), cpus) < CountTouched(machine_.cores(), anew)) {
@@ -224,7 +227,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
     std::string_view name;
     std::string_view rule;
   };
-  // A cache may span several nodes, and a node several caches.
+  // An L3 cache may span several nodes, and a node several caches, so both orders are possible.
   const CpuSet caches = GroupsOf(machine_.l3_groups(), current);
   const CpuSet nodes = NumaNeighbours(machine_, current);
   const std::array<Level, 5> levels = {{
@@ -308,8 +311,8 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
       CountText(count, "exclusive CPU"), available.ToString());
 }
 
-// If cores differ in size, the fullest place may begin with a core that makes the count odd. Taking
-// large cores first finds any possible sum, as sizes are powers of two.
+// If cores differ in size, taking the fullest place first may begin with a core that makes the
+// count odd. Taking large cores first reaches every possible sum, as sizes are powers of two.
 CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& preferred,
                                        int count) const {
   CpuSet taken;
@@ -351,7 +354,7 @@ void DescribeExclusiveOptions(ConfigSection& section, ExclusiveOptions& options)
                        "`lift`: an exclusive container runs without CFS quota; `keep`: the quota "
                        "stays as requested");
 
-  // The kubelet's rules for its options.
+  // The kubelet refuses the same combinations of its options.
   const bool across_cores = options.distribute_cpus_across_cores;
   Exclude(section, across_cores, kAcrossCores, options.full_pcpus_only, kFullPcpusOnly);
   Exclude(section, across_cores, kAcrossCores, options.distribute_cpus_across_numa, kAcrossNuma);

@@ -23,8 +23,8 @@ struct ExclusiveOptions {
   bool distribute_cpus_across_numa = false;
   // Takes threads of different cores (KEP-4176).
   bool distribute_cpus_across_cores = false;
-  // Takes CPUs of one package if one can hold them all (KEP-3327). The kubelet widens the hints of
-  // its topology manager to packages; here the option decides the choice itself.
+  // Takes CPUs of one package if one can hold them all (KEP-3327). The kubelet only widens the
+  // hints of its topology manager to packages; here the CPUs themselves are chosen so.
   bool align_by_socket = false;
   // Takes whole L3 groups first (KEP-4800).
   bool prefer_align_cpus_by_uncorecache = false;
@@ -35,8 +35,8 @@ struct ExclusiveOptions {
   bool prefer_isolated = false;
 };
 
-// The map of options: the kubelet's names, and cpu-quota: lift | keep. Options that exclude each
-// other are errors.
+// Adds the map of options: the kubelet's names, and cpu-quota: lift | keep. Options that exclude
+// each other are errors.
 void DescribeExclusiveOptions(ConfigSection& section, ExclusiveOptions& options);
 
 // kInvalidArgument if the options cannot be met on this machine.
@@ -45,18 +45,18 @@ Status CheckExclusiveOptions(const Machine& machine, const ExclusiveOptions& opt
 // Chooses the free CPUs that a container gets exclusively. Pure; the machine must outlive it.
 class ExclusivePicker {
  public:
-  // `all` are the CPUs of the policy, the reserved ones included, for messages; by default those of
-  // the machine.
+  // `all` are the CPUs of the policy, the reserved ones included, as messages name them; by default
+  // the CPUs of the machine.
   ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {});
 
   struct Need {
     int count = 0;  // more than 0
-    // The CPUs that the container, or an earlier attempt of it, had: all are taken again if all are
-    // free, else as many as are free, unless that needs more cores, L3 caches, NUMA nodes or
-    // packages than other CPUs would.
+    // The CPUs of the container or of an earlier attempt: all are taken again if all are free, else
+    // as many as are free, unless that needs more cores, L3 caches, NUMA nodes or packages than
+    // other CPUs would.
     CpuSet former{};
-    // `former` has the CPUs of the place that the container asks for and has not run on: if enough
-    // of them are free, all picked CPUs are from that place.
+    // `former` is the place that the container asks for, where it has not run yet: if enough CPUs
+    // of that place are free, all picked CPUs are from there.
     bool former_is_place = false;
     // CPUs that ended containers of its pod have left: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.
@@ -64,7 +64,7 @@ class ExclusivePicker {
     std::optional<bool> prefer_isolated{};  // the pod's annotation; false: no isolated ones
     bool require_isolated = false;          // refuses CPUs that are not isolated
   };
-  // A considered set, for explain.
+  // A set of CPUs that was considered, for explain.
   struct Candidate {
     std::string_view name;     // string literals
     std::string_view verdict;  //
@@ -76,16 +76,16 @@ class ExclusivePicker {
     std::vector<Candidate> considered;
   };
 
-  // kInvalidArgument if such a number can never be granted, kResourceExhausted if it cannot now;
-  // the message tells the need and the free CPUs.
+  // kInvalidArgument if so many CPUs can never be granted, kResourceExhausted if not now; the
+  // message names the need and the free CPUs.
   StatusOr<Pick> Take(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
 
   // Keeps `current` and adds the nearest CPUs: of the same cores, L3, NUMA nodes, packages.
   StatusOr<Pick> Grow(const CpuSet& current, int count, const CpuSet& free) const;
   // Keeps `count` of `current`, those in `preferred` first.
   StatusOr<Pick> Shrink(const CpuSet& current, int count, const CpuSet& preferred = {}) const;
-  // The part of `free` that may be granted: with full-pcpus-only the cores that are free as a
-  // whole.
+  // The part of `free` that may be granted: with full-pcpus-only, only cores of which all threads
+  // are free.
   CpuSet Grantable(const CpuSet& free) const;
 
  private:
@@ -97,7 +97,7 @@ class ExclusivePicker {
   std::optional<CpuSet> TakeLeft(const Need& need, const CpuSet& usable, const CpuSet& anew) const;
   bool SpreadAs(const CpuSet& cpus, const CpuSet& anew) const;
   StatusOr<Pick> TakeAnew(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
-  // Takes at least part of `current`, at most `count`, all of `current` if it is smaller.
+  // Takes as many CPUs of `current` as `count` allows, and the missing ones near them.
   StatusOr<CpuSet> Around(const CpuSet& current, int count, const CpuSet& usable) const;
   StatusOr<CpuSet> Allocate(const CpuSet& available, const CpuSet& preferred, int count) const;
   CpuSet AllocateBySize(const CpuSet& available, const CpuSet& preferred, int count) const;
@@ -107,7 +107,7 @@ class ExclusivePicker {
   const ExclusiveOptions options_;
   const CpuSet all_;
   int threads_ = 1;      // of the largest core
-  bool uniform_ = true;  // all cores have that many
+  bool uniform_ = true;  // all cores have `threads_` threads
   CpuAllocatorOptions allocator_options_;
 };
 

@@ -18,7 +18,7 @@ std::vector<int> IdsByKey(std::vector<std::pair<Key, int>>& elements) {
   return ids;
 }
 
-// Counts and numbers are below 2^16 by CpuSet::kMaxId.
+// Both values are below 2^16 by CpuSet::kMaxId.
 uint32_t Key(int free, int id) {
   return (static_cast<uint32_t>(free) << 16) | static_cast<uint32_t>(id);
 }
@@ -172,7 +172,7 @@ std::vector<CpuSet> FreeCpus::UncoresInOrder() const {
 }
 
 int64_t CountSelections(const std::vector<int>& class_sizes, int pick, int64_t limit) {
-  // ways[p]: selections of p elements out of the classes so far.
+  // ways[p]: the number of selections of p elements from the classes handled so far.
   std::vector<int64_t> ways(static_cast<size_t>(pick) + 1);
   ways[0] = 1;
   for (const int size : class_sizes) {

@@ -16,16 +16,16 @@ Status CheckCount(const CpuSet& usable, int count);
 // Number of NUMA nodes that have CPUs.
 int NodesWithCpus(const Machine& machine);
 
-// Whether NUMA nodes are the outer level (one or several packages in each) rather than packages.
+// Whether NUMA nodes are the outer level, each with one or several packages. If not, packages are.
 bool NodesHoldPackages(const Machine& machine);
 
 // The online CPUs of a NUMA node by its operating-system number; -1 is for CPUs without a NUMA
 // node.
 CpuSet NodeCpus(const Machine& machine, int node);
 
-// The elements with free CPUs, at one moment, in the order of use: those with the fewest free CPUs
-// first, then the lowest number; elements of inner levels stay together within their outer ones.
-// Cheap to construct: one pass over the free CPUs.
+// The elements (nodes, packages, caches, cores) that have free CPUs, in the order of use: those
+// with the fewest free CPUs first, then the lowest number; the inner elements of one outer element
+// stay together. Cheap to construct: one pass over the free CPUs.
 class FreeCpus {
  public:
   // `free` has online CPUs only; the machine must outlive this object.
@@ -40,11 +40,12 @@ class FreeCpus {
   int InNode(int node) const { return by_node_[static_cast<size_t>(int64_t{node} + 1)]; }
 
  private:
-  // Smaller keys are used first. The high bits are the free CPUs, the low bits the number.
+  // The sort keys: smaller ones are used first. The high bits are the number of free CPUs, the low
+  // bits the element's number.
   uint32_t NodeKey(int node) const;
   uint32_t PackageKey(int package) const;
   uint32_t CoreKey(int core) const;
-  // The keys of a CPU's elements in both outer levels, the outermost in the high bits.
+  // The keys of the node and the package of a CPU, the outer of the two in the high bits.
   uint64_t PlaceKey(int cpu) const;
 
   const Machine& machine_;
@@ -55,8 +56,9 @@ class FreeCpus {
   std::vector<int> by_core_;
 };
 
-// Selections of `pick` elements out of several classes of interchangeable ones. class_sizes[i] is
-// the number of elements in class i; element i of a selection is the number taken from class i.
+// Selections of `pick` elements from several classes; the elements of a class are interchangeable.
+// class_sizes[i] is the number of elements in class i; element i of a selection is the number taken
+// from class i.
 
 // The number of selections; stops counting at `limit`.
 int64_t CountSelections(const std::vector<int>& class_sizes, int pick, int64_t limit);

@@ -19,20 +19,20 @@ struct ClaimPart {
   std::string device{};   // name of the device: "cpu-numa-0"
   std::optional<int>
       node{};    // NUMA node (operating-system number) of the device; nullopt: any place
-  int cpus = 0;  // whole ones, > 0
-  // The device is the L3 cache of this number (NumberOfCache), in place of a NUMA node.
+  int cpus = 0;  // number of whole CPUs, > 0
+  // Set if the device is an L3 cache and not a NUMA node: its number (NumberOfCache).
   std::optional<int> l3_of{};
 
   friend bool operator==(const ClaimPart&, const ClaimPart&) = default;
 };
 
-// The opaque parameters of a claim.
+// A claim's opaque parameters for our driver.
 struct ClaimOptions {
   bool whole_cores = false;             // all threads of each of its cores
-  bool share_within_pod = false;        // all containers of one pod may carry it; else a single one
+  bool share_within_pod = false;        // all containers of a pod may use the claim; else only one
   std::optional<CoreKind> core_type{};  // all CPUs are of cores of this kind
   bool l3 = false;                      // the CPUs of each part lie in one L3 cache
-  // Whole cores, of which containers see one thread each.
+  // The claim holds whole cores, but containers see one thread of each.
   bool avoid_siblings = false;
 
   bool WholeCores() const { return whole_cores || avoid_siblings; }
@@ -40,17 +40,18 @@ struct ClaimOptions {
   friend bool operator==(const ClaimOptions&, const ClaimOptions&) = default;
 };
 
-// A ResourceClaim for CPUs (resource.k8s.io), as its allocation says.
+// A ResourceClaim (resource.k8s.io) for CPUs, as its allocation describes it.
 struct Claim {
   std::string uid;
   std::string namespace_name;
   std::string name;
   std::vector<ClaimPart> parts;  // at least one
   ClaimOptions options{};
-  // Uids of the pods that may use it, as far as known: more may come while it is held. Empty: the
-  // pods of its namespace.
+  // Uids of the pods that may use the claim, as far as known: more may come while it is held.
+  // Empty: all pods of its namespace may.
   std::vector<std::string> pods{};
-  // The driver that it was allocated from; "": not known, since a former version saved it.
+  // The driver that the claim was allocated from; "": not known, since a former version of the
+  // daemon saved the claim.
   std::string driver{};
   // Pools of the devices, one for each part; empty: not known.
   std::vector<std::string> pools{};
@@ -58,17 +59,19 @@ struct Claim {
   std::string pod_claim{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Whether `other` is the same claim with the same request; pods, driver and pools may differ.
+  // Whether `other` has the same uid and the same request; pods, driver and pools may differ.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-// The CPUs that a claim holds until its release: no shared container and no other claim is on them.
+// The CPUs that a claim holds until its release: neither shared containers nor other claims use
+// them.
 struct ClaimGrant {
   std::string uid;
   std::vector<CpuSet> cpus;  // one for each part, in order; disjoint
-  // The part of `cpus` that containers see, for each part of the claim; empty: all of `cpus`.
+  // The part of `cpus` that containers see, for each part of the claim; empty: they see all of
+  // `cpus`.
   std::vector<CpuSet> seen{};
 
   CpuSet All() const;
@@ -77,9 +80,9 @@ struct ClaimGrant {
   friend bool operator==(const ClaimGrant&, const ClaimGrant&) = default;
 };
 
-// Holds the CPUs of claims on this node. A grant survives restarts of the daemon, and lasts until
-// its release, whatever becomes of the containers that carry the claim. Loop's thread only; `done`
-// may run before the call returns.
+// Holds the CPUs of claims on this node. A grant survives restarts of the daemon and lasts until
+// its release, even if all containers of the claim end. Loop's thread only; `done` may run before
+// the call returns.
 class ClaimHolder {
  public:
   virtual ~ClaimHolder() = default;
@@ -92,7 +95,7 @@ class ClaimHolder {
   //   FailedPrecondition: no policy is active that gives exclusive CPUs, or all parameters;
   //   Unavailable: the disk or the runtime does not do its part now; later it may.
   virtual void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) = 0;
-  // Gives the claim's CPUs back; shared containers get them at once. OK for an unknown uid.
+  // Gives the claim's CPUs back, and shared containers get them at once. OK for an unknown uid.
   virtual void Release(const std::string& uid, std::function<void(Status)> done) = 0;
   // By uid, ascending.
   virtual std::vector<ClaimGrant> Held() const = 0;

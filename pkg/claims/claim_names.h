@@ -7,9 +7,9 @@
 
 namespace resmgr {
 
-// How a container shows which claim it carries: as a CDI device in its request, "KIND=claim-UID",
-// which the runtime turns into the variable "DRA_CPUSET_UID=LIST". dra-driver-cpu has its own kind;
-// the variable is the same, so that what reads it in containers works unchanged.
+// How a container shows which claim it uses: by a CDI device in its request, "KIND=claim-UID", for
+// which the runtime sets the variable "DRA_CPUSET_UID=LIST". dra-driver-cpu has another kind but
+// the same variable, so programs in containers that read the variable work unchanged.
 inline constexpr std::string_view kClaimKind = "cri-resmgr.intel.com/cpu";
 inline constexpr std::string_view kCompatibleClaimKind = "dra.k8s.io/cpu";
 

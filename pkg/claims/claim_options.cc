@@ -13,7 +13,7 @@ std::string ForThePod(std::string_view key) {
   return fmt::format("{}.cri-resource-manager.intel.com/pod", key);
 }
 
-// The value of prefer-cpu-priority by which a policy prefers cores of this kind.
+// The value of the annotation prefer-cpu-priority that makes a policy prefer cores of this kind.
 std::string_view PriorityFor(CoreKind kind) {
   if (kind == CoreKind::kPerformance) return "high";
   return kind == CoreKind::kEfficient ? "low" : "normal";
@@ -35,8 +35,8 @@ std::optional<CoreKind> ParseCoreType(std::string_view name) {
 }
 
 StringMap AnnotationsFor(const ClaimOptions& options) {
-  // A claim gets exclusive CPUs, also where a policy places the pods of its namespace on the
-  // reserved CPUs, or gives exclusive ones only to pods with an annotation for them.
+  // A claim gets exclusive CPUs even if the policy would place the pods of its namespace on the
+  // reserved CPUs, or gives exclusive CPUs only to pods that ask for them by annotation.
   StringMap annotations{{ForThePod("prefer-reserved-cpus"), "false"},
                         {ForThePod("prefer-shared-cpus"), "false"}};
   if (options.core_type)

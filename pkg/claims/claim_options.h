@@ -10,19 +10,19 @@
 
 namespace resmgr {
 
-// The names of kinds of cores that dra-driver-cpu has for the attribute `coreType` of its devices,
-// and which the parameter of this name takes: "standard", "p-core", "e-core".
+// The name of a kind of cores: "standard", "p-core", "e-core". dra-driver-cpu has these values of
+// the attribute `coreType` of its devices; the claim parameter of this name takes them, too.
 std::string_view CoreTypeName(CoreKind kind);
-// nullopt: no such name. The names of the policy balloons, "performance" and "efficient", count,
-// too.
+// Also accepts "performance" and "efficient", which the policy balloons uses. nullopt: no such
+// name.
 std::optional<CoreKind> ParseCoreType(std::string_view name);
 
-// The annotations by which a container asks for these options: policies read no other form of them.
-// The type of cores is a preference there, so PartPlacer checks the placement.
+// The annotations by which a container asks for these options: policies read them in no other form.
+// For policies the type of cores is only a preference, so PartPlacer checks the placement.
 StringMap AnnotationsFor(const ClaimOptions& options);
 
-// The parameters that narrow where a claim's CPUs may be, as users write them:
-// " (coreType p-core, l3)". "": there are none.
+// The parameters that restrict where a claim's CPUs may be, as users write them: " (coreType
+// p-core, l3)"; "" if there are none.
 std::string DescribeOptions(const ClaimOptions& options);
 
 }  // namespace resmgr

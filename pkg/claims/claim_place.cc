@@ -12,8 +12,8 @@
 namespace resmgr {
 namespace {
 
-// The online CPUs of the cache that begins with CPU `first` and whose numbers have the gaps of
-// those of `whole`.
+// The online CPUs of a cache whose lowest CPU is `first`, if its CPU numbers have the same gaps as
+// those of the cache `whole`.
 CpuSet OnlineAsIn(const CpuSet& whole, int first, const Machine& machine) {
   CpuSet cpus;
   for (const int cpu : whole) {

@@ -9,20 +9,19 @@
 
 namespace resmgr {
 
-// Where the CPUs of a part of a claim have to lie.
+// The CPUs that a part of a claim may have.
 struct ClaimPlace {
   CpuSet cpus{};       // online ones
   std::string name{};  // "NUMA node 1", "p-core CPUs of NUMA node 1"; "": any place
 };
 
-// The number of an L3 cache of the machine (of Machine::l3_groups, not empty) in the name of its
-// device: its lowest CPU. A CPU that was offline when the machine was read belongs to no cache
-// there; it counts where the largest cache shows by its own numbers that this one begins with it.
-// Pure.
+// The number of an L3 cache (one of Machine::l3_groups, not empty) in the name of its device: its
+// lowest CPU. A CPU that was offline when the machine was read is in no group; if the numbers of
+// the largest cache show that such a CPU is the lowest of this one, it counts. Pure.
 int NumberOfCache(const CpuSet& cache, const Machine& machine);
 
-// The place of the part's device on this machine. InvalidArgument: there is no such place, or none
-// of its CPUs is online. Pure.
+// The place of the part's device on this machine. InvalidArgument: there is no such place, or all
+// of its CPUs are offline. Pure.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
 // The place, restricted to the cores that the claim's parameters allow. It may have no CPUs.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,

@@ -10,12 +10,13 @@
 
 namespace resmgr {
 
-// Pods and containers as the policy behind claims sees them: with the parts of claims, and without
-// the containers that run on CPUs of claims. All references must outlive it.
+// Pods and containers as the policy behind claims sees them: parts of claims appear as containers,
+// and containers that run on CPUs of claims are left out. All references must outlive it.
 class ClaimView : public Snapshot {
  public:
-  // `lost_too`: with parts that have lost all of their CPUs, so that the policy may give them some.
-  // Otherwise these are left out: policies would take them for containers that share.
+  // `lost_too`: includes the parts that have lost all of their CPUs, so that the policy may give
+  // them some. Else they are left out, since policies would take them for containers that share
+  // CPUs.
   ClaimView(const Snapshot& all, const HeldClaims& held, const ClaimCarriers& carriers,
             bool lost_too = false)
       : all_(all), held_(held), carriers_(carriers), lost_too_(lost_too) {}
@@ -37,7 +38,7 @@ class ClaimView : public Snapshot {
   const bool lost_too_;
 };
 
-// For people: all containers, and the parts of claims as containers beside them.
+// For output to users: all containers, and the parts of claims as further containers.
 class WithClaims final : public ClaimView {
  public:
   WithClaims(const Snapshot& all, const HeldClaims& held)
@@ -64,7 +65,7 @@ class ChangedView : public Snapshot {
   std::map<ContainerKey, Container> changed_;
 };
 
-// Containers as they are once several plans are carried out, one after the other.
+// Containers as they will be after several plans, applied in the order of the calls.
 class PlannedView final : public ChangedView {
  public:
   using ChangedView::ChangedView;

@@ -15,12 +15,11 @@
 
 namespace resmgr {
 
-// A policy that holds CPUs for claims, too, whatever policy it is: each part of a claim is, for the
-// policy behind it, a Guaranteed container with exclusive CPUs. So previews, what-if questions and
-// reconciliations of that policy count claims, and no other code decides which CPUs a claim gets.
-// A container that carries claims is placed on their CPUs, and the policy behind does not see it.
-// Plans name only containers of the snapshot. Without claims and carriers each call passes as it
-// is.
+// Adds claims to any other policy, the policy behind. Each part of a claim appears there as a
+// Guaranteed container with exclusive CPUs, so the previews, what-if questions and reconciliations
+// of that policy count claims, and no other code decides which CPUs a claim gets. A container that
+// carries claims is placed on their CPUs, and the policy behind does not see it. Plans name only
+// containers of the snapshot. Without claims and carriers each call is passed on unchanged.
 class ClaimedPolicy final : public Policy {
  public:
   // `machine` and `carriers` must outlive it and its copies. A container is a carrier before it is
@@ -35,27 +34,26 @@ class ClaimedPolicy final : public Policy {
   //   InvalidArgument: it is no claim, or no node of this kind can ever grant it
   //   FailedPrecondition: this policy gives no exclusive CPUs, or not all parameters
   StatusOr<Plan> Reserve(const Snapshot& snapshot, const Claim& claim);
-  // Takes its CPUs back. Containers that still carry it are placed as others. An unknown uid is
-  // fine and changes nothing.
+  // Takes the claim's CPUs back. Containers that still carry the claim are then placed as others
+  // are. An unknown uid changes nothing and is no error.
   StatusOr<Plan> GiveBack(const Snapshot& snapshot, const std::string& uid);
 
   const HeldClaims& held() const { return *held_; }
   // The held claims as an object that never changes.
   std::shared_ptr<const HeldClaims> shared_held() const { return held_; }
-  // Takes over claims, which hold the CPUs of their placements. The caller must call Reconcile
-  // next.
+  // Takes over claims with the CPUs of their placements. The caller must call Reconcile next.
   void Hold(HeldClaims held);
-  // Whether a Reconcile by which a claim would lose CPUs is refused, FailedPrecondition, and
-  // changes nothing. Otherwise the claim has what the policy gives it, which may be nothing. The
-  // null policy lets containers go and is never refused: claims keep their CPUs for the next
-  // policy.
+  // Whether a Reconcile that would take CPUs from a claim fails with FailedPrecondition and changes
+  // nothing. If not, the claim has what the policy gives it, which may be nothing. The null policy,
+  // which binds no container, is never refused: claims keep their CPUs for the next policy.
   void SetMustKeep(bool must_keep) { must_keep_ = must_keep; }
-  // Sets the online CPUs: a claim keeps no others at the next Reconcile.
+  // Sets the online CPUs: at the next Reconcile claims lose all others.
   void SetUsable(const CpuSet& usable) { usable_ = usable; }
 
-  // The policy behind.
+  // The policy that sees the parts of claims as containers.
   const Policy& behind() const { return *policy_; }
-  // The same claims on a copy of `policy`, which is in the same state as the policy behind.
+  // A ClaimedPolicy with the same claims and a copy of `policy`, which must be in the state of the
+  // policy behind.
   std::unique_ptr<ClaimedPolicy> CloneOn(const Policy& policy) const;
 
   std::string_view name() const override { return policy_->name(); }
@@ -115,8 +113,8 @@ class ClaimedPolicy final : public Policy {
   std::optional<CpuSet> usable_;
 };
 
-// A copy of the policy that knows no claims: for questions that do not depend on them. Reconcile
-// has to follow where it held some.
+// A copy of the policy without claims, for questions that do not depend on them. If the policy held
+// some, Reconcile must be called next.
 std::unique_ptr<Policy> CopyWithoutClaims(const Policy& policy);
 // The claims that hold CPUs by this policy, whether a container carries them or not.
 const HeldClaims& ClaimsOf(const Policy& policy);

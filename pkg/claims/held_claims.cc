@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Guaranteed pods have a memory limit; this one is too small to decide about the place.
+// Guaranteed pods have a memory limit; this one is so small that it does not affect the place.
 constexpr Bytes kPartMemory{1 << 20};
 
 std::string PartName(const Claim& claim, size_t part) {

@@ -17,11 +17,11 @@ namespace resmgr {
 // The claims that containers carry, by uid. Containers without claims are not in it.
 using ClaimCarriers = std::map<ContainerKey, std::vector<std::string>>;
 
-// A claim with its CPUs. For policies each part is a running container of a pod of its own.
+// A claim with its CPUs. Policies see each part as a running container of a pod made for the claim.
 struct HeldClaim {
   Claim claim;
   Pod pod{};
-  std::vector<Container> parts{};  // those that have a place; `placement` is what was granted
+  std::vector<Container> parts{};  // the parts with a place; `placement` is what was granted
 
   ClaimGrant Grant() const;
   // CPUs of all parts.
@@ -39,22 +39,22 @@ class HeldClaims {
   const std::vector<HeldClaim>& all() const { return all_; }
 
   const HeldClaim* Find(const std::string& uid) const;
-  // By the key of one of its parts.
+  // The claim that has a part with this key.
   const HeldClaim* FindByPart(ContainerKey key) const;
   // nullptr: no part has this key.
   Container* FindPart(ContainerKey key);
   const Pod* FindPod(const PodSandboxId& id) const;
 
-  // A claim without parts as yet. The reference is valid until the next change of the claims.
+  // Adds the claim, without parts. The reference is valid until the next change of the claims.
   HeldClaim& Add(const Claim& claim);
-  // The container that stands for the next part of the claim, without a place.
+  // Adds the container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
-  // Takes pods, pools, pod_claim and driver of `claim`, which is held and asks for the same: other
-  // pods may use it now. False: nothing has changed.
+  // Takes over pods, pools, pod_claim and driver of `claim`, if it is held and has the same
+  // request: other pods may use it now. False: it is not held or differs, and nothing has changed.
   bool Renew(const Claim& claim);
 
-  // The claims of `uids` that are held.
+  // Returns the held ones among the claims `uids`.
   std::vector<const HeldClaim*> Of(std::span<const std::string> uids) const;
   // CPUs of all claims.
   CpuSet Cpus() const;
@@ -64,7 +64,7 @@ class HeldClaims {
     return part.state == ContainerState::kRunning && part.placement.exclusive.empty();
   }
   bool HasLost() const;
-  // Keys of parts: above those of all containers, those that exist and those that are imagined.
+  // Whether the key is one of a part: these are above all keys of containers, real or imagined.
   static bool IsPart(ContainerKey key) {
     return static_cast<uint64_t>(key) >= kFirstKey && key != kNoPart;
   }
@@ -75,18 +75,19 @@ class HeldClaims {
   static constexpr uint64_t kFirstKey = uint64_t{3} << 62;
 
   std::vector<HeldClaim> all_;
-  uint64_t made_ = 0;  // parts, ever
+  uint64_t made_ = 0;  // number of parts made since the start
 };
 
 // The placement of a claim's part with all CPUs that the claim holds. A policy that lets containers
-// see one thread of each core names only these threads, and the claim holds their siblings, too.
-// `cpus` stays the CPUs that containers see.
+// see one thread of each core returns only these threads; the claim also holds the other threads of
+// the cores. `cpus` stays the CPUs that containers see.
 Placement AsHeld(const HeldClaim& claim, const Container& part, Placement placement,
                  const Machine& machine);
 
-// Where a container that carries these claims runs; no CPUs when there is none. Its memory is not
-// bound, since no policy counts it: near nodes are used first. CPUs of a claim that containers of a
-// pod share are exclusive to the pod, and to none of its containers.
+// Where a container that carries these claims runs; without CPUs if they have none. Its memory is
+// not bound, since no policy accounts for it: the kernel prefers near nodes by itself. If
+// containers of a pod share a claim, its CPUs are exclusive to the pod, but to none of the
+// containers.
 Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims);
 
 }  // namespace resmgr

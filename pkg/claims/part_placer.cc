@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// L3 caches that are tried for a part, each of which may cost two decisions of the policy.
+// Limit of L3 caches that are tried for a part, since each may cost two decisions of the policy.
 constexpr size_t kMostPlaces = 16;
 
 // The part that is being placed.
@@ -63,11 +63,11 @@ StatusOr<PartPlacer::Tried> PartPlacer::Try(const Snapshot& view, const HeldClai
   if (!near.empty()) {
     former = part;
     former->key = HeldClaims::kNoPart;
-    former->name = LastPart(claim).device;  // no attempt of the part (IsFormerAttempt)
+    former->name = LastPart(claim).device;  // differs, so it is no IsFormerAttempt of the part
     former->placement.cpus = near;
     former->placement.exclusive = near;
-    // Names a pool inside the place, since affinities of the claim's own parts would lead policies
-    // with pools elsewhere.
+    // Names a pool inside the place. Without it, affinities to the claim's other parts would draw
+    // the part to their pools.
     former->placement.pool = PoolInside(view, claim);
   }
   const StatusOr<Plan> plan = policy_->Allocate(view, claim.pod, part, former ? &*former : nullptr);
@@ -95,8 +95,8 @@ Status PartPlacer::CheckExclusive(const HeldClaim& claim, const Placement& place
                             CountText(cpus.size(), "exclusive CPU"), wanted);
 }
 
-// Every policy can be led to CPUs that fit the other parameters; avoidSiblings needs a policy that
-// hides threads.
+// Checks avoidSiblings, for which a policy has to hide threads; the other parameters work with
+// every policy.
 Status PartPlacer::CheckSeen(const HeldClaim& claim, const Placement& placement) const {
   if (!claim.claim.options.avoid_siblings) return OkStatus();
   for (const CpuSet& core : machine_.cores()) {
@@ -117,10 +117,11 @@ bool PartPlacer::IsInside(const HeldClaim& claim, const CpuSet& cpus) const {
   return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
-// The free CPUs of the part's place or, if the claim wants one L3 cache, of one cache after the
-// other, those with the fewest first. For each place: its CPUs that are isolated, or are not, like
-// those of the policy's choice `first`, since policies grant the other kind last; all of them;
-// exactly the needed number.
+// The sets of CPUs to try for a part: its place or, if the claim wants one L3 cache, each cache in
+// turn, the one with the fewest free CPUs first. Each place gives up to three sets: first only its
+// CPUs that are isolated if those of the policy's choice `first` are (else only those that are
+// not), since policies grant the other kind last; then all its free CPUs; then exactly the needed
+// number.
 std::vector<CpuSet> PartPlacer::PlacesToTry(const Snapshot& view, const HeldClaim& claim,
                                             const CpuSet& first) const {
   const int needed = LastPart(claim).cpus;
@@ -146,7 +147,7 @@ std::vector<CpuSet> PartPlacer::PlacesToTry(const Snapshot& view, const HeldClai
   return tries;
 }
 
-// The largest pool of the policy within the device's place; "" where there is none.
+// The largest pool of the policy within the device's place; "" if there is none.
 std::string PartPlacer::PoolInside(const Snapshot& view, const HeldClaim& claim) const {
   const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), machine_);
   if (!place.ok() || place->name.empty()) return "";
@@ -161,8 +162,8 @@ std::string PartPlacer::PoolInside(const Snapshot& view, const HeldClaim& claim)
   return name;
 }
 
-// The free CPUs of the part's place that the policy may grant: others are offline, or the
-// configuration keeps them from it.
+// The free CPUs of the part's place that the policy may grant: not those that are offline or that
+// the configuration excludes.
 CpuSet PartPlacer::Candidates(const Snapshot& view, const HeldClaim& claim) const {
   const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), claim.claim.options, machine_);
   const std::vector<Zone> zones = policy_->Zones(view);
@@ -179,7 +180,7 @@ CpuSet PartPlacer::Candidates(const Snapshot& view, const HeldClaim& claim) cons
   return free - taken;
 }
 
-// Returns `cpus` of the candidates, those of free cores first.
+// Returns `cpus` of the candidates, preferring cores of which all threads are candidates.
 CpuSet PartPlacer::Exactly(const CpuSet& candidates, int cpus) const {
   CpuSet chosen;
   for (const bool whole : {true, false}) {
@@ -210,7 +211,7 @@ Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim) const 
     return fmt::format("CPU{} {}", cpus.size() == 1 ? "" : "s", cpus.ToString());
   });
   const std::string where = asked.name.empty() ? "" : fmt::format(" of {}", asked.name);
-  // The policy may keep free CPUs that are the last ones for other containers.
+  // There are enough free CPUs, but the policy may keep the last ones for shared containers.
   return ResourceExhausted("{}: needs {}{}{}, and of {} that {} free policy {} gives fewer{}{}",
                            claim.Title(), CountText(part.cpus, "exclusive CPU"), where,
                            DescribeOptions(options), free.size(), free.size() == 1 ? "is" : "are",

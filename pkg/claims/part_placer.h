@@ -12,21 +12,21 @@
 
 namespace resmgr {
 
-// Finds CPUs for the parts of one claim, by asking a policy for a container with so many exclusive
-// CPUs. A policy that puts it outside the part's NUMA node or cache is asked once more, for a
-// container whose former CPUs and pool were inside: policies place a new attempt where the former
-// one was.
+// Finds CPUs for the parts of one claim: asks a policy to place a container with so many exclusive
+// CPUs. If the policy places it outside the part's NUMA node or cache, it is asked again for a
+// container whose former CPUs and pool were inside, since policies place a new attempt where the
+// former one was.
 class PartPlacer {
  public:
-  // `policy` decides; to undo a try, a copy from before takes its place. `all`: the containers. All
-  // references must outlive it.
+  // `policy` decides; to undo a try, it is replaced by a copy made before. `all`: the containers.
+  // All references must outlive it.
   PartPlacer(std::unique_ptr<Policy>& policy, const Machine& machine, const ClaimCarriers& carriers,
              PlannedView& all, HeldClaims& held)
       : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
 
-  // The next part of the claim. `before`: a copy of the policy as it is now, or nullptr for one to
-  // be made. A refusal leaves policy and containers as they are in the middle of the claim: the
-  // caller puts them back.
+  // Places the next part of the claim. `before`: a copy of the policy as it is now, or nullptr to
+  // let Place make one. After a refusal policy and containers may have the claim's earlier parts:
+  // the caller restores them.
   Status Place(HeldClaim& claim, const Policy* before);
 
  private:

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How long the end of the daemon waits for work under way.
+// How long the end of the daemon waits for file operations under way.
 constexpr std::chrono::milliseconds kEndPatience{1000};
 constexpr mode_t kSpecMode = 0644;  // runtimes need not run as root
-// Entries of the directory that are looked at: it is not ours alone.
+// Limit of directory entries that are looked at, since others write to the directory, too.
 constexpr size_t kMostEntries = 65'536;
 
 Status RemoveFiles(const ClaimDisk& disk, const std::string& uid) {
@@ -38,7 +38,7 @@ Status RemoveFiles(const ClaimDisk& disk, const std::string& uid) {
 // Names of the files of claims, by UID.
 struct ClaimFileNames {
   std::map<std::string, std::set<std::string>> specs{};
-  std::set<std::string> metadata{};  // claims that have some
+  std::set<std::string> metadata{};  // claims that have metadata files
 };
 
 StatusOr<ClaimFileNames> OwnFiles(const ClaimDisk& disk) {
@@ -59,7 +59,7 @@ StatusOr<ClaimFileNames> OwnFiles(const ClaimDisk& disk) {
   return names;
 }
 
-// Files of other content are written again.
+// Writes the file if it is missing or has other content.
 Status WriteSpec(const ClaimDisk& disk, std::string_view kind, const ClaimGrant& grant) {
   const std::string text = CdiSpec(kind, grant.uid, grant.Seen());
   const std::string path = disk.cdi + "/" + CdiFileName(kind, grant.uid);
@@ -69,8 +69,8 @@ Status WriteSpec(const ClaimDisk& disk, std::string_view kind, const ClaimGrant&
   return disk.write(path, text, kSpecMode);
 }
 
-// Writes the files that the claim has already, else one of the form's kind; metadata if it has some
-// or the form asks for it.
+// Renews the CDI files that the claim has, of either kind; if it has none, writes one of the form's
+// kind. Metadata is written if the claim has some or the form asks for it.
 Status WriteFiles(const ClaimDisk& disk, const ClaimForm& form, const ClaimFacts& claim,
                   const ClaimFileNames& names) {
   const std::string& uid = claim.grant.uid;
@@ -191,7 +191,8 @@ void CdiFiles::Begin() {
     return [this, status] { Ended(status); };
   });
   if (begun.ok()) return;
-  // Reported in the next turn of the loop: callers do not expect an answer within the call.
+  // The failure is reported in the next turn of the loop: callers do not expect an answer within
+  // the call.
   orders_.front().deadline =
       options_.loop.After(std::chrono::milliseconds(0), [this, begun] { Ended(begun); });
 }
@@ -206,8 +207,8 @@ void CdiFiles::Ended(const Status& status) {
   if (order.done) order.done(status);
 }
 
-// The order under way keeps its place, so that nothing overtakes it. Removals keep theirs, too: a
-// write that hangs before one may still be done.
+// The order under way stays first, so that no other order overtakes it. Removals stay in the queue,
+// too: a hanging write before one may still be carried out and must be undone.
 void CdiFiles::Late(std::list<Order>::iterator order) {
   const Done done = std::exchange(order->done, nullptr);
   const bool refused = order->work == nullptr;

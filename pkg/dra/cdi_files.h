@@ -22,8 +22,8 @@
 
 namespace resmgr::dra {
 
-// The file of a claim, and when it was written. A file that is right is not written again, so this
-// is the time when the claim was prepared.
+// The file of a claim, and when it was written. A file with the right content is not written again,
+// so this is the time when the claim was prepared.
 struct CdiFile {
   std::string path{};
   std::chrono::system_clock::time_point written{};
@@ -50,17 +50,17 @@ class CdiFiles {
   struct Options {
     EventLoop& loop;
     std::string directory{};  // of CDI files; made when it is missing
-    // The directory of device metadata, as this process and as runtimes know it; made when it is
-    // needed.
+    // The directory of device metadata, by its path here and by its path for runtimes; made when it
+    // is needed.
     std::string metadata{};
     std::string metadata_on_host{};
-    // A disk that takes longer is not waited for; its work may still be done.
+    // An order that takes longer is answered with kDeadlineExceeded; its work may still be done.
     std::chrono::milliseconds deadline{10'000};
     WriteFileFunction write = AtomicWriteFile;  // called on another thread
   };
   // OK: it is done, also after a power failure. kDeadlineExceeded: it may be done later; a removal
-  // is, so that it undoes a write that hung before it.
-  // kResourceExhausted: too much waits. Never runs within the call; not after this object's end.
+  // will be, which also undoes a write that hung before it. kResourceExhausted: too many orders
+  // wait. Never runs within the call, nor after this object's end.
   using Done = std::function<void(Status)>;
 
   // Orders that wait, at most.
@@ -71,16 +71,16 @@ class CdiFiles {
   // Writes the files of a claim, with the CPUs that its containers see. Files that are right stay
   // as they are.
   void Write(const ClaimForm& form, const ClaimFacts& claim, Done done);
-  // Removes the files of a claim; none is a success.
+  // Removes the files of a claim; OK if it has none.
   void Remove(const std::string& uid, Done done);
-  // Whether files of claims that are not in `held` are removed. They are kept after a loss of the
-  // state, which may have held more claims.
+  // Whether files of claims that are not in `held` are removed. After a loss of the saved state
+  // they are kept, since the state may have held more claims.
   enum class Others { kRemove, kKeep };
   // Removes the files of claims that are not held (Others). Writes files that held claims lack, or
   // that name other CPUs than the claim holds. A file of the other kind stays: the kubelet names it
   // when it restarts a container. Metadata that claims have already stays, too.
   void Reconcile(const ClaimForm& form, std::vector<ClaimFacts> held, Others others, Done done);
-  // A removal failed or was refused: a Reconcile has to follow.
+  // Whether a removal failed or was refused, so that a Reconcile has to follow.
   bool owes() const { return debts_ != settled_; }
 
  private:
@@ -88,7 +88,7 @@ class CdiFiles {
     std::function<Status()> work{};  // runs on another thread
     Done done{};
     bool removes = false;
-    std::optional<uint64_t> settles{};  // debts, if it succeeds
+    std::optional<uint64_t> settles{};  // debts that its success settles
     EventLoop::HandlePtr deadline{};
   };
 
@@ -101,21 +101,21 @@ class CdiFiles {
   const Options options_;
   std::list<Order> orders_;  // the first one is under way
   bool under_way_ = false;
-  uint64_t debts_ = 0;  // removals that came to nothing, ever
+  uint64_t debts_ = 0;  // number of removals that failed, ever
   uint64_t settled_ = 0;
   OffLoop off_loop_;
 };
 
-// The file by which a runtime knows the CDI device of a claim (cdi spec 0.5.0): one file for each
-// claim, since runtimes do not read a device again that they have seen. Pure functions; `uid` is
-// one that IsClaimUid accepts.
+// The file that describes the CDI device of a claim to runtimes (cdi spec 0.5.0): one file for each
+// claim, since a runtime does not read a device again that it knows already. Pure functions;
+// IsClaimUid must accept `uid`.
 
 // The version of CDI that the files state, and the extension of their names.
 inline constexpr std::string_view kCdiVersion = "0.5.0";
 inline constexpr std::string_view kCdiExtension = ".json";
 
-// The UID between the prefix and the end in the name of a file, also of one that is being written;
-// nullopt for other names.
+// The UID between the prefix and the end in the name of a file, also of a file that is being
+// written; nullopt for other names.
 std::optional<std::string> UidInFileName(std::string_view prefix, std::string_view file_name);
 
 // JSON: the device gives containers the variable with the claim's CPUs.
@@ -124,8 +124,8 @@ std::string CdiSpec(std::string_view kind, std::string_view uid, const CpuSet& c
 // "dra.k8s.io-cpu_claim-UID.json".
 std::string CdiFileName(std::string_view kind, std::string_view uid);
 
-// The UID in the name of such a file, of either kind, also of one that is being written; nullopt
-// for files of others.
+// The UID in a name that CdiFileName makes, of either kind, also of a file that is being written;
+// nullopt for other files.
 std::optional<std::string> UidOfCdiFile(std::string_view file_name);
 
 }  // namespace resmgr::dra

@@ -27,11 +27,11 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kMetadataVersion = "metadata.resource.k8s.io/v1beta1";
 constexpr std::string_view kMetadataKind = "DeviceMetadata";
-// Where containers find the files, by the protocol.
+// The directory where containers find the files (KEP-5304).
 constexpr std::string_view kInContainer = "/var/run/kubernetes.io/dra-device-attributes";
 constexpr std::string_view kCdiFilePrefix = "cri-resmgr.intel.com-metadata_claim-";
 
-// One part of the claim.
+// The description of one part of the claim.
 OrderedJson DeviceOf(const Claim& claim, const ClaimGrant& grant, size_t at) {
   const ClaimPart& part = claim.parts[at];
   OrderedJson attributes = OrderedJson::object();
@@ -75,7 +75,7 @@ Status WriteRequest(const ClaimDisk& disk, const Claim& claim, const ClaimGrant&
                     const std::string& request) {
   const std::string directory = fmt::format("{}/{}/{}", disk.metadata, claim.uid, request);
   RESMGR_RETURN_IF_ERROR(MakeClaimDirectory(directory));
-  // Containers have users of their own.
+  // Containers may run as any user, so all must be able to read the directory.
   if (::chmod(directory.c_str(), kDirectoryMode) != 0)
     return ErrnoStatus(errno, fmt::format("cannot change the mode of {}", directory));
   const std::string path = directory + "/" + MetadataFileName(claim);
@@ -185,7 +185,7 @@ Status RemoveMetadata(const ClaimDisk& disk, const std::string& uid) {
   fs::remove_all(directory, error);
   if (error) return ErrnoStatus(error.value(), fmt::format("cannot remove {}", directory));
   const std::string spec = disk.cdi + "/" + MetadataCdiFileName(uid);
-  RESMGR_RETURN_IF_ERROR(RemoveClaimFile(spec + ".tmp"));  // of a write that did not end
+  RESMGR_RETURN_IF_ERROR(RemoveClaimFile(spec + ".tmp"));  // left by an unfinished write
   return RemoveClaimFile(spec);
 }
 

@@ -22,8 +22,8 @@ using json_path::Find;
 using json_path::TextAt;
 
 constexpr size_t kShownText = 64;     // bytes of a name in a message
-constexpr size_t kLongestName = 253;  // bytes, of any name in the API
-// Claims that were made from a template have this annotation.
+constexpr size_t kLongestName = 253;  // bytes of a name in the API
+// The annotation of claims that were made from a template.
 constexpr const char* kPodClaimAnnotation = "resource.kubernetes.io/pod-claim-name";
 constexpr int64_t kMilliOfOne = 1000;  // thousandths of a CPU
 
@@ -36,7 +36,7 @@ std::string MainRequest(const std::string& request) {
   return request.substr(0, request.find('/'));
 }
 
-// Quantities are texts, or numbers where somebody wrote them so.
+// A quantity is a JSON string, or a number if the author of the object wrote one.
 StatusOr<MilliCpu> MilliOf(const Json& quantity) {
   if (quantity.is_string()) return ParseMilliCpu(quantity.get_ref<const std::string&>());
   if (quantity.is_number()) return ParseMilliCpu(JsonText(quantity));
@@ -128,8 +128,8 @@ Status ReadParameters(const Json& parameters, ClaimOptions& options) {
   return OkStatus();
 }
 
-// Whether a configuration is for the results of this request. One that names the main request is
-// for all of its subrequests.
+// Whether a configuration applies to the results of this request. A configuration that names a main
+// request applies to all of its subrequests.
 bool IsFor(const Json& config, const std::string& request) {
   const Json* const requests = Find(config, {"requests"});
   if (requests == nullptr || !requests->is_array() || requests->empty()) return true;
@@ -154,7 +154,7 @@ StatusOr<ClaimOptions> OptionsOf(const std::string& request, const Json& configs
   return options;
 }
 
-// The policy decides about a claim as a whole.
+// All requests must have the same parameters, since the policy decides about a claim as a whole.
 Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& claim) {
   const std::string& first = claim.devices.front().request;
   RESMGR_ASSIGN_OR_RETURN(claim.claim.options, OptionsOf(first, configs, driver));
@@ -169,7 +169,7 @@ Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& cl
   return OkStatus();
 }
 
-// Consumers that are not pods do not count on this node.
+// Only pods are considered: other consumers do not run on this node.
 std::vector<std::string> PodsOf(const Json& object) {
   std::vector<std::string> pods;
   const Json* const consumers = Find(object, {"status", "reservedFor"});

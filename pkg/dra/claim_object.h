@@ -36,14 +36,14 @@ struct AllocatedClaim {
   std::vector<ClaimDeviceRef> devices{};  // one for each part of the claim, in order
 };
 
-// Bytes of the longest object; the API server stores no larger ones.
+// Longest accepted object in bytes; the API server stores no larger ones.
 inline constexpr size_t kLongestClaimObject = size_t{3} << 20;
-// Results of an allocation, of all drivers: the API's own limit.
+// Limit of an allocation's results, of all drivers together, in the API.
 inline constexpr size_t kMostClaimResults = 32;
-// Pods that a claim is reserved for: the API's own limit.
+// Limit of the pods that a claim is reserved for, in the API.
 inline constexpr size_t kMostClaimPods = 256;
-// The parameters of a claim for our driver: `apiVersion` and `kind`, and those of ClaimOptions,
-// `shareWithin: pod` among them.
+// `apiVersion` and `kind` of a claim's parameters for our driver, which otherwise have the fields
+// of ClaimOptions, `shareWithin: pod` among them.
 inline constexpr std::string_view kParametersVersion = "cri-resource-manager.intel.com/v1";
 inline constexpr std::string_view kParametersKind = "CpuClaim";
 
@@ -54,9 +54,9 @@ inline constexpr std::string_view kParametersKind = "CpuClaim";
 StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName& asked,
                                           const Driver& driver);
 
-// Returns why no pod uses a claim that holds CPUs, by the API server's object of its name, as a
-// part of a sentence; "": a pod may use it. Pure, for untrusted text. kInvalidArgument: it is no
-// such object.
+// Returns why no pod uses a claim that holds CPUs, as a part of a sentence; "" if a pod may use it.
+// `text` is the API server's object of that name, which may be another claim. Pure, for untrusted
+// text. kInvalidArgument: it is no such object.
 StatusOr<std::string> WhyUnused(std::string_view text, const ClaimName& asked);
 
 }  // namespace resmgr::dra

@@ -52,7 +52,8 @@ void DeviceHealth::Repeat() {
 
 void DeviceHealth::Watch(UnaryServer::Send send) {
   if (watchers_.size() >= kMostWatchers) Repeat();
-  // Only sending shows which clients have left, and nothing can be sent yet: the oldest one goes.
+  // Only sending shows which clients have left. As long as there is nothing to send, the oldest
+  // client is dropped.
   if (watchers_.size() >= kMostWatchers && pool_.empty()) {
     watchers_.front()(ResourceExhausted("{} newer clients watch", kMostWatchers));
     watchers_.erase(watchers_.begin());

@@ -18,20 +18,20 @@ namespace resmgr::dra {
 
 struct DeviceState {
   std::string device{};
-  std::string trouble{};  // why it is not healthy; "": it is
+  std::string trouble{};  // why the device is not healthy; "": it is healthy
 
   friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };
 
-// Tells kubelets that watch (DRAResourceHealth v1, v1beta1, v1alpha1) which devices are healthy,
-// which users see in the status of their pods: at once, after each change, and again at each
-// repetition, since a kubelet that hears nothing for a while takes the health for unknown. Loop's
+// Reports to kubelets that watch (DRAResourceHealth v1, v1beta1, v1alpha1) which devices are
+// healthy; users see this in the status of their pods. Sends at once, after each change and at each
+// Repeat, since a kubelet that gets no report for a while shows the health as unknown. Loop's
 // thread only.
 class DeviceHealth {
  public:
-  // Watchers at a time: one kubelet, and the streams that it has not ended yet.
+  // Limit of watchers: one kubelet, and streams of it that have not ended yet.
   static constexpr size_t kMostWatchers = 16;
-  // A kubelet takes the health for unknown after so long without news.
+  // The time after which a kubelet without a report shows the health as unknown.
   static constexpr std::chrono::seconds kTimeout{60};
 
   // This object must outlive their server.
@@ -53,11 +53,11 @@ class DeviceHealth {
   std::vector<UnaryServer::Send> watchers_;
 };
 
-// The health of the driver's devices: first of those at `places`, also without room for claims,
-// then of those that only claims of this driver have. These are devices of a former configuration,
-// or of CPUs that were offline when the daemon started; if they were not reported, a kubelet would
-// show their health as unknown. A device is unhealthy while all of its CPUs are `offline`, and if
-// the machine lacks its place and its claim has no CPUs there. Pure.
+// The health of the driver's devices: first those at `places`, even if they have no room for
+// claims, then those that only claims of this driver name. The latter are devices of a former
+// configuration, or of CPUs that were offline when the daemon started; without a report, a kubelet
+// would show their health as unknown. A device is unhealthy while all of its CPUs are `offline`, or
+// if the machine has no such place and the claim has no CPUs there. Pure.
 std::vector<DeviceState> DeviceStates(const Driver& driver, std::span<const ClaimPart> places,
                                       const HeldClaims& held, const Machine& machine,
                                       const CpuSet& offline);

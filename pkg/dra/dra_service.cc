@@ -26,7 +26,7 @@ constexpr std::string_view kPackages[] = {"k8s.io.kubelet.pkg.apis.dra.v1.",
 constexpr size_t kLongestError = 1024;  // bytes
 constexpr std::chrono::seconds kFileWarningPeriod{60};
 
-// The answer to one call: sent when there is an entry for each claim, or at the deadline.
+// The answer to one call: it is sent when it has an entry for each claim, or at the deadline.
 template <typename Response>
 struct ClaimAnswers {
   using Entry = typename std::decay_t<decltype(std::declval<Response>().claims())>::mapped_type;
@@ -37,7 +37,7 @@ struct ClaimAnswers {
   EventLoop::HandlePtr deadline{};
 
   void Set(const std::string& uid, Entry entry) {
-    if (missing.erase(uid) == 0) return;  // it came too late
+    if (missing.erase(uid) == 0) return;  // set already, or failed at the deadline
     (*response.mutable_claims())[uid] = std::move(entry);
     if (missing.empty()) Finish();
   }
@@ -56,8 +56,7 @@ struct ClaimAnswers {
   }
 };
 
-// Calls `each` for each claim of the request, with the answers in which it has to set the claim's
-// own.
+// Calls `each` for each claim of the request; `each` has to set the claim's entry in the answers.
 template <typename Request, typename Response>
 void AnswerEach(EventLoop& loop, std::chrono::milliseconds deadline, const std::string& message,
                 const UnaryServer::Reply& reply,
@@ -175,7 +174,7 @@ void DraService::UnprepareAll(const std::string& message, const UnaryServer::Rep
   const auto each = [this](const api::Claim& claim,
                            const std::shared_ptr<ClaimAnswers<Response>>& answers) {
     const std::string& uid = claim.uid();
-    // We have never prepared such a claim.
+    // No claim with such a UID was ever prepared, so there is nothing to undo.
     if (!IsClaimUid(uid)) return answers->Set(uid, {});
     Withdraw(uid);
     const auto run = [this, uid, answers](const End& end) {
@@ -213,7 +212,7 @@ void DraService::RunTurn(const std::string& uid) {
   }));
 }
 
-// An answer of the agent that comes later reserves nothing.
+// If the agent answers a withdrawn Prepare later, nothing is reserved.
 void DraService::Withdraw(const std::string& uid) {
   const auto found = turns_.find(uid);
   if (found == turns_.end()) return;
@@ -258,8 +257,8 @@ void DraService::WriteFile(const AllocatedClaim& allocated, const ClaimGrant& gr
       return done(
           Grant{.allocated = allocated, .cdi_device = ClaimDevice(options_.driver.Kind(), uid)});
     if (was_held) return done(status);
-    // No container can use the CPUs, so nothing may hold them. A write that was late may still be
-    // done; the removal comes after it.
+    // Without its file no container can use the claim's CPUs, so they are released. A late write
+    // may still be done; the removal comes after it.
     options_.holder.Release(uid, lifetime_.Guard([this, uid, status, done](const Status&) {
       options_.changed();
       options_.files.Remove(uid, [](const Status&) {});
@@ -276,7 +275,7 @@ void DraService::Unprepare(const std::string& uid, const Unprepared& done) {
     if (!released.ok()) return done(released);
     if (was_held) options_.changed();
     const auto removed = [this, done](const Status& status) {
-      // A file that stays does no harm, and goes when the disk answers.
+      // A file that stays does no harm, and is removed when the disk works again.
       if (!status.ok() && file_warnings_.Pass(options_.loop.Now()))
         GetLogger("dra").Warn("a file of a claim stays: {}", Message(status));
       done(OkStatus());

@@ -31,8 +31,8 @@ namespace resmgr::dra {
 // time. Loop's thread only.
 class DraService {
  public:
-  // Yields the object as JSON. Its errors reach the user as they are. Never runs after this
-  // service's end.
+  // Returns the claim's object as JSON. Its errors reach the user unchanged. Not called back after
+  // this service's end.
   using GetClaim =
       std::function<void(const ClaimName& claim, std::function<void(StatusOr<std::string>)> done)>;
 
@@ -41,18 +41,19 @@ class DraService {
     Driver driver{};
     ClaimHolder& holder;
     CdiFiles& files;
-    // Claims get device metadata.
+    // Whether claims get device metadata.
     bool metadata = false;
     GetClaim get{};
     // Called when a claim got CPUs or gave them back.
     std::function<void()> changed = [] {};
-    // The kubelet waits for 45 s. Work that takes longer goes on for the next try.
+    // When a call is answered at the latest: the kubelet waits for 45 s. Work that takes longer
+    // goes on, and the kubelet's next try gets the result.
     std::chrono::milliseconds deadline{40'000};
   };
 
-  // Claims of one call. A pod has a few.
+  // Limit of claims in one call. A pod has a few.
   static constexpr size_t kMostClaims = 256;
-  // Calls about one claim that wait, and claims with calls under way.
+  // Limits of calls about one claim that wait, and of claims with calls under way.
   static constexpr size_t kMostTurns = 8;
   static constexpr size_t kMostBusy = 1024;
 
@@ -62,7 +63,7 @@ class DraService {
   UnaryServer::Methods Methods();
 
  private:
-  // One device of the answer for each part of the claim.
+  // The result of a Prepare: one device in the answer for each part of the claim.
   struct Grant {
     AllocatedClaim allocated{};
     std::string cdi_device{};  // "": the claim has no part
@@ -71,12 +72,12 @@ class DraService {
   using Prepared = std::function<void(const StatusOr<Grant>&)>;
   using Unprepared = std::function<void(const Status&)>;
   using End = std::function<void()>;
-  // A Prepare before it reserves anything.
+  // The state of a Prepare before it reserves anything.
   struct Question {
     bool withdrawn = false;
-    Prepared done{};  // while the agent is asked
+    Prepared done{};  // set while the agent is asked
   };
-  // A call about a claim.
+  // A call about a claim, which waits for earlier calls about the claim.
   struct Turn {
     std::function<void(const End& end)> run{};
     std::shared_ptr<Question> question{};  // of a Prepare
@@ -84,8 +85,8 @@ class DraService {
 
   void PrepareAll(const std::string& message, const UnaryServer::Reply& reply);
   void UnprepareAll(const std::string& message, const UnaryServer::Reply& reply);
-  // Runs `turn` when the turns of this claim before it have called their `end`.
-  // kResourceExhausted: it never runs.
+  // Runs `turn` when the earlier turns of this claim have called their `end`. kResourceExhausted:
+  // too many wait, and `turn` never runs.
   Status TakeTurn(const std::string& uid, Turn turn);
   void RunTurn(const std::string& uid);
   // Ends the Prepares of this claim that have not reserved anything.
@@ -99,7 +100,7 @@ class DraService {
   bool IsHeld(const std::string& uid) const;
 
   const Options options_;
-  // The first turn of each is under way.
+  // The turns of each claim, the first of which is under way.
   std::map<std::string, std::deque<Turn>, std::less<>> turns_;
   RateLimit file_warnings_;
   Lifetime lifetime_;
@@ -108,8 +109,8 @@ class DraService {
 // The outcome of a call of the kubelet.
 struct AnsweredCall {
   bool prepare = false;  // else Unprepare
-  size_t ok = 0;         // its claims
-  size_t failed = 0;     // likewise; 1 for a call that was refused as a whole
+  size_t ok = 0;         // number of claims that succeeded
+  size_t failed = 0;     // number of claims that failed; 1 if the whole call was refused
   std::chrono::nanoseconds took{};
 };
 

@@ -39,8 +39,8 @@ std::optional<CoreKind> KindOf(const Machine& machine, const CpuSet& cpus) {
   return first;
 }
 
-// The number of each L3 cache in the node; empty unless the node consists of several whole
-// ones.
+// The number of each L3 cache in the node; empty unless the node consists of two or more whole
+// caches.
 std::vector<int> CachesOf(const Machine& machine, const NumaNode& node) {
   std::vector<int> caches;
   CpuSet left = node.cpus;
@@ -58,7 +58,7 @@ int NodeOf(const ClaimPart& part, const ClaimPlace& place, const Machine& machin
   return machine.FindCpu(place.cpus.First())->numa;
 }
 
-// The places, those that are too many for a pool included.
+// All places, including those beyond the limit of a pool.
 std::vector<ClaimPart> AllPlaces(const Machine& machine, DraDevices devices) {
   std::vector<ClaimPart> places;
   for (const NumaNode& node : machine.nodes()) {
@@ -72,7 +72,7 @@ std::vector<ClaimPart> AllPlaces(const Machine& machine, DraDevices devices) {
   return places;
 }
 
-// How many CPUs claims hold of each of the driver's devices, wherever these lie.
+// The number of CPUs that claims hold of each of the driver's devices, wherever these CPUs lie.
 std::map<std::string, int> HeldByDevice(const Driver& driver, const HeldClaims& held) {
   std::map<std::string, int> cpus;
   for (const HeldClaim& claim : held.all()) {
@@ -94,8 +94,8 @@ std::optional<int> Driver::NodeOfDevice(std::string_view device) const {
   const std::string_view prefix = compatible ? kCompatiblePrefix : kOwnPrefix;
   if (!device.starts_with(prefix)) return std::nullopt;
   const auto node = ParseUint(device.substr(prefix.size()));
-  constexpr uint64_t kMostNodes = 1024;  // of Linux (NODES_SHIFT)
-  // Only the name that the node's device really has: "cpu-numa-01" is no device.
+  constexpr uint64_t kMostNodes = 1024;  // limit of Linux (NODES_SHIFT)
+  // Accepts only the exact name of the node's device: "cpu-numa-01" names no device.
   if (!node || *node >= kMostNodes || DeviceName(static_cast<int>(*node)) != device)
     return std::nullopt;
   return static_cast<int>(*node);

@@ -15,8 +15,8 @@
 
 namespace resmgr::dra {
 
-// The name under which the kubelet and schedulers know this driver, and the names of its devices:
-// our own, or those of dra-driver-cpu. A value.
+// The name by which the kubelet and schedulers know this driver, and the names of its devices: our
+// own names, or those of dra-driver-cpu. A value.
 struct Driver {
   std::string name{};
   bool compatible = false;
@@ -30,11 +30,12 @@ struct Driver {
   std::optional<int> NodeOfDevice(std::string_view device) const;
   // The device that stands for the L3 cache whose lowest CPU is `cpu`: "cpu-l3-8", "cpudevl3008".
   std::string CacheDeviceName(int cpu) const;
-  // The CPU in the name of such a device; nullopt for other names.
+  // The CPU in a name that CacheDeviceName makes; nullopt for other names.
   std::optional<int> CpuOfCacheDevice(std::string_view device) const;
-  // The device at the place of this part: the NUMA node or the L3 cache.
+  // The name of the device at this place: of its NUMA node or L3 cache.
   std::string NameAt(const ClaimPart& place) const;
-  // Whether the claim was allocated from this driver, as far as known.
+  // Whether the claim was allocated from this driver, or may have been because its driver is not
+  // known.
   bool MayHaveGiven(const Claim& claim) const {
     return claim.driver.empty() || claim.driver == name;
   }
@@ -46,36 +47,36 @@ struct Driver {
 
 // A part of the machine as a device whose CPUs claims consume.
 struct NodeDevice {
-  int node = 0;  // operating-system number of the NUMA node that it is, or in which it lies
-  // It is the L3 cache of this number (NumberOfCache); nullopt: the NUMA node.
+  int node = 0;  // OS number of the NUMA node that the device is or lies in
+  // Set if the device is an L3 cache: its number (NumberOfCache). nullopt: it is the NUMA node.
   std::optional<int> l3_of{};
   int package = 0;  // index in Machine::packages
-  // The CPUs that claims of this device hold, and those that the policy would grant now. Schedulers
-  // subtract the held ones themselves, from the device that the claim was allocated to. They do not
-  // know which CPUs other containers have for themselves, or claims of devices of a former
-  // configuration hold here, so these are not part of this number.
+  // The number of CPUs that claims of this device hold, plus those that the policy would grant now.
+  // Schedulers themselves subtract what claims of the device hold. They cannot know about exclusive
+  // CPUs of other containers, or of claims on devices of a former configuration, so those CPUs are
+  // not counted here.
   int cpus = 0;  // a multiple of `step`, more than 0
-  int step = 1;  // claims get multiples of it
+  int step = 1;  // claims get multiples of this number
   bool smt = false;
-  std::optional<CoreKind> kind{};  // of its cores; nullopt where they differ
+  std::optional<CoreKind> kind{};  // kind of the device's cores; nullopt if they differ
 
   friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
 };
 
-// A pool has no more devices than this; further ones are left out.
+// Limit of devices in a pool; further ones are left out.
 inline constexpr size_t kMostNodeDevices = 64;
 
 // The places of the devices, in the order of their NUMA nodes: the NUMA nodes that have CPUs. With
-// kL3 the L3 caches in place of each node that consists of several; so no two devices have a CPU in
-// common. Pure.
+// kL3, a node that consists of several L3 caches is replaced by these caches, so no two devices
+// have a CPU in common. Pure.
 std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices);
 
-// How many places are left out, because a pool has no more devices. Pure.
+// How many places are left out because a pool may have no more devices. Pure.
 size_t DevicesLeftOut(const Machine& machine, DraDevices devices);
 
-// The driver's devices at these places. `grantable` has for each the CPUs that the policy would
-// grant now (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is
-// of the same moment. Pure.
+// The driver's devices at these places. `grantable` has for each place the number of CPUs that the
+// policy would grant now (ClaimableCpus); a place where claims neither hold nor can get CPUs is
+// left out. `held` is from the same moment. Pure.
 std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
                                     std::span<const int> grantable, const HeldClaims& held,
                                     const Machine& machine, int step);

@@ -19,7 +19,7 @@ namespace resmgr::dra {
 namespace {
 
 constexpr std::string_view kPluginType = "DRAPlugin";
-// The kubelet takes the first one of each service that it knows.
+// The kubelet uses the first version that it knows of each service.
 constexpr std::string_view kServices[] = {"v1.DRAPlugin", "v1beta1.DRAPlugin",
                                           "v1.DRAResourceHealth", "v1beta1.DRAResourceHealth",
                                           "v1alpha1.DRAResourceHealth"};

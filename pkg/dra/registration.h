@@ -21,7 +21,8 @@ class Registration {
   struct Options {
     std::string driver{};    // its name
     std::string endpoint{};  // path of the driver's socket, as the kubelet sees it
-    // Whether the driver's socket is served; the kubelet asks again while it is not.
+    // Whether the driver's socket is served; while it is not, the kubelet is refused and asks
+    // again.
     std::function<bool()> served = [] { return true; };
   };
 
@@ -29,7 +30,7 @@ class Registration {
 
   // This object must outlive their server.
   UnaryServer::Methods Methods();
-  // The kubelet has refused the driver.
+  // Returns a problem if the kubelet has refused the driver.
   std::optional<Problem> problem() const;
 
  private:
@@ -42,8 +43,9 @@ class Registration {
   std::chrono::system_clock::time_point refused_at_{};
 };
 
-// Listens at a path where the kubelet looks for sockets: under a name that it ignores first, and
-// renamed when calls can be accepted. May block; the caller withdraws it before the result ends.
+// Listens at a path where the kubelet looks for sockets: first under a name that the kubelet
+// ignores, which is changed when calls can be accepted. May block; the caller calls
+// WithdrawFromKubelet before the result ends.
 StatusOr<ListeningSocket> ListenForKubelet(const std::string& path);
 // Removes the file at the path, unless it is no socket. May block.
 void WithdrawFromKubelet(const std::string& path);

@@ -36,14 +36,15 @@ StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& op
   const std::vector<std::string> directories = CgroupDirectories(name, options.cgroup_mount);
   bool found = false;
   for (const std::string& directory : directories) {
-    // The effective CPUs come first: in cgroup v2 a child with an empty cpuset.cpus has its
-    // parent's.
+    // The effective CPUs are read first: with cgroup v2 a child with an empty cpuset.cpus has its
+    // parent's CPUs.
     for (const char* file : {"cpuset.cpus.effective", "cpuset.cpus"}) {
       StatusOr<CpuSet> cpus = ReadSet(fmt::format("{}/{}", directory, file));
       if (cpus.status().code() == StatusCode::kNotFound) continue;
       if (!cpus.ok()) return cpus;
       found = true;
-      // Partitions below (classes.isolation) have taken these out of the effective ones.
+      // Adds the CPUs that partitions below this cgroup (classes.isolation) took out of its
+      // effective CPUs.
       const StatusOr<CpuSet> taken =
           ReadSet(fmt::format("{}/cpuset.cpus.exclusive.effective", directory));
       if (taken.ok()) *cpus |= *taken;
@@ -94,8 +95,8 @@ int64_t RoundedUp(const MilliCpu& quantity) {
   return quantity.Whole() + (quantity.Fraction() == 0 ? 0 : 1);
 }
 
-// The reserved CPUs do not depend on the number of available ones, so that a smaller number moves
-// none of them.
+// Picks the reserved CPUs first and in a way that does not depend on `count`, so that a smaller
+// `count` moves none of them.
 StatusOr<CpuSet> PickAvailable(const Machine& machine, int count,
                                const std::optional<CpuConstraint>& reserved,
                                const ConstraintOptions& options) {
@@ -133,9 +134,8 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
   return PickAvailable(machine, static_cast<int>(count), reserved, options);
 }
 
-// Picks `count` CPUs of `from` in an order that does not depend on it: first the CPUs that would be
-// picked from all allowed ones, then others one after the other. So with fewer CPUs to choose from,
-// only the missing ones are replaced.
+// Picks `count` CPUs of `from`: those that would be picked if all allowed CPUs were free to choose,
+// and others for the ones that `from` lacks. So if `from` shrinks, only missing CPUs are replaced.
 StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int count,
                               const ConstraintOptions& options) {
   CpuSet others = (machine.allowed() | from) - machine.isolated();
@@ -149,7 +149,7 @@ StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int co
   return picked;
 }
 
-// Other CPUs in place of reserved ones that are all offline.
+// Picks other CPUs in place of the reserved ones, which are all offline.
 StatusOr<CpuSet> PickInstead(const Machine& machine, const CpuSet& available, int count,
                              const ConstraintOptions& options) {
   CpuSet from = available - machine.isolated();
@@ -174,13 +174,13 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
     return InvalidArgument("CPU {} is not available; available are {}", others.ToString(),
                            available.ToString());
   }
-  // All reserved CPUs are offline.
+  // All reserved CPUs are offline, so others take their place.
   if (cpus.empty()) return PickInstead(machine, available, constraint.cpus.size(), options);
   return cpus;
 }
 
-// Takes these CPUs out of the configured ones. The others stay, since no container moves without
-// need.
+// Removes offline CPUs from the configured ones. The other CPUs stay, so that no container moves
+// without need.
 StatusOr<PolicyCpus> WithoutOffline(PolicyCpus cpus, const Machine& machine, bool so_many,
                                     const ConstraintOptions& options) {
   const CpuSet lost = (cpus.available | cpus.reserved) & options.offline;

@@ -16,19 +16,19 @@ namespace resmgr {
 struct PolicyCpus {
   CpuSet available;  // never empty; online
   CpuSet reserved;   // part of `available`; may be empty
-  // A reserved quantity is rounded up to whole CPUs; this is the part of them beyond the quantity,
-  // which the scheduler counts as allocatable to pods.
+  // The part of the reserved CPUs that exceeds the reserved quantity, which is rounded up to whole
+  // CPUs: the scheduler counts this part as allocatable to pods.
   MilliCpu unreserved{};
 
   friend bool operator==(const PolicyCpus&, const PolicyCpus&) = default;
 };
 
 struct ConstraintOptions {
-  // Picks `count` CPUs of `from` for constraints that give a number only; pkg/allocator's function.
+  // Picks `count` CPUs of `from` if a constraint gives only a number; a function of pkg/allocator.
   std::function<StatusOr<CpuSet>(const CpuSet& from, int count)> pick;
   // The mount point of the cgroup file systems.
   std::string cgroup_mount = "/sys/fs/cgroup";
-  // CPUs of the machine that went offline since it was read.
+  // CPUs that went offline since the machine was read.
   CpuSet offline{};
 };
 

@@ -20,15 +20,15 @@ inline std::string_view PoolTypeOf(std::string_view name) {
   return name.substr(0, name.find('['));
 }
 
-// The reason of a found placement until the first decision after a restart, if a change of it was
-// admitted before and may not be in force: the container is not on its saved exclusive CPUs, or its
-// update was not saved. So the shared CPUs of such a container do not show that there was no room
-// for CPUs of its own.
+// The reason of a placement that was found after a restart, until the first decision: a change of
+// it was admitted before and may not be in force, since the container is not on its saved exclusive
+// CPUs, or its update was not saved. If such a container is on shared CPUs, this does not mean that
+// there was no room for CPUs of its own.
 inline constexpr std::string_view kWasToChange = "was to change when the daemon ended";
 
-// Whether `predecessor`, with which Policy::Allocate places `container`, is an earlier attempt of
-// it. If not, the predecessor never ran: PartPlacer makes one that stands for the CPUs that a part
-// of a claim asks for. Pure.
+// Whether `predecessor`, as passed to Policy::Allocate with `container`, is an earlier attempt of
+// this container. If not, it never ran: PartPlacer makes such a predecessor to ask for certain CPUs
+// for a part of a claim. Pure.
 inline bool IsFormerAttempt(const Container& container, const Container& predecessor) {
   return container.name == predecessor.name;
 }

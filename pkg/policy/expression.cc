@@ -15,7 +15,7 @@
 namespace resmgr {
 namespace {
 
-// Longer ones would cost more to keep than to look up, and are not written by hand.
+// Longer keys cost more to keep in an index than to look up, and nobody writes them by hand.
 constexpr size_t kMaxIndexedKey = 256;
 
 std::optional<std::string_view> Label(const StringMap& labels, std::string_view name) {
@@ -39,7 +39,7 @@ std::optional<std::string_view> ResolveSingle(std::string_view key, const Pod& p
   if (!key.starts_with(kPod)) {
     if (key == "name") return container.name;
     if (key == "id") return container.id.value();
-    // Label keys may contain slashes.
+    // The rest of the key is one label, which may contain slashes.
     if (key.starts_with(kLabels)) return Label(container.labels, key.substr(kLabels.size()));
     return ResolveCommon(key, pod);
   }
@@ -64,7 +64,7 @@ std::optional<JointKey> ParseJointKey(std::string_view key) {
   if (key.size() < 2 || !IsPunctuation(key[0])) return std::nullopt;
   if (key[0] == ':' && !IsPunctuation(key[1])) return JointKey{.keys = key.substr(1)};
   if (!IsPunctuation(key[1])) return std::nullopt;
-  // ":KV..." as well as "KV...".
+  // The key may begin with ":KV..." or with "KV...".
   if (key[0] == ':' && key.size() > 2 && IsPunctuation(key[2])) key.remove_prefix(1);
   return JointKey{key[0], key[1], key.substr(2)};
 }
@@ -108,7 +108,7 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
 
 namespace {
 
-// In the order of Expression::Operator.
+// The names of the operators, in the order of Expression::Operator.
 constexpr std::array<std::string_view, 11> kOperators = {
     "Equals",     "NotEqual", "In",         "NotIn",      "Exists",     "NotExists",
     "AlwaysTrue", "Matches",  "MatchesNot", "MatchesAny", "MatchesNone"};
@@ -205,7 +205,7 @@ Expression Expression::In(std::string_view key, std::vector<std::string> values)
 }
 
 bool Expression::Indexable() const {
-  // The runtime gives a container its id only after it was placed.
+  // The key "id" is excluded, since the runtime gives a container its id only after the placement.
   constexpr std::string_view kId = "id";
   if (key_.size() > kMaxIndexedKey) return false;
   const std::optional<JointKey> joint = ParseJointKey(key_);

@@ -28,24 +28,25 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
 
 // One comparison, "KEY OPERATOR VALUES". Operators, without regard to case: Equals, NotEqual, In,
 // NotIn, Exists, NotExists (NotExist), AlwaysTrue, Matches, MatchesNot, MatchesAny, MatchesNone;
-// the last four take globs. "*" among the values of Equals, In and NotIn is any value. Where the
-// key has no value, the negative ones hold.
+// the last four take globs. "*" among the values of Equals, In and NotIn is any value. If the
+// container has no value for the key, the negated operators hold.
 class Expression {
  public:
   // Names of fields match without regard to case. InvalidArgument for a missing or unknown key, an
   // unknown operator or a wrong number of values.
   static StatusOr<Expression> Parse(const ConfigNode& node);
-  // The key has one of these values.
+  // An expression that holds if the key has one of these values.
   static Expression In(std::string_view key, std::vector<std::string> values);
 
   bool Holds(const Pod& pod, const Container& container) const;
-  // The same with the container's value for the key, nullopt if it has none.
+  // Whether the expression holds for a container with this value of the key; nullopt if it has
+  // none.
   bool HoldsFor(std::optional<std::string_view> value) const;
 
   std::string_view key() const { return key_; }
   bool IsAlwaysTrue() const { return operator_ == Operator::kAlwaysTrue; }
-  // Whether the value of its key stays the same as long as a container lives, and the key is not
-  // too long for an index.
+  // Whether an index may use the expression: the value of its key stays the same during a
+  // container's life, and the key is not too long.
   bool Indexable() const;
 
  private:

@@ -43,7 +43,7 @@ class Keys {
     sorted_ = sorted_ && (keys_.empty() || keys_.back() < key);
     keys_.push_back(key);
   }
-  // After the last Add. False when a key stands twice.
+  // Called after the last Add. Returns false if a key is there twice.
   bool Sort() {
     if (sorted_) return true;
     std::sort(keys_.begin(), keys_.end());
@@ -59,7 +59,7 @@ class Keys {
   bool sorted_ = true;
 };
 
-// The containers that hold CPUs exclusively once the plan is carried out.
+// The CPUs that containers will hold exclusively after the plan.
 class ExclusiveCheck {
  public:
   explicit ExclusiveCheck(const Snapshot& snapshot) : snapshot_(snapshot) {}
@@ -74,7 +74,7 @@ class ExclusiveCheck {
     return OkStatus();
   }
 
-  // After all AddExclusive.
+  // Called after all calls of AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
     // The usual case: the container has no exclusive CPUs, and none of its CPUs are granted to
     // others.
@@ -121,8 +121,8 @@ Status CheckChanges(const Machine& machine, const Snapshot& snapshot, const Plan
 }
 
 // Checks that the containers of shared changes exist and, if the plan takes more CPUs for exclusive
-// use, that no container outside the plan is left there. One pass over all containers; both lists
-// ascend.
+// use, that no container outside the plan runs on those CPUs. One pass over all containers, since
+// both lists ascend.
 Status CheckOthers(const Snapshot& snapshot, const Keys& named, bool takes_more,
                    const ExclusiveCheck& check) {
   Status status;
@@ -183,7 +183,7 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
   if (plan.empty()) return OkStatus();
   RESMGR_RETURN_IF_ERROR(CheckChanges(machine, snapshot, plan));
   const bool exclusive = !holders.empty() || AnyExclusive(plan);
-  // One change alone names no container twice.
+  // A plan of one change cannot name a container twice.
   if (!exclusive && plan.shared.empty() && plan.changes.size() == 1) return OkStatus();
   Keys changed;
   Keys named;

@@ -10,20 +10,21 @@
 
 namespace resmgr {
 
-// Every container whose placement may hold exclusive CPUs; others may be named too.
+// All containers whose placements may have exclusive CPUs; it may also have others.
 using ExclusiveHolders = std::set<ContainerKey>;
 
-// Rules for any plan (pkg/ARCHITECTURE.md, invariants 1 and 2): no change twice or for a
-// container that is not in the snapshot; no empty set; CPUs online, memory nodes present; exclusive
-// CPUs are CPUs of their container and of no other. Internal names the container and the CPUs:
-// a policy that breaks one of these has a bug, and its plan must not reach a runtime.
+// Rules for any plan (pkg/ARCHITECTURE.md, invariants 1 and 2): no container is changed twice or
+// missing in the snapshot; no set is empty; CPUs are online, memory nodes exist; the exclusive CPUs
+// of a container are among its CPUs and no other container has them. The error is Internal and
+// names the container and the CPUs: a policy that breaks a rule has a bug, and its plan must not
+// reach a runtime.
 //
-// Looks at the changes and at the holders; at all containers, once, only when the plan takes CPUs
-// away for exclusive use or has shared changes.
+// Examines the changes and the holders; all containers only if the plan takes CPUs away for
+// exclusive use or has shared changes.
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
                  const Plan& plan);
 
-// The same without the holders: looks at all containers.
+// The same check if the holders are not known: examines all containers.
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& plan);
 
 }  // namespace resmgr

@@ -25,14 +25,14 @@ using ClassNames = std::map<std::string, std::string, std::less<>>;
 struct Zone {
   std::string name{};
   std::string parent{};  // empty for a root
-  std::string kind{};  // "package", "die", "numa", "l3"; empty where pools are no part of a machine
-  CpuSet cpus{};       // all that belong to it
-  CpuSet exclusive{};  // granted to single containers
-  CpuSet shared{};     // where its shared containers run
+  std::string kind{};    // "package", "die", "numa", "l3"; empty if pools are no part of a machine
+  CpuSet cpus{};         // all that belong to it
+  CpuSet exclusive{};    // granted to single containers
+  CpuSet shared{};       // where its shared containers run
   NodeSet mems{};
   MilliCpu shared_request{};  // sum of its shared containers' requests
-  // Milli-CPUs that can still be requested of its shared CPUs; below 0 where requests exceed them.
-  // nullopt: their number less `shared_request`.
+  // Milli-CPUs that can still be requested of its shared CPUs; below 0 if requests exceed them.
+  // nullopt: the number of shared CPUs less `shared_request`.
   std::optional<MilliCpu> free{};
   Bytes memory_capacity{};  // 0 when the policy does not account for memory
   Bytes memory_used{};      // granted to the containers of this zone and of those below it
@@ -41,13 +41,13 @@ struct Zone {
   ClassNames classes{};     // classes of its CPUs, also without containers
 };
 
-// A place that was considered for a container, for introspection. Fields that a policy does not
-// consider are absent.
+// A place that was considered for a container, for introspection. Properties that the policy does
+// not consider are nullopt.
 struct ConsideredPlace {
   std::string name{};
   std::optional<MilliCpu> free{};      // free milli-CPUs of its CPUs, now
-  std::optional<Bytes> free_memory{};  // likewise
-  std::optional<int> near_devices{};   // how near to the devices and volumes, in percent
+  std::optional<Bytes> free_memory{};  // memory that is free there, now
+  std::optional<int> near_devices{};   // nearness to the container's devices and volumes, percent
   std::optional<double> affinity{};    // to the containers there; more is better
   std::string verdict{};               // why it was taken or not, in plain words
 };
@@ -66,21 +66,21 @@ class Policy {
   // An independent copy with the same state: a preview asks the copy and drops it.
   virtual std::unique_ptr<Policy> Clone() const = 0;
 
-  // Takes over all containers of the snapshot, forgetting what it held: on start, after a reconnect
-  // and when it becomes the active policy. Containers with a placement that is legal here keep it
-  // exactly; only the others get a new one.
+  // Takes over all containers of the snapshot and forgets its former state: called on start, after
+  // a reconnect and when the policy becomes the active one. Containers with a placement that is
+  // legal here keep exactly that; only the others get a new one.
   virtual StatusOr<Plan> Reconcile(const Snapshot& snapshot) = 0;
 
-  // A pod was created whose containers are about to be placed: slow work, as reading its
-  // annotations, can be done now. Decisions must not depend on whether this was called.
+  // Called when a pod was created whose containers will soon be placed, so that slow work, such as
+  // reading its annotations, can be done now. Decisions must not depend on whether this was called.
   virtual void Prepare(const Pod& pod);
 
   // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
-  // incarnation of the same container, or nullptr; it is not in the snapshot any more, and its
-  // placement is the last one that it had. Its CPUs are preferred; those that it still holds count
-  // as free for the new container and are released by a success. ResourceExhausted names the need,
-  // what is free and which containers have the rest; InvalidArgument says that such a need can
-  // never be met. The caller adds the container's name.
+  // attempt of the same container, or nullptr; it is no longer in the snapshot, and has its last
+  // placement. The policy prefers its CPUs; CPUs that it still holds count as free for the new
+  // container, and a success releases them. ResourceExhausted names the need, what is free and
+  // which containers have the rest; InvalidArgument says that such a need can never be met. The
+  // caller adds the container's name.
   virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container, const Container* predecessor) = 0;
 
@@ -90,8 +90,8 @@ class Policy {
                                 const Container& container) = 0;
 
   // Called when the container has run for Placement::look_again_after. Returns the changes for it,
-  // an empty plan if there are none. A new time in its placement, which counts from its start too,
-  // has to be later than the former one.
+  // which may be an empty plan. A new time in its placement also counts from the container's start,
+  // so it must be later than the former one.
   virtual StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key);
 
   // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
@@ -106,10 +106,10 @@ class Policy {
   // such pool, or if containers cannot be moved between them.
   virtual policy::SharedPools Shared(const Snapshot& snapshot) const;
   // The names of the shared pools to which this container may move now, best first. Empty if it
-  // must stay, as its annotations may demand.
+  // must stay, for example because of its annotations.
   virtual std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const;
-  // Moves containers to other pools, each to one of its targets. FailedPrecondition when one cannot
-  // move there, which changes nothing.
+  // Moves containers to other pools, each to one of its targets. FailedPrecondition if one cannot
+  // move there; then nothing changes.
   virtual StatusOr<Plan> MoveShared(const Snapshot& snapshot,
                                     std::span<const policy::PoolMove> moves);
 
@@ -118,23 +118,23 @@ class Policy {
   // known, as after a restart.
   virtual std::vector<std::string> Explain(ContainerKey key) const;
 
-  // The same as a table: the considered places, best first.
+  // The considered places of Explain as a table, best first.
   virtual std::vector<ConsideredPlace> Considered(ContainerKey key) const;
 
   // Single changes of options or annotations ("Alignment: prefer") that would let a container in
-  // that Allocate or Update has just refused. Empty where only room or a smaller request helps.
+  // that Allocate or Update has just refused. Empty if only more room or a smaller request helps.
   virtual std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                           const Container& container) const;
 
-  // Says which annotations of the pod have no effect, since only pods of other namespaces may use
-  // them (PrivilegedNamespaces): one sentence each, which names annotation and key. The reason of
-  // the placement contains it, too.
+  // One sentence for each annotation of the pod that has no effect because only pods of other
+  // namespaces may use it (PrivilegedNamespaces); it names annotation and key. The reason of the
+  // placement contains these sentences, too.
   virtual std::vector<std::string> Unheeded(const Pod& /*pod*/,
                                             const Container& /*container*/) const {
     return {};
   }
 
-  // The classes that the container has from its pool, for kinds that its pod does not choose.
+  // The classes that the container gets from its pool, of kinds for which its pod chooses none.
   virtual ClassNames ClassesOf(ContainerKey key) const;
 
   // Whether containers need locality hints (Container::hints): finding them reads files.
@@ -145,8 +145,8 @@ class Policy {
 
   // Whether placements follow the containers' use; if so, FollowUse is called periodically.
   virtual bool FollowsUse() const { return false; }
-  // Plans changes by the containers' use until now; the plan may be empty. Other decisions do not
-  // wait for it, and a use that was not measured is not guessed.
+  // Plans changes by the containers' use until now; the plan may be empty. Containers whose use was
+  // not measured stay, and no other decision waits for this.
   virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 
   // The zones that `cri-resmgr-ctl pools` shows.

@@ -40,10 +40,10 @@ struct PolicyFactory {
   // may be nullptr, gets the description of every option with its value or default. null: the
   // policy has no options.
   Status (*read_section)(const ConfigNode& section, std::vector<ConfigKey>* keys) = nullptr;
-  // Names the keys of a section that have no effect, one sentence each, for the log and `config
-  // check`. null: all have one.
+  // One sentence for each key of a section that has no effect, for the log and `config check`.
+  // null: all keys have an effect.
   std::vector<std::string> (*without_effect)(const ConfigNode& section) = nullptr;
-  // The classes that a section, which has been checked, names. null: none.
+  // The classes that a checked section names. null: none.
   std::vector<NamedClass> (*named_classes)(const ConfigNode& section) = nullptr;
 };
 
@@ -51,7 +51,7 @@ struct PolicyFactory {
 // cmd/cri-resmgr/builtin_policies.cc). Immutable.
 class PolicyRegistry {
  public:
-  // The factories in the order of the list. A name that stands twice is found once: the first one.
+  // The factories in the order of the list. If a name is there twice, the first one is found.
   explicit PolicyRegistry(std::span<const PolicyFactory> factories);
 
   std::span<const PolicyFactory> factories() const { return factories_; }

@@ -13,24 +13,26 @@
 namespace resmgr::policy {
 namespace {
 
-// A container whose tasks wait more than half of the time may want any amount; at most twice its
-// present use is assumed.
+// Limit of the waiting that counts. If tasks wait more than half of the time, the demand cannot be
+// estimated; twice the present use is assumed then.
 constexpr double kMostWaiting = 0.5;
-// Gains that differ less are alike: the smaller container moves then.
+// Gains that differ less count as equal: then the smaller container moves.
 constexpr double kAlike = 0.01;
 // Limit of containers that are considered for one move; those that want most come first.
 constexpr size_t kMostCandidates = 64;
-// Moves of one plan that gain less on a copy of the policy than they should have, or are refused.
+// A plan ends after so many moves that were refused, or that gained less on a copy of the policy
+// than was computed.
 constexpr int kMostRefused = 16;
-// The work of one plan, in shares of pools that are computed: some ten milliseconds of the loop. A
-// plan that would take more ends with the moves that it has.
+// Limit of the work for one plan, in computed shares of pools: some ten milliseconds of the loop. A
+// plan that reaches it ends with the moves found so far.
 constexpr size_t kMostWork = 20'000'000;
 
 double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Pools in the order in which they get CPUs, and the CPUs that each shares with those before it.
+// Pools in the order in which they get CPUs, smaller ones first, and the CPUs that each has in
+// common with those before it.
 class PoolOrder {
  public:
   explicit PoolOrder(const std::vector<SharedPool>& pools)
@@ -51,7 +53,8 @@ class PoolOrder {
     work_ += pools.size();
   }
 
-  // The part of its wish that each pool gets, in equal parts from all of its CPUs.
+  // Returns the CPUs that each pool gets: as much of `wanted` as smaller pools leave, taken evenly
+  // from all of its CPUs.
   std::vector<double> Give(const std::vector<double>& wanted) const {
     std::vector<double> given(wanted.size());
     for (const size_t pool : order_) {
@@ -62,9 +65,9 @@ class PoolOrder {
     }
     return given;
   }
-  // The work of Give, in shares of pools.
+  // The work of one Give, in computed shares of pools.
   size_t work() const { return work_; }
-  // Whether the pool's share affects no other pool's.
+  // Whether no other pool's share depends on this pool's.
   bool IsApart(size_t pool) const { return apart_[pool]; }
 
  private:
@@ -83,7 +86,7 @@ double WantedBy(const Snapshot& snapshot, const MeasuredUse& use, ContainerKey k
                     static_cast<double>(container->requirements.cpu_limit.value) / 1000);
 }
 
-// The pools of a policy, and the CPUs wanted of each.
+// The pools of a policy, and the CPUs that are wanted of each.
 struct State {
   State(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use)
       : shared(policy.Shared(snapshot)), order(shared.pools), wanted(shared.pools.size()) {
@@ -107,14 +110,14 @@ struct State {
     return {static_cast<double>(shared.pools[pool].cpus.size()), wanted[pool], lacking[pool]};
   }
 
-  // By how much less all pools together lack if this container is in another pool.
+  // By how much less all pools together lack if this container is moved to `pool`.
   double GainOf(size_t container, size_t pool) const {
     std::vector<double> after = wanted;
     after[shared.containers[container].pool] -= by_container[container];
     after[pool] += by_container[container];
     return all - (Sum(after) - Sum(order.Give(after)));
   }
-  // The most that a move can gain: the container's wish, or what is lacking if that is less.
+  // The most that a move can gain: what the container wants, or what is lacking if that is less.
   double MostGain(size_t container) const {
     const size_t pool = shared.containers[container].pool;
     return std::min(by_container[container], order.IsApart(pool) ? lacking[pool] : all);
@@ -168,8 +171,8 @@ class Planner {
 
  private:
   struct Candidate {
-    size_t container = 0;  // index
-    size_t target = 0;     // pool
+    size_t container = 0;  // index in State::shared.containers
+    size_t target = 0;     // index of the pool
     double gain = 0;
   };
 
@@ -191,8 +194,8 @@ class Planner {
     return candidates;
   }
 
-  // The first of its targets, unless a later one gains so much more that a move from the first to
-  // it would be worthwhile.
+  // Returns the first target that gains enough, or a later one that gains so much more that a
+  // further move from the first target to it would be worthwhile.
   std::optional<Candidate> BestTarget(const State& state, size_t i) {
     std::optional<Candidate> best;
     const SharedContainer& container = state.shared.containers[i];
@@ -224,8 +227,8 @@ class Planner {
     return best;
   }
 
-  // Moves the container on a copy, whose pools may change by the move, and computes the gain.
-  // nullptr: the policy refuses the move.
+  // Makes the move on a copy of the policy, since the pools may change by it, and computes the
+  // gain. nullptr: the policy refuses the move.
   std::unique_ptr<State> Try(const State& state, const Candidate& candidate, UsePlan& plan) {
     const SharedContainer& container = state.shared.containers[candidate.container];
     const std::string& to = state.shared.pools[candidate.target].name;

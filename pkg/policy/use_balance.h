@@ -16,17 +16,17 @@
 namespace resmgr::policy {
 
 // Chooses containers to move between shared pools by the containers' use. Pure functions; the
-// caller carries plans out.
+// caller carries the plans out.
 //
-// A container wants what it uses and, since that is all that it got, more by the part of the time
-// in which it waited, twice as much at most and never more than its limit. A pool lacks what its
-// containers want and its CPUs cannot give; smaller pools come first where pools have CPUs in
-// common. All amounts are CPUs.
+// A container wants the CPUs that it uses and, if its tasks waited for CPUs, more by the part of
+// the time in which they waited: at most twice its use and never more than its limit. A pool lacks
+// what its containers want and its CPUs cannot give; if pools have CPUs in common, smaller pools
+// are served first. All amounts are CPUs.
 
 struct UseLimits {
   int most_moves = 5;        // the budget of one plan
   double least_gain = 0.2;   // CPUs that one move must gain; less is measurement noise
-  double least_part = 0.25;  // the gain of a move, of what the moved container wants
+  double least_part = 0.25;  // CPUs that one move must gain, as a part of what the container wants
 };
 
 struct PoolLoad {
@@ -44,10 +44,10 @@ struct UseMove {
   double used = 0;  // by the container
   std::optional<double> pressure{};
   double wanted = 0;
-  PoolLoad from_load{};  // before the move, as the next one
+  PoolLoad from_load{};  // of the old pool before the move
   PoolLoad to_load{};
-  double gain = 0;  // by how much less all pools together lack after it
-  // The pools that lack less after it, and by how much: pools around `from`, too.
+  double gain = 0;  // CPUs that all pools together lack less after the move
+  // The pools that lack less after the move, and by how much: also pools that contain `from`.
   std::map<std::string, double> relief{};
 };
 
@@ -66,7 +66,8 @@ double WantedCpus(const ContainerUse& use, double own, double limit);
 PoolLoads LoadsOf(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use);
 double Lacking(const PoolLoads& loads);
 
-// The fewest moves that gain most, on copies of the policy. `stays`: containers that are not moved.
+// The fewest moves that gain most, tried on copies of the policy. `stays` returns true for
+// containers that must not move.
 UsePlan PlanByUse(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use,
                   const UseLimits& limits, const std::function<bool(ContainerKey)>& stays);
 

@@ -18,10 +18,10 @@ struct Admission {
   uint64_t ticket = 0;  // the brain's number that tells updates of one container apart
 };
 
-// The meaning of a refusal for want of room (ResourceExhausted).
+// How a refusal for lack of room (ResourceExhausted) is treated.
 enum class RefusalKind {
   kFinal,      // the refusal is counted and reported
-  kTentative,  // the runtime is listed first, and then the request is decided again
+  kTentative,  // not counted: the runtime is listed, and then the request is decided again
 };
 
 inline bool IsTentative(const Status& decided, RefusalKind refusal) {

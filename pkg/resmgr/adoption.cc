@@ -74,7 +74,7 @@ class Adopter {
     }
   }
 
-  // Finds a saved container of a pod that is new here; the saved container tells the pod's class.
+  // Finds a saved container of a pod that is new here: the saved container has the pod's class.
   std::optional<SavedContainer> KeptOf(const PodSandboxId& id,
                                        const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
@@ -92,7 +92,7 @@ class Adopter {
     return state_writer_.FindCreation(reported.pod_id, reported.name, reported.attempt);
   }
 
-  // Sets the class of a pod for which the runtime does not tell it: the saved class, or else the
+  // Sets the class of a pod for which the runtime does not report it: the saved class, or else the
   // class that follows from the values in force for its containers.
   void FillInQos(Pod& pod, const RuntimeInventory& inventory) {
     if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
@@ -139,8 +139,8 @@ class Adopter {
     crowded_for_certain_ = certain.several;
   }
 
-  // Whether a container of an earlier daemon may still be on its CPUs from before an update that
-  // was under way. Other containers may have these CPUs exclusively by now.
+  // Whether a container of an earlier daemon may still be on the CPUs that it had before an update
+  // that was under way. Other containers may have been given these CPUs exclusively since.
   bool MayBeElsewhere(const ContainerId& id) const {
     if (!IsUpdateOpen(id) || store_.FindById(id) != nullptr) return false;
     const std::optional<SavedContainer> saved = state_writer_.Find(id);
@@ -167,12 +167,12 @@ class Adopter {
     const bool exited = now == ContainerState::kExited;
     const bool running = now == ContainerState::kRunning;
     record.dead = reported.dead;
-    // The event with the new name was missed.
+    // The event that reported the new name was missed.
     if (reported.name != container.name) {
       store_.Rename(record, reported.name);
       result_.renamed.push_back(container.key);
     }
-    // The outcome of the start under way decides.
+    // The start under way will bring the container back, so its outcome decides.
     if (exited && record.life.ComesBack()) return;
     if (!exited) {
       record.Advance(running ? LifeEvent::kReportedRunning : LifeEvent::kReportedCreated);
@@ -189,8 +189,8 @@ class Adopter {
     if (!exited && !was_being_started && was_created == (now == ContainerState::kCreated)) {
       TakeFirstReportOf(record, reported);
     }
-    // A container that counted as exited is included: it has no placement, and others may have its
-    // CPUs by now.
+    // The values of a container that counted as exited are included: it has no placement, and
+    // others may have its CPUs by now.
     if (exited || IsUnclear(reported) || (!was_placeable && !record.Placeable())) return;
     result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
   }
@@ -201,7 +201,8 @@ class Adopter {
     std::optional<SavedContainer> kept = SavedOf(reported);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
-    // Its requirements and its CPUs are unknown: it is left alone until a list reports them.
+    // The container's requirements and CPUs are unknown, so it is left alone until a list reports
+    // them.
     if (unclear && saved == nullptr) return;
     ContainerRecord& record = store_.Add(*pod, reported.name);
     ContainerId id = reported.id;
@@ -270,7 +271,7 @@ class Adopter {
     result_.renamed.push_back(record.container.key);
   }
 
-  // Restores labels and annotations, which a stage may have changed.
+  // Restores the client's labels and annotations, which a stage may have changed.
   static void RestoreTexts(ContainerRecord& record, const SavedContainer& saved) {
     if (saved.texts.empty()) return;
     saved.texts.Restore(record.container.labels, record.container.annotations);
@@ -279,9 +280,9 @@ class Adopter {
 
   enum class SavedPlaceIs { kAsBefore, kOfUpdate, kOfOtherNeeds };
 
-  // Takes the saved request of the container, unless an update has arrived whose outcome is not on
-  // the disk: then the saved place belongs to other needs. If the place that was decided for the
-  // update was saved, it becomes the saved place.
+  // Takes the saved request of the container. If an update has arrived whose outcome is not on the
+  // disk, the numbers in force are taken instead, and the saved place belongs to other needs; but
+  // if the place decided for that update was saved, that becomes the saved place.
   SavedPlaceIs TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
                            SavedContainer& saved) const {
     Container& container = record.container;
@@ -299,7 +300,7 @@ class Adopter {
     const NumbersNews news = JudgeNumbers(report);
     if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
       const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
-      // A container whose update was under way is sent all values again.
+      // Skipped if an update was under way, since the container is then sent all values again.
       if (!called && (first || news == NumbersNews::kPlugins)) {
         TakeFirstReportOfSaved(reported.resources, saved.placement, container);
       }
@@ -327,7 +328,8 @@ class Adopter {
     return state_writer_.IsCallOpen(StateWriter::Call::kUpdate, id);
   }
 
-  // Takes the numbers that the runtime's own plugins made of the values last sent to the runtime.
+  // Takes the numbers to which the runtime's own plugins changed the values last sent to the
+  // runtime.
   void TakeFirstReportOf(ContainerRecord& record, const RuntimeContainer& reported) {
     Container& container = record.container;
     const bool news = !container.set_later.reported && record.told_at <= since_;
@@ -340,8 +342,8 @@ class Adopter {
     result_.first_reported.push_back(container.key);
   }
 
-  // The runtime of the container reports it for the first time. A decision about it made meanwhile
-  // holds, unless it was for other needs than the container has.
+  // The runtime reports for the first time a container that was known only from notes. A decision
+  // made about it meanwhile stays, unless it was for other needs than the container has.
   void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
     record.kept = false;
     Container& container = record.container;
@@ -360,7 +362,7 @@ class Adopter {
   }
 
   // An update had arrived, so the container is where the runtime reports it. Its exclusive CPUs are
-  // those of `saved`, unless others were given them meanwhile.
+  // those of `saved`, unless other containers were given some of them meanwhile.
   void TakeReportedPlace(Container& container, const AppliedResources& applied,
                          const SavedContainer* saved) const {
     const CpuSet cpus = applied.cpus.value_or(CpuSet());
@@ -368,7 +370,7 @@ class Adopter {
         !store_.OthersOwn(saved->placement.exclusive, container.key)) {
       return SetFoundPlace(container, applied, saved);
     }
-    // CPUs that no other container has stay exclusive.
+    // Exclusive CPUs stay exclusive unless another container was given CPUs of the reported place.
     if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
       SetFoundPlace(container, applied, nullptr);
     }
@@ -383,7 +385,7 @@ class Adopter {
     SetCalls(record, reported);
   }
 
-  // An earlier daemon may have left a start of it open.
+  // Restores the knowledge that an earlier daemon's start of the container may still be open.
   void SetCalls(ContainerRecord& record, ContainerState reported) {
     if (reported != ContainerState::kCreated) return;
     const bool all_known = state_writer_.AllCallsKnown();
@@ -393,10 +395,11 @@ class Adopter {
     if (!all_known) record.life.SetCpusUnknown();
   }
 
-  // The runtime determines where the container runs; its exclusive CPUs come from the saved data.
-  // Saved data that do not fit the place belong to a move that never happened. If the saved
-  // exclusive CPUs are fewer than the container asks for, they are older than a place of just the
-  // right size, unless the saved data say that this size is chance, or other containers run there.
+  // The runtime determines where the container runs; its exclusive CPUs come from the saved data,
+  // unless these CPUs lie elsewhere: then the saved move never happened. If there are fewer saved
+  // exclusive CPUs than the container asks for, but exactly as many CPUs as it asks for are in
+  // force, the saved data are older and are ignored. They count nevertheless if they say that this
+  // place is the shared CPUs, or if other containers run there.
   Placement PlacementOf(const AppliedResources& applied, const SavedContainer* saved) const {
     Placement placement;
     placement.cpus = applied.cpus;
@@ -441,7 +444,7 @@ class Adopter {
     return store_.Find(key)->container.state == ContainerState::kRunning;
   }
 
-  // The list shows the outcome of a creation whose answer is still to come.
+  // Whether the list shows a container whose creation is still under way here.
   bool BeingCreated(const PodRecord& pod, const RuntimeContainer& reported) const {
     const auto attempts = pod.attempts.find(PodRecord::NameHash(reported.name));
     if (attempts == pod.attempts.end()) return false;
@@ -452,7 +455,7 @@ class Adopter {
     });
   }
 
-  // Whether only a list reports the container.
+  // Whether the runtime listed the container without its status.
   bool IsUnclear(const RuntimeContainer& reported) const {
     return unclear_->containers.contains(reported.id) || brief_->containers.contains(reported.id);
   }
@@ -469,7 +472,7 @@ class Adopter {
   const RuntimeInventory::Unclear* unclear_ = nullptr;
   const RuntimeInventory::Brief* brief_ = nullptr;
   CpuSet crowded_;              // CPUs that two or more containers are bound to
-  CpuSet crowded_for_certain_;  // the same without containers that may be elsewhere
+  CpuSet crowded_for_certain_;  // as crowded_, without containers that may be elsewhere
   Adoption result_;
 };
 

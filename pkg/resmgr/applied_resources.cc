@@ -48,7 +48,7 @@ AppliedResources DesiredResources(const Container& container) {
 
 bool IsDesired(const AppliedResources& resources, const Container& container) {
   const Placement& placement = container.placement;
-  // Numbers first: containers that share CPUs mostly differ in these.
+  // Compares numbers first: these mostly differ even between containers that share CPUs.
   return resources.cpu_shares == SharesOf(container) && resources.cpu_quota == QuotaOf(container) &&
          resources.cpu_period == PeriodOf(container) &&
          resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&

@@ -14,20 +14,20 @@
 
 namespace resmgr {
 
-// The values that a runtime enforces for one container, as far as placements go: those of a request
-// carried to it or that it reported.
+// The values that a runtime enforces for one container, as far as placements decide them: the
+// values of a request that it carried out, or those that it reported.
 struct AppliedResources : ResourceValues {
   CpuSet exclusive;  // the part of `cpus` that was granted to this container alone
 
   friend bool operator==(const AppliedResources&, const AppliedResources&) = default;
 };
 
-// Values to be in force: the placement, and the container's own request for the numbers that the
-// placement leaves alone, so that a value which the policy no longer overrides is restored. A
-// number that was set later stays.
+// The values that should be in force: those of the placement, and the container's own request for
+// numbers that the placement leaves alone, so that a value is restored when the policy no longer
+// overrides it. Numbers that a later stage set stay.
 AppliedResources DesiredResources(const Container& container);
 
-// Does not change once it is made. Never null.
+// Immutable and never null.
 using SharedResources = std::shared_ptr<const AppliedResources>;
 
 inline SharedResources Shared(AppliedResources resources) {
@@ -41,55 +41,55 @@ CpuNumbers NumbersInForce(const NumbersSetLater& later, const ResourceValues& pl
 // The values that the runtime reports to be in force.
 AppliedResources ReportedResources(const LinuxResources& resources);
 
-// The report, completed by the numbers that it may leave out: those that the policy does not
-// override are as requested.
+// The report, completed by the numbers that it may lack: if the policy does not override them, they
+// are as requested.
 AppliedResources Completed(AppliedResources reported, const Container& container);
 
 // The same as `resources == DesiredResources(container)`, without a copy.
 bool IsDesired(const AppliedResources& resources, const Container& container);
 
-// The pusher's (pusher.h) knowledge of one container, a part of the container's record. Only the
-// pusher writes it.
+// The pusher's (pusher.h) knowledge about one container, kept in its record. Only the pusher writes
+// it.
 struct PushState {
   PushState(SharedResources carried, const CpuSet& may_run_on)
       : applied(std::move(carried)), possible(may_run_on) {}
 
-  SharedResources applied;  // confirmed last or, during a creation, carried by it
-  bool certain = false;     // nothing was sent since that could have changed it
+  SharedResources applied;  // confirmed last; during a creation, the values in its request
+  bool certain = false;     // nothing was sent since that could have changed `applied`
   bool in_flight = false;
   int forwarded = 0;        // kubelet's updates under way
   bool overlapped = false;  // two updates were under way at once: the last one is not known
   SharedResources sent;     // while `in_flight`: the values that the update should bring into force
-  // While `in_flight`: the values that it carries.
+  // While `in_flight`: the values in the request of the update.
   std::shared_ptr<const ResourceValues> payload;
   uint64_t update = 0;   // number of updates begun
   bool restore = false;  // the next update puts back what other programs have set
-  // Values of other programs that the last update carried, so that the runtime reports them; null
-  // where there are none.
+  // Values of other programs that were added to the last update and are thus in the runtime's
+  // reports; null if there are none.
   std::shared_ptr<const ResourceValues> kept;
-  // Set while its CPUs and memory nodes are ones that were written past the runtime: the sets that
-  // the runtime has noted, which its next update may put back in force. Null where the runtime
-  // knows the sets in force.
+  // Set while the CPUs and memory nodes in force were written into the cgroup past the runtime: the
+  // sets in the runtime's own notes, which its next update may put back in force. Null if the
+  // runtime knows the sets in force.
   std::shared_ptr<const ResourceValues> noted;
   bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
   CpuSet possible;          // CPUs on which it may be running, by the values sent
   CpuSet held;              // CPUs that it may still have exclusively
-  // Cached blocker: the container last found on all awaited CPUs; it is checked first.
-  // Without it a first start with 500 containers takes 15 % more CPU time (FirstStartTest).
+  // Cache: the container last found on all awaited CPUs, which is checked first. Without it, a
+  // first start with 500 containers takes 15 % more CPU time (FirstStartTest).
   mutable ContainerKey in_the_way{};
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;
   Status explained;  // the last failure for which a likely cause was found, with this cause
-  // The time since which it has kept a start waiting, or was refused CPUs or memory nodes; reset
+  // Since when the container has kept a start waiting or was refused CPUs or memory nodes; reset
   // when it is where it should be.
   std::optional<Clock::SteadyTime> stuck_since;
-  bool stuck_told = false;  // a start ended because of it
+  bool stuck_told = false;  // a start was refused or let through because of it
 
-  // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for
-  // that.
+  // Whether only a pause after refused numbers is running, for which new CPUs need not wait.
   bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
-  // No update is under way or to be repeated, so a report of the runtime shows all values sent.
+  // Whether no update is under way or to be repeated, so that a report of the runtime shows all
+  // values sent.
   bool Quiet() const { return certain && !in_flight && forwarded == 0 && retry == nullptr; }
   bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };

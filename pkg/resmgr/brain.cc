@@ -12,11 +12,11 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::milliseconds kCircleCheck{1'000};
-// A runtime that refuses an update may briefly restore the values of its notes, so it is asked
-// rarely if the cpuset was written past it.
+// The pause is longer if the cpuset was written past the runtime: while it refuses an update, the
+// runtime may briefly restore the values of its own notes.
 constexpr int kWrittenRetries = 12;
 
-// `others`: there are containers whose end would free something.
+// `others`: there are other containers, whose end would free something.
 std::string_view Remedy(const Status& why, bool others) {
   switch (why.code()) {
     case StatusCode::kResourceExhausted:
@@ -40,7 +40,7 @@ std::string_view Remedy(const Status& why, bool others) {
   }
 }
 
-// Whether a larger machine could have satisfied the request.
+// Whether the request was refused for lack of room, which a larger machine may have.
 bool IsForRoom(const Status& why) {
   return why.code() == StatusCode::kResourceExhausted || why.code() == StatusCode::kInvalidArgument;
 }
@@ -114,7 +114,7 @@ Status Brain::Refuse(const ContainerRecord& record, std::string_view what, const
   return AsRefusal(record, told);
 }
 
-// A request that cannot be granted while CPUs are offline may be granted when they are back.
+// "Never" is not said while CPUs are offline, since the request may be granted when they are back.
 Status Brain::WithWaysIn(const Pod& pod, const Container& container, const Status& why) const {
   if (!IsForRoom(why)) return why;
   std::string text(Message(why));
@@ -200,7 +200,8 @@ void LookAgainTimers::Follow(const ContainerRecord& record) {
     return;
   }
   if (timers_.contains(key)) return;
-  // The clock may have been set back since the start, or be another one than the runtime's.
+  // The time since the start may be wrong: the clock may have been set back, or differ from the
+  // runtime's.
   const Clock::Time now = clock_.Now();
   const milliseconds elapsed =
       std::clamp(std::chrono::duration_cast<milliseconds>(now - record.started_at.value_or(now)),

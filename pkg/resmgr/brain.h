@@ -37,10 +37,10 @@ class NodeMetrics;
 struct BrainOptions {
   // How long a start waits for others to leave its CPUs.
   std::chrono::milliseconds start_timeout{10'000};
-  // Whether the start is refused then, or goes on with a warning.
+  // Whether a start is refused after this time, or goes on with a warning.
   FailurePolicy start_failure = FailurePolicy::kFail;
-  // Whether the cpuset of a container is written past the runtime where that refuses its update;
-  // only with a `cpuset_writer`.
+  // Whether the cpuset of a container is written past the runtime if the runtime refuses its
+  // update; only with a `cpuset_writer`.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
   // Waits between tries of an update that failed: doubles from the first to the last.
   std::chrono::milliseconds first_retry{50};
@@ -52,40 +52,42 @@ struct BrainOptions {
   std::chrono::milliseconds refresh_pause{1'000};
   // The time between two lists of the runtime when no event causes one.
   std::chrono::milliseconds list_period{60'000};
-  // How long an event of the runtime waits for the answer of the call that it may come from.
+  // How long an event of the runtime waits for the answer of a call that may have caused it.
   std::chrono::milliseconds event_pause{100};
-  // The time after a client's call until the values in force are listed, where something is
-  // remembered over restarts: the runtime's own plugins may have changed the values.
+  // The time from a client's call to a list of the values in force, which the runtime's own plugins
+  // may have changed. Only if some state is kept over restarts.
   std::chrono::milliseconds report_pause{5'000};
   Metrics* metrics = nullptr;             // counts decisions, updates and held starts; may be null
   NodeMetrics* decision_times = nullptr;  // gets the time of each decision; may be null
-  // Gets every act, beside the log and the metrics; outlives the manager. May be null.
+  // Is notified of every act, in addition to the log and the metrics; outlives the manager. May be
+  // null.
   Observer* observer = nullptr;
   Clock* clock = nullptr;   // for Policy::LookAgain; nullptr: the machine's
-  Clock* timers = nullptr;  // for all other waits and pauses; likewise
-  // Whether this daemon, also with a former manager, has warned of updates that ask for other CPUs
-  // (updates.h); outlives the manager. nullptr: each manager warns once.
+  Clock* timers = nullptr;  // for all other waits and pauses; nullptr: the machine's
+  // Whether this daemon, also with an earlier manager, has warned of updates that ask for other
+  // CPUs (updates.h); outlives the manager. nullptr: each manager warns once.
   bool* overrides_warned = nullptr;
-  // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent only
-  // the decided values.
+  // Asked before each update of the manager's own for values to preserve; outlives the manager.
+  // nullptr: the updates have only the decided values.
   ValuesOfOthers* others = nullptr;
   CpusetWriter* cpuset_writer = nullptr;  // outlives the manager
-  RefusalCauses* causes = nullptr;        // likewise; nullptr: no causes are looked for
-  RuntimesConfig runtimes{};              // the overhead of pods for which kubelets state none
+  RefusalCauses* causes = nullptr;        // outlives the manager; nullptr: causes are not searched
+  RuntimesConfig runtimes{};              // the overhead of pods without one in their spec
 };
 
-// Tells when the policy wants to be asked again about a running container
+// Calls back when the policy wants to be asked again about a running container
 // (Placement::look_again_after): one timer for each container. Loop's thread only.
 class LookAgainTimers {
  public:
-  // Runs on the loop, and never inside a call from below.
+  // Runs on the loop, and never inside a call of this object.
   using Due = std::function<void(ContainerKey)>;
 
   // The clock must outlive it.
   LookAgainTimers(Clock& clock, Due due) : clock_(clock), due_(std::move(due)) {}
 
-  // The container's placement or state may have changed. The time counts from the start that the
-  // record knows of, else from now; when it has passed already, the container is due at once.
+  // Starts or ends the container's timer, since its placement or state may have changed; a running
+  // timer stays. The time counts from the start in the record, else from now; if it is over, the
+  // container is due at once.
   void Follow(const ContainerRecord& record);
   void Forget(ContainerKey key) { timers_.erase(key); }
 
@@ -95,9 +97,9 @@ class LookAgainTimers {
   std::map<ContainerKey, EventLoop::HandlePtr> timers_;
 };
 
-// The parts that all rules of the brain (creations.h, updates.h, ...) use. A rule changes the
-// store, the decider asks the policy and writes the placements, the rule tells observers, and Push
-// sends the changes to the runtime and the disk. Loop's thread only.
+// The parts that all rules of the brain (creations.h, updates.h, ...) share. A rule changes the
+// store, the decider asks the policy and writes the placements, the rule informs observers, and
+// Push sends the changes to the runtime and the disk. Loop's thread only.
 struct Brain {
   // `pushed` runs at the end of each Push, so that calls that wait for containers may go on.
   Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy> policy,
@@ -125,19 +127,21 @@ struct Brain {
   void ReportMoves(std::string_view why) { ReportMoves(decider.shifts(), why); }
   void ReportMoves(std::span<const Shift> shifts, std::string_view why);
   // Reports the refusal, and returns the status for the kubelet. `asked` has the values of a
-  // refused update, which the record lacks.
+  // refused update, which are not in the record.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why,
                 const Requirements* asked = nullptr);
   // The text for the kubelet: `kubectl describe pod` shows it among messages of other components,
   // so it names cri-resmgr, the shortage and the remedy.
   Status AsRefusal(const ContainerRecord& record, const Status& why) const;
 
-  // Adds the containers of a further decision or, if the policy failed, of its recovery.
+  // Appends the containers that a further decision changed. If the policy failed, recovers it and
+  // appends the containers of the recovery.
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   // Sends new placements to the runtime, and lets starts go that waited for them.
   void Push(ContainerKeys changed);
-  // Notes that the runtime was sent values of the container, which its plugins may change. After a
-  // restart, a new difference shows another client's update.
+  // Notes that the runtime was sent values of the container, which its plugins may change: the next
+  // report is the first one of these values. A difference that appears later was set by another
+  // client.
   void NoteTold(ContainerRecord& record);
 
   Logger& log;

@@ -9,7 +9,8 @@ namespace {
 
 using CarrierRecords = std::vector<const ContainerRecord*>;
 
-// An attempt that the last one replaced may come back when the last one fails.
+// Attempts that are noted for each container: if the last one fails, the one before it may come
+// back.
 constexpr std::ptrdiff_t kNotedAttempts = 2;
 
 SavedCarrier CarrierOf(const ContainerRecord& record) {
@@ -48,7 +49,8 @@ void KeepNewest(std::vector<SavedCarrier>& noted) {
   noted = std::move(kept);
 }
 
-// Listed containers that are noted for the claim, of each one the last attempt.
+// Listed containers that are noted as carriers of the claim; of several attempts of a container
+// only the last.
 CarrierRecords NotedFor(const HeldClaim& held, std::span<const SavedCarrier> noted,
                         const CarrierNotes::Listed& listed) {
   std::map<std::string_view, const ContainerRecord*> last;
@@ -69,14 +71,15 @@ CarrierRecords NotedFor(const HeldClaim& held, std::span<const SavedCarrier> not
   return records;
 }
 
-// Claims of the container's namespace whose CPUs are together exactly those that it is on; none
-// where it may be there for another reason.
+// Claims of the container's namespace whose CPUs together are exactly the CPUs of the container;
+// none if it may be there for another reason.
 std::vector<const HeldClaim*> ClaimsByCpus(ContainerKey key,
                                            std::span<const HeldClaim* const> claims,
                                            const CarrierNotes::Listed& listed) {
   const ContainerRecord* const record = listed.store.Find(key);
   if (record == nullptr || !record->container.placement.cpus) return {};
-  // While an update is under way, it may still be on shared CPUs that a claim has now.
+  // While an update is under way, the container may still be on shared CPUs that have since become
+  // a claim's.
   if (listed.state_writer.IsCallOpen(StateWriter::Call::kUpdate, record->container.id)) return {};
   CpuSet left = *record->container.placement.cpus;
   std::vector<const HeldClaim*> found;
@@ -107,7 +110,8 @@ void CarrierNotes::Take(const std::string& uid, std::vector<SavedCarrier> carrie
 
 bool CarrierNotes::Update(const HeldClaims& held, const ClaimCarriers& carriers,
                           const ContainerStore& store) {
-  // A container carries claims from its first decision on, and keys only rise.
+  // Keys only grow, and a container carries its claims from its first decision on: so a new carrier
+  // has a larger key.
   if (carriers.empty() || carriers.rbegin()->first <= last_) return false;
   last_ = carriers.rbegin()->first;
   bool changed = false;
@@ -144,7 +148,7 @@ std::vector<SavedCarrier> CarrierNotes::Of(const std::string& uid) const {
 
 ClaimCarriers CarrierNotes::Find(const HeldClaims& held, const Listed& listed) const {
   ClaimCarriers found;
-  std::vector<const HeldClaim*> free;  // no container is known to carry these
+  std::vector<const HeldClaim*> free;  // claims without a known carrier
   for (const HeldClaim& claim : held.all()) {
     const std::string& uid = claim.claim.uid;
     CarrierRecords present = CarriersOf(uid, listed.carriers, listed.store);

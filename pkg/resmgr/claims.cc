@@ -21,7 +21,7 @@ std::string TitleOfClaim(const Claim& claim) {
   return Printable(fmt::format("claim {}/{}", claim.namespace_name, claim.name));
 }
 
-// Whether it has as many CPUs as its parts ask for.
+// Whether the claim still has as many CPUs as its parts ask for.
 bool HasAll(const HeldClaim& held) {
   int wanted = 0;
   for (const ClaimPart& part : held.claim.parts)
@@ -38,7 +38,7 @@ Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, Stat
   saved_ = brain_.decider.claims();
 }
 
-// Containers are not known yet, so no policy can refuse.
+// Called before any container is known, so the policy cannot refuse.
 void Claims::TakeOverKept() {
   if (state_ == nullptr) return;
   std::vector<SavedClaim> kept;
@@ -132,7 +132,7 @@ void Claims::ReserveNow(const Claim& claim, Reserved done) {
   brain_.ReportMoves(fmt::format("{} takes CPUs", TitleOfClaim(claim)));
   untold_.insert(claim.uid);
   Save();
-  // From here on an answer of the runtime may end the wait.
+  // The wait is added before the push, since an answer of the runtime may already end it.
   Add(claim.uid, std::move(done));
   brain_.Push(*std::move(changed));
 }
@@ -198,7 +198,7 @@ void Claims::Examine() {
   }
 }
 
-// The callback may do anything: the wait is forgotten first.
+// The callback may call this object again, so the wait is removed first.
 void Claims::Finish(uint64_t number, const StatusOr<ClaimGrant>& result) {
   const auto found = waits_.find(number);
   const Wait wait = std::move(found->second);
@@ -235,7 +235,8 @@ void Claims::TakeBack(uint64_t number, const Status& why) {
   const auto found = waits_.find(number);
   const Wait wait = std::move(found->second);
   waits_.erase(found);
-  // Only a claim without a reply is given back: one that was granted before may be in use.
+  // A claim is only given back if its reservation was never answered: one that was granted before
+  // may be in use.
   if (untold_.contains(wait.uid)) {
     brain_.log.Warn("claim {} is taken back: {}", Printable(wait.uid), Describe(why));
     // GiveBack logs an error; the claim may then be held at the next try.
@@ -267,7 +268,7 @@ Status Claims::GiveBack(const std::string& uid) {
 void Claims::Release(const std::string& uid, std::function<void(Status)> done) {
   if (const Status given = GiveBack(uid); !given.ok()) return done(given);
   if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
-  // A claim that is not known may have been given back a moment ago, so the disk is waited for.
+  // An unknown claim may have been given back a moment ago, so the reply waits for the disk.
   Add("",
       [done = std::move(done)](const StatusOr<ClaimGrant>& written) { done(written.status()); });
 }

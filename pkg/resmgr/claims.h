@@ -23,13 +23,13 @@
 
 namespace resmgr {
 
-// Claims that hold CPUs on this node: reserved by the policy, kept in the state before the reply,
-// and adopted by the next daemon before it lists any container. A reservation that does not come
-// about in time is taken back. Loop's thread only.
+// Claims that hold CPUs on this node: reserved by the policy, saved before the reply, and taken
+// over by the next daemon before it lists any container. A reservation that is not complete in time
+// is taken back. Loop's thread only.
 class Claims final : public ClaimHolder {
  public:
-  // Takes over what `state` kept, which may be nullptr. All references must outlive it. `timeout`:
-  // for containers to leave the CPUs, and for the disk.
+  // Takes over the claims in `state`, which may be nullptr. All references must outlive this
+  // object. `timeout`: for containers to leave the CPUs, and for the disk.
   Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
          std::chrono::milliseconds timeout);
 
@@ -37,20 +37,21 @@ class Claims final : public ClaimHolder {
   void Release(const std::string& uid, std::function<void(Status)> done) override;
   std::vector<ClaimGrant> Held() const override;
 
-  // New containers that a list showed, and those of which nothing was kept: some carry claims.
+  // Finds the claims that new containers of a list carry. `without_notes`: those of them without
+  // saved data.
   void FindCarriers(std::span<const ContainerKey> adopted,
                     std::span<const ContainerKey> without_notes);
-  // Containers may have left CPUs, claims may have other CPUs than those that are kept, and other
-  // containers may carry them.
+  // Called when containers may have left CPUs, when claims may have other CPUs than those that are
+  // saved, or when other containers may carry them.
   void Examine();
   // Reservations that wait for containers are taken back.
   void OnDisconnected();
 
  private:
   using Reserved = std::function<void(StatusOr<ClaimGrant>)>;
-  // A reservation, or a release, that has no reply yet.
+  // A reservation or a release that was not answered yet.
   struct Wait {
-    std::string uid;  // empty: of a release
+    std::string uid;  // empty for a release
     std::vector<Reserved> done{};
     bool written = false;
     EventLoop::HandlePtr timer{};
@@ -62,19 +63,20 @@ class Claims final : public ClaimHolder {
   void ReserveNow(const Claim& claim, Reserved done);
   void ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved done);
   void Add(const std::string& uid, Reserved done);
-  // Unavailable while the disk refuses: a call that waited for it would outlast its caller.
+  // Unavailable while the state cannot be written: a call that waited for the disk would outlast
+  // its client.
   Status CheckDisk() const;
   void OnWritten(uint64_t number);
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const StatusOr<ClaimGrant>& result);
-  // Ends a wait in vain. A reservation that was never answered is given back.
+  // Ends a wait without success. A reservation that was never answered is given back.
   void TakeBack(uint64_t number, const Status& why);
-  // Takes the CPUs back, and sends updates to the containers that get them.
+  // Releases the claim's CPUs, and sends updates to the containers that get them.
   Status GiveBack(const std::string& uid);
   // Names a container that may still run on the claim's CPUs without carrying it; empty when none
   // does.
   std::string InTheWay(const HeldClaim& held) const;
-  // Informs observers, too.
+  // Saves the held claims and informs observers.
   void Save();
   void Keep();
 
@@ -86,7 +88,7 @@ class Claims final : public ClaimHolder {
   std::shared_ptr<const HeldClaims> saved_;
   CarrierNotes carriers_;
   std::map<uint64_t, Wait> waits_;
-  std::set<std::string> untold_;  // reserved since the start, without a reply as yet
+  std::set<std::string> untold_;  // reserved since the start, and not answered yet
   uint64_t last_wait_ = 0;
   Lifetime lifetime_;  // the disk's answers may come after this is gone
 };

@@ -32,16 +32,16 @@ struct PodRecord {
   using Attempts = absl::InlinedVector<ContainerKey, 2>;
   absl::flat_hash_map<size_t, Attempts> attempts;
   static size_t NameHash(std::string_view name) { return TextHash()(name); }
-  // Learned from a container's request only: forgotten with the last container of a failed
-  // creation.
+  // The pod is known only from a container's request: it is forgotten with the last container if
+  // the creation fails.
   bool provisional = false;
-  // The pod is known only from a list and the saved data of its containers: the runtime reported no
-  // more.
+  // The pod is known only from a list and the saved data of its containers: the runtime failed to
+  // report its status.
   bool unclear = false;
   uint64_t touched = 0;
 
-  // ContainerStore: the sandbox is not ready any more, which is final; and its part in the sum of
-  // the overheads.
+  // For ContainerStore: whether the sandbox is not ready any more, which is final; and the pod's
+  // part in the sum of overheads.
   bool stopped = false;
   HeldOverheads counted{};
 };
@@ -51,29 +51,29 @@ struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
   AppliedResources sent;
-  // The needs that were decided when the update came.
+  // The needs that were decided for the update.
   Requirements needs;
   Placement placement;
 };
 
-// The values that hold until the updates under way are answered.
+// The values of the last answered request, which hold until the updates under way are answered.
 struct ConfirmedRequest {
   LinuxResources requested;
   Requirements needs;
-  // Placement decided for these needs, if known.
+  // The placement decided for these needs, if known.
   std::optional<Placement> placement;
 };
 
-// The former values of a container that has less since a new container of its pod came.
+// A container whose resources were reduced for a new container of its pod, with its former values.
 struct ReducedSibling {
   ContainerKey key{};
   Requirements needs;
   Placement placement;
-  // Needs that the sibling has now.
+  // The reduced needs, which it has now.
   Requirements bounded;
 };
 
-// The knowledge about one container. Each group of fields is written by its owner only.
+// The knowledge about one container. Each group of fields names the class that alone writes it.
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
@@ -82,19 +82,21 @@ struct ContainerRecord {
 
   Lifecycle life;  // Lifecycle: changed by Advance alone
 
-  // Creations: a newer attempt is being created and has taken its CPUs over; this container gets
-  // them back if that fails.
+  // Creations: a newer attempt is being created and has taken this one's CPUs; this container gets
+  // them back if that creation fails.
   bool superseded = false;
   // Starts: a warning was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
-  // Adoption: the runtime reported only that it exists; the rest comes from the disk.
+  // Adoption: the runtime reported only that the container exists; the rest comes from the saved
+  // data.
   bool unclear = false;
   // Adoption: the container is known only from an earlier daemon's notes, since its runtime has not
   // been listed yet.
   bool kept = false;
   // Adoption: the runtime is about to remove it, and neither starts nor updates it any more.
   bool dead = false;
-  // ExitedContainers: updates that were to free it after its exit, and that the runtime refused.
+  // ExitedContainers: number of updates that the runtime refused and that were to free the
+  // container after its exit.
   uint8_t free_refusals = 0;
   bool unsaved = false;  // StateWriter: changed since it was saved
   // Brain::NoteTold: the store's clock when the runtime was last sent values of the container.
@@ -104,29 +106,30 @@ struct ContainerRecord {
   // Transaction. Requests: Updates, PodLimits.
   Container container;
 
-  // Pusher: where it follows the container, or its creation.
+  // Pusher: set while the pusher follows the container or its creation.
   std::optional<PushState> push;
 
-  // Creations: the attempt that this one takes the place of, which is `superseded`.
+  // Creations: the attempt that this one replaces, which is `superseded`.
   ContainerKey supersedes{};
-  // While it is being created: its siblings get these back if that fails.
+  // While it is being created: the reduced siblings, which get their former needs back if the
+  // creation fails.
   std::vector<ReducedSibling> bounded;
-  // While it is being created: its pod gets this class back if that fails, where the class is
-  // derived from what containers ask for.
+  // While it is being created: the pod's former class, if the class is derived from containers'
+  // requests; the pod gets it back if the creation fails.
   std::optional<QosClass> former_qos{};
   // The placement before the container exited or was superseded; usually none.
   std::unique_ptr<Placement> former;
 
-  // Updates: unanswered updates, and the state without them.
+  // Updates: unanswered updates, and the values without them.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
-  // Updates: an update has failed, whose numbers may be in force where the request names none.
+  // Updates: an update has failed; numbers of it may be in force that the request does not name.
   bool update_failed = false;
 
   // ContainerStore: the container's name at its creation; null if it has not changed.
   std::unique_ptr<std::string> created_name;
 
-  // Creations: the labels and annotations that a stage changed; usually none.
+  // Creations: the client's labels and annotations that a stage changed; usually none.
   std::unique_ptr<AskedTexts> texts;
 
   // Starts: the time when it began to run, if known (from a list: adoption).
@@ -140,7 +143,7 @@ struct ContainerRecord {
   // The former placement; empty without one.
   Placement FormerPlacement() const { return former == nullptr ? Placement() : *former; }
   bool MayRun() const { return !superseded && life.MayRun(); }
-  // Whether the policy leaves the container on whatever CPUs it runs.
+  // Whether the policy does not bind the container, so that it may run on any CPUs.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }
   // Whether the policy decides about the container and its placement counts.
   bool Placeable() const { return !superseded && container.state != ContainerState::kExited; }

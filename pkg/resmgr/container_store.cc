@@ -21,7 +21,7 @@ std::string_view TextOf(const PodSandboxId& id) {
   return id.value();
 }
 
-// Returns the end if no key or several begin so.
+// Returns the end if no key begins so, or several do.
 template <typename Map>
 auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
   auto only = by_id.end();
@@ -64,8 +64,8 @@ std::string_view ContainerStore::RuntimeOf(const Pod& pod) const {
   return runtimes_.ClassOf(pod.runtime_handler).runtime;
 }
 
-// A finished pod keeps its sandbox until it is deleted, while the scheduler gives its overhead to
-// others; the scheduler never counted the configured overhead.
+// `promised` is the overhead that the scheduler counts: nothing for a finished pod, whose sandbox
+// stays until the pod is deleted, and never the configured overhead.
 void ContainerStore::CountOverhead(PodRecord& pod) {
   overheads_ -= pod.counted;
   pod.counted = {.shown = OverheadOf(pod.pod),

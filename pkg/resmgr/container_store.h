@@ -25,7 +25,7 @@ namespace resmgr {
 // they are erased. Every container has its pod here. Loop's thread only.
 class ContainerStore {
  public:
-  // `runtimes` tells the overhead of pods of which the kubelet states none.
+  // `runtimes` has the overhead of pods for which the kubelet states none.
   explicit ContainerStore(RuntimesConfig runtimes = {});
   ~ContainerStore();
   ContainerStore(const ContainerStore&) = delete;
@@ -36,7 +36,7 @@ class ContainerStore {
   PodRecord* FindPod(const PodSandboxId& id);
   // Notes that the pod's sandbox is not ready any more.
   void MarkStopped(PodRecord& pod);
-  // Its containers must be gone.
+  // The pod's containers must be gone.
   void ErasePod(const PodSandboxId& id);
 
   // Adds a container that is being created, with the next key. The caller fills in the rest: the
@@ -44,32 +44,33 @@ class ContainerStore {
   ContainerRecord& Add(PodRecord& pod, std::string name);
   ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id) const;
-  // Finds by the whole id or, as runtimes do, by a beginning that only one container's id has.
-  // nullptr where none or several have it.
+  // Finds by the whole id or, as runtimes do, by the beginning of the id of exactly one object.
+  // nullptr if none or several begin so.
   ContainerRecord* Resolve(const ContainerId& id) const;
   PodRecord* Resolve(const PodSandboxId& id);
-  // Gives a container without an id this one, moved from `id`. False, with nothing changed: another
-  // container has that id.
+  // Gives this id, moved from `id`, to a container without one. False, with nothing changed:
+  // another container has that id.
   bool SetId(ContainerRecord& record, ContainerId& id);
   // Renames the container, which becomes an attempt of another name in its pod.
   void Rename(ContainerRecord& record, std::string name);
   void Erase(ContainerKey key);
 
-  // A key that names no container.
+  // A new key that no container will get.
   ContainerKey UnusedKey() { return ContainerKey{++last_key_}; }
 
   // Marks an event about a record, so that an older list of the runtime does not overrule it.
   void Touch(ContainerRecord& record) { record.touched = ++clock_; }
   void Touch(PodRecord& pod) { pod.touched = ++clock_; }
   uint64_t clock() const { return clock_; }
-  // Counts an event that makes no earlier list invalid.
+  // Advances the clock for an event that does not overrule lists that were asked for before.
   uint64_t Tick() { return ++clock_; }
 
-  // The name of the runtime that makes sandboxes of this handler; empty where there is only one.
+  // The name in the configuration of the runtime for this pod's handler; empty if there is only one
+  // runtime.
   std::string_view RuntimeOf(const Pod& pod) const;
 
-  // The store owns the records, which keep their addresses. Entries that are plain bytes are moved
-  // at once when one is erased: with 240 containers 1,900 instructions less than pairs with owning
+  // The store owns the records, which keep their addresses. Entries are plain bytes, so an erasure
+  // moves them at once: with 240 containers 1,900 instructions less than pairs with owning
   // pointers, 4 % of those of a creation and a removal.
   struct Entry {
     ContainerKey key;
@@ -85,7 +86,7 @@ class ContainerStore {
   const Snapshot& all() const { return all_; }
   // The containers that policies see, for which Placeable() holds.
   const Snapshot& placeable() const { return placeable_; }
-  // Whether some of the CPUs are exclusive ones of another container than this.
+  // Whether some of the CPUs are exclusive ones of a container with another key.
   bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
 
  private:
@@ -114,7 +115,7 @@ class ContainerStore {
   HeldOverheads overheads_;  // the sum of PodRecord::counted
   Pods pods_;
   Containers containers_;
-  // The container found last: a creation asks for its own five times in a row. A key of 0 names
+  // The container found last: a creation looks for its own five times in a row. A key of 0 names
   // none.
   mutable Entry last_found_{};
   // The keys are texts within the records, which do not change once they are set.

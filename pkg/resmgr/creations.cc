@@ -23,7 +23,7 @@ void FillIn(Container& container, CreateRequest&& request) {
 // Moves the container's fields back into the request.
 void TakeBack(Container& container, CreateRequest& request) {
   request.pod_id = std::move(container.pod_id);
-  request.name = container.name;  // the record is still found by it
+  request.name = container.name;  // copied, since the record is found by its name
   request.labels = std::move(container.labels);
   request.annotations = std::move(container.annotations);
   request.resources = std::move(container.requested);
@@ -67,7 +67,7 @@ StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusa
   brain_.pusher.BeginCreation(record, carried);
   Admission admission{.key = container.key};
   if (carried) admission.adjustment = container.placement.values();
-  // The request itself carries this container's CPUs.
+  // The container that is being created needs no update: its request carries its CPUs.
   std::erase(*changed, container.key);
   brain_.Push(*std::move(changed));
   return admission;
@@ -83,7 +83,7 @@ PodRecord* Creations::PodOf(CreateRequest& request) {
     pod = &brain_.store.PutPod(std::move(described));
     pod->provisional = true;
   }
-  // Taken out whole: the request may be decided again.
+  // Moved out completely, so that the values are not applied again if the request is decided twice.
   if (request.pod_resources) {
     pod->pod.resources = *std::exchange(request.pod_resources, std::nullopt);
   }
@@ -92,8 +92,8 @@ PodRecord* Creations::PodOf(CreateRequest& request) {
 }
 
 // Derives the class of a pod from its containers if no other source has it. While the pod has other
-// containers the class never rises, since these were placed by the lower one. Returns whether the
-// others lose privileges of Guaranteed pods by it.
+// containers the class never rises, since these were placed by the lower class. Returns whether the
+// other containers lose privileges of Guaranteed pods.
 bool Creations::DeriveQos(ContainerRecord& record) const {
   Pod& pod = record.pod->pod;
   if (!pod.qos_derived) return false;
@@ -111,8 +111,8 @@ void Creations::RestoreQos(ContainerRecord& record) {
   if (record.former_qos) record.pod->pod.qos = *std::exchange(record.former_qos, std::nullopt);
 }
 
-// Gives a new container its place. Its siblings may lose by that; their loss is part of its
-// creation.
+// Places a new container. If its siblings get less because of it, that is decided in the same
+// transaction.
 StatusOr<ContainerKeys> Creations::PlaceInPod(ContainerRecord& record, bool falls) {
   const PodLimits::Members siblings = pod_limits_.TakePart(record, falls);
   if (siblings.empty()) return Place(record);
@@ -129,8 +129,8 @@ StatusOr<ContainerKeys> Creations::PlaceInPod(ContainerRecord& record, bool fall
   return changed;
 }
 
-// A predecessor that counts as living hands its CPUs over; the place of one that exited is only a
-// preference.
+// An earlier attempt that counts as living hands its CPUs over; if it has exited, its place is only
+// preferred.
 StatusOr<ContainerKeys> Creations::Place(ContainerRecord& record) {
   ContainerRecord* const predecessor = FindPredecessor(record);
   if (predecessor == nullptr) return brain_.decider.Allocate(record, nullptr);
@@ -152,13 +152,13 @@ StatusOr<ContainerKeys> Creations::Place(ContainerRecord& record) {
 
 // The newest former attempt in the same sandbox.
 ContainerRecord* Creations::FindPredecessor(const ContainerRecord& record) {
-  // Mostly each container of the pod is the first attempt.
+  // Shortcut: usually each container of the pod is the first attempt.
   if (record.pod->attempts.size() == record.pod->containers.size()) return nullptr;
   const PodRecord::Attempts& attempts =
       record.pod->attempts.find(PodRecord::NameHash(record.container.name))->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = brain_.store.Find(*key);
-    // An attempt that may still start is not dead, whatever the kubelet believes.
+    // An attempt that may still start is not a predecessor, even if the kubelet counts it as dead.
     const bool former = attempt != &record && attempt->container.name == record.container.name &&
                         !attempt->superseded &&
                         attempt->container.state != ContainerState::kCreating &&
@@ -171,7 +171,7 @@ ContainerRecord* Creations::FindPredecessor(const ContainerRecord& record) {
 void Creations::Succeeded(ContainerKey key, ContainerId id, const Adjustment& sent) {
   ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr) return brain_.synchronizer.ResyncSoon();
-  // The pod's id may have come abbreviated.
+  // The pod's id in the request may have been abbreviated, so a list is needed.
   if (record->pod->provisional) brain_.synchronizer.ResyncSoon();
   if (!brain_.store.SetId(*record, id)) {
     endings_.Remove(id);

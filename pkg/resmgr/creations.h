@@ -30,11 +30,11 @@ class Creations {
   void Failed(ContainerKey key, const Status& refusal);
   void Unclear(ContainerKey key);
 
-  // Places a container that has exited and is to be started again; an update brings the place to
-  // the runtime, for which its start waits. A refusal changes nothing; a tentative one, for lack of
-  // CPUs, is not reported.
+  // Places a container that has exited and is to be started again; an update sends the new place to
+  // the runtime, and the start waits for it. A refusal changes nothing; a tentative refusal for
+  // lack of CPUs is not reported.
   Status Revive(ContainerRecord& record, RefusalKind refusal);
-  // A container that was revived was not started.
+  // Takes the place back because the revived container was not started.
   void EndRevived(ContainerRecord& record) { endings_.End(&record, "it was not started again"); }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using DecisionKind = NodeMetrics::Operation;
 
-// Asks the policy for a plan.
+// Asks the policy for a plan, and records the time that it takes.
 template <typename Ask>
 StatusOr<Plan> TimedDecision(NodeMetrics* metrics, DecisionKind kind, Ask ask) {
   if (metrics == nullptr) return ask();
@@ -43,7 +43,7 @@ void Decider::SetOffline(const CpuSet& offline) {
   usable_ = machine_.online() - offline;
 }
 
-// The null policy lets go of CPUs, offline ones too.
+// The null policy binds no container, so offline CPUs are not withheld from it.
 StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
   const Snapshot& all = store_.placeable();
   if (policy.name() == "null") return policy.Reconcile(all);
@@ -111,7 +111,7 @@ StatusOr<Plan> Decider::PreviewMoveShared(std::span<const policy::PoolMove> move
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
   if (container.cpus_bound && !next.cpus) {
     const CpuSet all = CpusWithoutPolicy(machine_, container.requested);
-    // cgroup v1 refuses CPUs that are offline.
+    // With cgroup v1 the kernel refuses CPUs that are offline.
     next.lifted_to = all.Intersects(usable_) ? all & usable_ : all;
   }
   if (container.mems_bound && !next.mems) {
@@ -220,7 +220,8 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
     ContainerRecord& record = *store_.Find(change.key);
     if (journal_ != nullptr) journal_->Note(record);
     Container& container = record.container;
-    // New containers had no place, and neither had those that had exited.
+    // No move is noted for new containers, or for exited ones that are placed again, since they had
+    // no place.
     const bool fresh =
         container.state == ContainerState::kCreating || (record.life.ComesBack() && !record.push);
     if (!fresh || container.placement.cpus) {

@@ -39,29 +39,30 @@ class Decider {
   // A pod was created: Policy::Prepare.
   void Prepare(const Pod& pod) { policy_->Prepare(pod); }
 
-  // Lets `policy` take all containers and claims over and decide from now on; afterwards `policy`
-  // has the former one. FailedPrecondition when a claim would lose CPUs.
+  // Lets `policy` take over all containers and claims and decide from now on; afterwards `policy`
+  // is the former one. FailedPrecondition if a claim would lose CPUs; other errors are the
+  // policy's.
   StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy);
-  // The same where CPUs went offline or came back, so that claims may lose some. `withheld`: CPUs
-  // that no container may have for itself any more.
+  // As Switch, after CPUs went offline or came back, so that claims may lose some. `withheld`: CPUs
+  // that no container may have exclusively any more.
   StatusOr<ContainerKeys> SwitchOnline(std::unique_ptr<Policy>& policy, const CpuSet& withheld);
   // Exchanges the active policy and `policy` without a decision; Reconcile has to follow.
   void Exchange(std::unique_ptr<Policy>& policy);
-  // CPUs of the machine that are offline: from now on a policy that takes containers over finds
-  // them without these.
+  // Sets the offline CPUs of the machine: policies that take containers over from now on find them
+  // without these CPUs.
   void SetOffline(const CpuSet& offline);
   const CpuSet& offline() const { return offline_; }
-  // The plan by which `policy` would take all containers over, checked; it may be a clone, and the
-  // store keeps none of it.
+  // The checked plan with which `policy` would take over all containers. It is made on a copy, and
+  // the store does not change.
   StatusOr<Plan> PreviewTakeOver(const Policy& policy) const;
   StatusOr<Plan> PreviewRebalance() const;
   StatusOr<Plan> PreviewMoveShared(std::span<const policy::PoolMove> moves) const;
 
-  // Adds the sets that undo a binding by an earlier decision to a new placement: nothing else would
-  // undo it, and the memory would stay near to the former CPUs.
+  // Adds to a new placement the sets that undo a binding by an earlier decision: without them the
+  // runtime would keep the binding, and the memory would stay near to the former CPUs.
   void LiftRestrictions(const Container& container, Placement& next) const;
-  // Takes back a decision that the runtime may have been told of: the container gets its former
-  // placement back, and further bindings of the decision are lifted.
+  // Takes back a decision that the runtime may already have been sent: the container gets its
+  // former placement, and bindings that the decision added are lifted.
   void PutBack(Container& container, Placement former) const;
 
   StatusOr<ContainerKeys> Reconcile();
@@ -78,8 +79,8 @@ class Decider {
   // CPUs for claims, as ClaimedPolicy gives them.
   StatusOr<ContainerKeys> Reserve(const Claim& claim);
   StatusOr<ContainerKeys> GiveBack(const std::string& uid);
-  // Sets the claims of an earlier daemon, after which Reconcile follows, or the held ones with
-  // other pods.
+  // Sets the held claims: those of an earlier daemon, after which Reconcile must be called, or the
+  // same ones with other pods.
   void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
   std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
   // Notes that a container of the store carries these claims until it is erased. Called before its
@@ -91,14 +92,14 @@ class Decider {
   // The CPUs of all other claims.
   CpuSet ClaimedByOthers(ContainerKey key) const { return claims()->Cpus() - ClaimedFor(key); }
 
-  // Called when a broken plan was dropped that the policy took for carried out: makes the policy
-  // take over the store's placements again.
+  // Called when the policy's plan was broken and dropped, while the policy believes that it was
+  // carried out: makes the policy take over the store's placements again.
   ContainerKeys Recover();
 
-  // Changes of the last decision, if it did not fail, to containers that had a place before; valid
-  // until the next one.
+  // Changes by the last successful decision to containers that had a place before; valid until the
+  // next decision.
   std::span<const Shift> shifts() const { return shifts_.all(); }
-  // Called when no decision was necessary.
+  // Called if no decision was necessary, so that shifts() is empty.
   void ForgetShifts() { shifts_.Clear(); }
 
  private:
@@ -124,11 +125,11 @@ class Decider {
   // restores what was granted here.
   ExclusiveHolders holders_;
   Shifts shifts_;
-  Transaction* journal_ = nullptr;  // the transaction that notes Apply's changes
+  Transaction* journal_ = nullptr;  // open transaction that notes the records Apply changes
 };
 
-// A change of records, with the decisions about it, that holds as a whole or not at all: without a
-// Commit its end restores the records that were noted, and the policy.
+// A change of records, with the decisions about it, that is made completely or not at all: unless
+// Commit is called, its end restores the noted records and the policy.
 class Transaction {
  public:
   // The former values of a record.
@@ -142,8 +143,9 @@ class Transaction {
     bool superseded = false;
   };
 
-  // `several`: more than one decision belongs to it, so that the policy is cloned, and the records
-  // that decisions change are noted. A single decision that fails changes nothing by itself.
+  // `several`: more than one decision belongs to the change, so the policy is cloned, and each
+  // record that a decision changes is noted. For one decision this is not needed: if it fails, it
+  // changes nothing.
   explicit Transaction(Decider& decider, bool several = false);
   ~Transaction();
   Transaction(const Transaction&) = delete;
@@ -161,16 +163,17 @@ class Transaction {
   bool open_ = true;
 };
 
-// Pods and containers as a policy is to take them over when CPUs went offline: no placement has a
-// CPU that cannot be used. A container that lost all of its exclusive CPUs has no place at all.
+// Pods and containers for a policy that takes them over after CPUs went offline: placements do not
+// have CPUs that cannot be used, and a container that lost all of its exclusive CPUs has no place
+// at all.
 class OnlineView final : public ChangedView {
  public:
-  // `usable`: CPUs that containers can run on; `withheld`: those of them that no container may have
-  // for itself any more. `all` must outlive this.
+  // `usable`: CPUs that containers can run on; `withheld`: usable CPUs that no container may have
+  // exclusively any more. `all` must outlive this.
   OnlineView(const Snapshot& all, const CpuSet& usable, const CpuSet& withheld);
 
   // Adds the placements of this view to the plan of a policy that saw it, for containers that the
-  // plan leaves in place.
+  // plan does not name.
   void Complete(Plan& plan) const;
 };
 

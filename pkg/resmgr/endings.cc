@@ -11,15 +11,16 @@
 namespace resmgr {
 namespace {
 
-// After this many refused updates an exited container stays as it is. A pause follows each.
+// After this many refused updates an exited container stays bound as it is. A pause follows each
+// refusal.
 constexpr int kMostFreeRefusals = 5;
 
 }  // namespace
 
-// Takes the container's CPUs, pending updates, saved data and timers away. If it may be started
-// again, its request and the fact that a policy bound it are kept, without the place, which others
-// may get from now on. Returns the placement that it gives up, which is remembered for its next
-// attempt; nullptr if it had none. The caller tells the policy.
+// Takes the container's CPUs, pending updates, saved data and timers away. If the container may be
+// started again, its request is kept, and the fact that a policy bound it, but not its place, which
+// others may get from now on. Returns the placement that it gives up, which is remembered for its
+// next attempt; nullptr if it had none. The caller releases its CPUs in the policy.
 const Placement* Endings::Retire(ContainerRecord& record, LifeEvent event) {
   brain_.store.Touch(record);
   const bool was_placeable = record.Placeable();
@@ -58,7 +59,7 @@ void Endings::StopPod(const PodSandboxId& id) {
   ContainerKeys changed;
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *brain_.store.Find(key);
-    // The answer to its creation decides about a container that is being created.
+    // For a container that is being created, the answer to the creation decides.
     if (record.life.state() != LifeState::kCreating) {
       Exit(record, LifeEvent::kEnded, "its pod was stopped", changed);
     }
@@ -91,7 +92,8 @@ void Endings::RemovePod(const PodSandboxId& id) {
 void Endings::Stop(const ContainerId& id) {
   ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr) return brain_.synchronizer.ResyncSoon();
-  // A stop may mean nothing to the runtime if the container does not run: it can still be started.
+  // A stop of a container that does not run may have no effect at the runtime: it can still be
+  // started.
   if (record->container.state == ContainerState::kCreated) return brain_.synchronizer.ResyncSoon();
   End(record, "it ended");
 }
@@ -211,7 +213,7 @@ void ExitedContainers::OnFreed(ContainerKey key, const Status& status) {
   ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr || record->container.state != ContainerState::kExited) return;
   if (!status.ok() && status.code() != StatusCode::kNotFound) {
-    // A runtime that is away refuses nothing.
+    // The failure does not count if the runtime is not connected.
     if (status.code() != StatusCode::kUnavailable) ++record->free_refusals;
     if (record->free_refusals < kMostFreeRefusals) {
       brain_.log.Info("container {} has exited and is still bound: {}; it is tried again",

@@ -14,8 +14,8 @@
 namespace resmgr {
 
 // Containers that have exited and may be started again. dockerd starts them on the CPUs of its last
-// update, so when no policy binds containers any more, they stay bound until dockerd gets another
-// update. Loop's thread only.
+// update. So if no policy binds containers any more, such a container stays bound until dockerd
+// gets another update. Loop's thread only.
 class ExitedContainers {
  public:
   // The brain must outlive it. `pause`: until a refused update is tried again.
@@ -23,11 +23,11 @@ class ExitedContainers {
   ExitedContainers(const ExitedContainers&) = delete;
   ExitedContainers& operator=(const ExitedContainers&) = delete;
 
-  // Whether the container stays bound after its end.
+  // Whether the container stays bound after its exit.
   bool StaysBound(const ContainerRecord& record) const;
   bool AnyBound() const;
   void AddMoves(std::vector<PlannedMove>& moves) const;
-  // If the policy is null: tells the runtime soon that they are not bound any more.
+  // If the policy is null: soon sends updates that undo their bindings.
   void FreeSoon() { FreeAfter(std::chrono::milliseconds(0)); }
 
  private:
@@ -43,8 +43,8 @@ class ExitedContainers {
   Lifetime lifetime_;
 };
 
-// How containers end: calls, lists, failed updates and newer attempts all end them by Retire().
-// Loop's thread only.
+// How containers end: calls, lists, failed updates and newer attempts all use Retire(). Loop's
+// thread only.
 class Endings {
  public:
   // Both must outlive it.
@@ -61,10 +61,10 @@ class Endings {
   // The same for a known container; does nothing for nullptr.
   void End(ContainerRecord* record, std::string_view why);
   void Remove(ContainerRecord& record, std::string_view why);
-  // Ends the containers of a list all at once. The policy is told by the reconciliation that
-  // follows.
+  // Ends all containers that a list shows as ended. The policy learns of it by the reconciliation
+  // that follows.
   void EndListed(const Adoption& adoption);
-  // Ends the attempt that this container takes the place of.
+  // Ends the attempt that this container replaces.
   void EndSuperseded(ContainerRecord& record);
 
  private:

@@ -10,20 +10,21 @@
 namespace resmgr {
 namespace {
 
-// A pause of this length before the next try means that the update failed many times, which is more
-// than a race with the end of the container.
+// If the pause before the next try is as long as this, the update has failed many times: more often
+// than by a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
-// The wait if a list shows no news: runtimes refuse updates of a container as soon as its processes
-// are gone, and report its end a little later.
+// The wait after a list that shows no news: runtimes refuse updates of a container as soon as its
+// processes are gone, and report its end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
 constexpr size_t kLongestAnswer = 1024;
 
 }  // namespace
 
-// Most runtimes refuse to update a container that has exited, and its exit may not be known
-// yet. So a list has to show that the container still exists before its failure has consequences:
-// a warning, or the end of a change of the policy. A missing answer is a warning at once, and so is
-// an update that failed many times. Further failures wait for the same list.
+// Most runtimes refuse to update a container that has exited, and its exit may not be known yet. So
+// a failure has consequences (a warning, or the end of a change of the policy) only after a list
+// has shown that the container still exists. If the runtime did not answer, or if the update failed
+// many times, the warning is logged at once. Further failures wait for the list that was asked for
+// already.
 void Failures::OnFailed(ContainerKey key, const Status& status) {
   ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr) return brain_.observers.OnMoot(1);
@@ -50,7 +51,7 @@ void Failures::OnFailed(ContainerKey key, const Status& status) {
   }
 }
 
-// The client gets the runtime's answer as it is.
+// The runtime's answer itself goes to the client unchanged; the cause is only logged.
 void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view answer) {
   if (record == nullptr || causes_ == nullptr || !RefusalCauses::MayBeFound(answer)) return;
   const Placement& placement = record->container.placement;

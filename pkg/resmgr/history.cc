@@ -12,7 +12,8 @@
 namespace resmgr {
 namespace {
 
-// Limit of moves listed for one decision; moves for one container's sake differ only by pool.
+// Limit of entries for moves by one decision: the moves that one container causes differ only by
+// pool.
 constexpr size_t kKeptShifts = 16;
 
 // Number of entries that are searched for the same error.
@@ -49,7 +50,7 @@ std::vector<const History::Entry*> History::Last(size_t most) const {
   const size_t count = std::min(most, ring_.size());
   std::vector<const Entry*> last;
   last.reserve(count);
-  // Before it is full, `next_` is its size.
+  // Until the ring is full, `next_` is its size.
   for (size_t i = count; i > 0; --i)
     last.push_back(&ring_[(next_ + ring_.size() - i) % ring_.size()]);
   return last;
@@ -98,7 +99,8 @@ void History::AddShift(const Act& act, const Shift& shift, std::string_view reas
   const Container* const first = act.snapshot.FindContainer(shift.first);
   const Pod* const pod = first == nullptr ? nullptr : act.snapshot.FindPod(first->pod_id);
   const Container& container = pod == nullptr ? act.container : *first;
-  // If the container also has exclusive CPUs, the shift has only the shared ones.
+  // A container with exclusive CPUs that is alone in the shift is shown with all of its CPUs, since
+  // the shift has only the shared ones.
   const bool whole = pod == nullptr || shift.containers == 1;
   Entry& entry = Add(Event::kMoved, pod == nullptr ? act.pod : *pod, container.name,
                      whole ? Place::Of(container.placement) : shift.to, reason);

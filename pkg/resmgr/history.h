@@ -18,12 +18,12 @@
 
 namespace resmgr {
 
-// The last acts of the resource manager, refusals included, in memory of a fixed number of entries.
-// Outlives resource managers, so that a change of policy to null and back loses nothing. Loop's
+// The last acts of the resource manager, refusals included; memory holds a fixed number of entries.
+// Outlives resource managers, so that a change of the policy to null and back loses nothing. Loop's
 // thread only.
 class History final : public Observer {
  public:
-  // Enough for what a full node does in a restart of all its pods.
+  // Enough for the acts on a full node if all its pods are restarted.
   static constexpr size_t kDefaultCapacity = 1024;
   // The length at which a name, a reason or an error is cut.
   static constexpr size_t kLongestText = 1024;
@@ -50,12 +50,12 @@ class History final : public Observer {
   struct Entry {
     std::chrono::system_clock::time_point time{};
     Event event = Event::kPlaced;
-    // "namespace/pod/name"; of several that share CPUs and move together, the first one.
+    // "namespace/pod/name"; if several containers share CPUs and move together, the first one.
     std::string container{};
     PodSandboxId pod{};       // pod of that container
-    uint32_t containers = 1;  // how many it is about
-    // The places after the act or, for a release, before it. Never null. Entries in a row share
-    // what they have in common: a ring of whole copies would push all else out of caches.
+    uint32_t containers = 1;  // number of containers that moved together
+    // The places after the act or, for a release, before it. Never null. Successive entries share
+    // places and reasons: a ring of full copies would push other data out of the CPU caches.
     std::shared_ptr<const Place> place{};
     std::shared_ptr<const std::string> reason{};  // never null
     // The request of a refused container; null in other entries.
@@ -68,14 +68,14 @@ class History final : public Observer {
   explicit History(size_t capacity = kDefaultCapacity,
                    WallClock now = std::chrono::system_clock::now);
 
-  // The newest `most` entries, newest last; each valid until the next act.
+  // The newest `most` entries, the newest one last; pointers are valid until the next act.
   std::vector<const Entry*> Last(size_t most) const;
   size_t capacity() const { return capacity_; }
-  // The name of a container in the entries: "namespace/pod/name" of parts that are cut, so that
-  // there are always three.
+  // The name of a container in the entries: "namespace/pod/name" with long parts cut, so that there
+  // are always three parts.
   static std::string NameOf(const Pod& pod, std::string_view container);
 
-  // Adds an earlier daemon's entry of a refusal; called before the first act.
+  // Adds a refusal of an earlier daemon; called before the first act.
   void Restore(const Entry& refused);
 
   void OnPlaced(const Act& act) override;
@@ -97,7 +97,8 @@ class History final : public Observer {
              std::string_view reason);
   // Adds an act with the place that the policy decided.
   void AddDecided(Event event, const Act& act);
-  // An act that is repeated is one entry, with the time of its last try.
+  // Adds an act that failed; if one of the last entries is about the same failure, that one gets
+  // the time of this try and becomes the newest.
   void AddError(Event event, const Act& act, std::string_view error);
   void AddRefusal(const Act& act, const Status& why);
   Entry& Back(size_t steps);
@@ -116,12 +117,12 @@ class History final : public Observer {
 
 std::string_view ToString(History::Event event);  // "placed", "adopted", ...
 
-// Keeps the last refusals of the history in the state, so that `explain` and `history` tell them
-// after a restart, too. A refusal is forgotten when its container is placed. It observes after the
+// Saves the last refusals of the history, so that `explain` and `history` show them after a
+// restart, too. A refusal is forgotten when its container is placed. It must observe after the
 // history does. Loop's thread only.
 class RefusalNotes final : public Observer {
  public:
-  // Limit of saved refusals, which are the newest ones.
+  // Limit of saved refusals; the oldest ones are dropped.
   static constexpr size_t kMost = 64;
 
   // Puts an earlier daemon's saved refusals into the history. Both must outlive this.

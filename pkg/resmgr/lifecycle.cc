@@ -21,9 +21,9 @@ constexpr LifeState kRun = LifeState::kRunning;
 constexpr LifeState kExit = LifeState::kExited;
 constexpr LifeState kGone = LifeState::kGone;
 
-// A refused start leaves an unresolved one open: the runtime may refuse a start because it is busy
-// with an earlier one. A container that was taken for exited may still be reported alive. Nothing
-// follows kGone.
+// A refused start does not resolve an unresolved one: the runtime may refuse a start because it is
+// busy with an earlier one. A container that counted as exited may still be reported alive. kGone
+// is final.
 constexpr std::array<Row, kLifeStates> kTransitions = {{
     // create       start                             reported                      start
     // ok     fail   sent   ok     fail   none   exprd  crtd   run    ended  removed again
@@ -36,8 +36,8 @@ constexpr std::array<Row, kLifeStates> kTransitions = {{
     {kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone},  // gone
 }};
 
-// The state for policies and introspection: a container that may run counts as created until more
-// is known.
+// The state for policies and introspection: until a container is known to run, it counts as
+// created.
 constexpr ContainerState Published(LifeState state) {
   switch (state) {
     case LifeState::kCreating:
@@ -87,7 +87,8 @@ LifeState NextState(LifeState state, LifeEvent event) {
 
 void Lifecycle::Apply(LifeEvent event, Container& container) {
   const LifeState before = state_;
-  // A container that ran before the event may still be about to be restarted.
+  // While a restart is under way, a report that the container runs may be about the time before the
+  // restart.
   const bool restarts = comes_back_ && before == LifeState::kRunning;
   open_starts_ = StartsAfter(open_starts_, restarts, event);
   state_ = NextState(state_, event);

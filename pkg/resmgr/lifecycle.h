@@ -21,7 +21,7 @@ enum class LifeState : uint8_t {
 };
 inline constexpr size_t kLifeStates = 7;
 
-// An event that happens to a container, or becomes known about it.
+// An event of a container's life, or news about it.
 enum class LifeEvent : uint8_t {
   kCreateSucceeded,
   kCreateFailed,
@@ -32,7 +32,7 @@ enum class LifeEvent : uint8_t {
   kStartExpired,     // an unresolved start counts as not having happened
   kReportedCreated,  // a list shows it in this state
   kReportedRunning,
-  kEnded,    // it was stopped, a list shows it exited, or its next attempt took its place
+  kEnded,    // it was stopped, a list shows it exited, or its next attempt replaced it
   kRemoved,  // the runtime has no such container any more
   kRevived,  // it had exited and is about to be started again
 };
@@ -41,7 +41,7 @@ inline constexpr size_t kLifeEvents = 12;
 std::string_view ToString(LifeState state);  // "creating", ...
 std::string_view ToString(LifeEvent event);  // "create succeeded", ...
 
-// The state after the event. kCreated stands for kStarting while other starts are under way.
+// The state after the event. kCreated means kStarting if other starts are under way.
 LifeState NextState(LifeState state, LifeEvent event);
 
 // The life of one container. The only writer of its state, also of Container::state, which is what
@@ -54,18 +54,19 @@ class Lifecycle {
     return state_ == LifeState::kStarting || state_ == LifeState::kUnresolved;
   }
   bool MayRun() const { return state_ == LifeState::kRunning || BeingStarted(); }
-  // Whether it may come up on any CPUs, since its unresolved start may be older than the updates
-  // that the runtime reports.
+  // Whether it may come up on any CPUs, since its unresolved start may have read older values than
+  // those that the runtime reports.
   bool MayComeUpAnywhere() const { return cpus_unknown_; }
-  // A start of it is wanted or under way that began when it ran or had exited: the runtime may
-  // report it exited until it has carried the start out.
+  // Whether a start is wanted or under way that began while it ran or had exited: the runtime may
+  // report it as exited until the start is carried out.
   bool ComesBack() const { return comes_back_; }
-  // The start that was just sent restarts it where it runs.
+  // Called when the start that was just sent may restart a running container.
   void ExpectReturn() { comes_back_ = comes_back_ || state_ == LifeState::kRunning; }
 
   // `container` is the container whose life this is.
   void Apply(LifeEvent event, Container& container);
-  // For an unresolved start of an earlier daemon that left no notes. Ends with that state.
+  // Called for an unresolved start of an earlier daemon that left no notes; the effect ends when
+  // the start is resolved.
   void SetCpusUnknown() { cpus_unknown_ = state_ == LifeState::kUnresolved; }
 
  private:

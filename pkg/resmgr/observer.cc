@@ -7,8 +7,9 @@
 namespace resmgr {
 namespace {
 
-// A decision about one container changes the shared CPUs of a few pools. Only this many changes
-// back are compared, or a change of policy would compare everything with everything.
+// Limit of earlier changes that a new one is compared with. A decision about one container changes
+// the shared CPUs of only a few pools, but after a change of the policy every change would be
+// compared with all others.
 constexpr size_t kShiftsLookedAt = 16;
 
 std::optional<CpuSet> Without(const std::optional<CpuSet>& cpus, const CpuSet& exclusive) {

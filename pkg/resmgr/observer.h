@@ -21,7 +21,7 @@ class HeldClaims;
 // The part of a placement that tells where a container runs.
 struct Place {
   std::optional<CpuSet> cpus{};   // nullopt: those of its request
-  std::optional<NodeSet> mems{};  // likewise
+  std::optional<NodeSet> mems{};  // nullopt: those of its request
   CpuSet exclusive{};             // the part of `cpus` that no other container may use
 
   static Place Of(const Placement& placement) {
@@ -30,8 +30,8 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Containers that one decision moves from one place to another: containers that share CPUs are one
-// shift, and each container with exclusive CPUs is one by itself.
+// A move of containers by one decision: containers that share CPUs and move alike are one shift,
+// and each container with exclusive CPUs is one by itself.
 struct Shift {
   ContainerKey first{};  // one of them
   size_t containers = 1;
@@ -47,7 +47,7 @@ class Observer {
   virtual ~Observer() = default;
 
   struct Act {
-    const Policy& policy;      // that decided
+    const Policy& policy;      // the policy that decided
     const Snapshot& snapshot;  // has the containers of `others`
     const Pod& pod;
     const Container& container;          // the container after the act
@@ -56,60 +56,64 @@ class Observer {
     std::span<const Shift> others = {};  // containers that move for its sake
   };
 
-  // A new container was given a place, or one that had exited and is started again (it has an id).
+  // A container was given a place: a new one, or one that had exited and is started again (then it
+  // has an id).
   virtual void OnPlaced(const Act& /*act*/) {}
   // A creation, or an update that the kubelet asked for, was refused; nothing changed.
   virtual void OnRefused(const Act& /*act*/, const Status& /*why*/) {}
-  // A hook server, a plugin or another stage refused the creation of a container that had been
-  // given a place, which it has given back.
+  // A hook server, a plugin or another stage refused the creation of a container, which has given
+  // its place back.
   virtual void OnRefusedByStage(const Act& /*act*/, const Status& /*why*/) {}
   // An update that the kubelet asked for was decided. The place may be the same as before.
   virtual void OnUpdated(const Act& /*act*/) {}
-  // A container moves, or several of them that share CPUs, without the kubelet having asked for it.
-  // The act is that of the first one.
+  // A container moves, or several that share CPUs, without a request of the kubelet. The act is
+  // that of the first one.
   virtual void OnMoved(const Act& /*act*/, const Shift& /*shift*/) {}
   // A container gave back the place that it had.
   virtual void OnReleased(const Act& /*act*/) {}
-  // A list of what the runtime holds shows containers that are new here: at the start, or made by
-  // others. `acts` is never empty, here and in OnFoundEnded, and `others` are reported as moves.
+  // A list shows containers that are new here: at the start of the daemon, or made by others.
+  // `acts` is never empty, here and in OnFoundEnded, and `others` of these acts are reported as
+  // moves.
   virtual void OnAdopted(std::span<const Act> /*acts*/) {}
-  // A list shows that containers have ended or are gone, which no call or event had told before.
+  // A list shows that containers have ended or are gone, which no call or event had reported
+  // before.
   virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
-  // A start waits until other containers have left its CPUs; it was refused for that reason after a
-  // timeout; or the failure policy let it through.
+  // A start waits until other containers have left its CPUs; it was refused after a timeout because
+  // they had not; or the failure policy let it through.
   virtual void OnStartWaiting(const Act& /*act*/) {}
   virtual void OnStartRefused(const Act& /*act*/, const Status& /*why*/) {}
   virtual void OnStartForced(const Act& /*act*/, std::string_view /*reason*/) {}
-  // The runtime carried an update of the resource manager's own out, or did not although the
-  // container is still there.
+  // The runtime carried out an update of the resource manager's own; or it did not, although the
+  // container still exists.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
   // A container whose update had failed now has its decided values.
   virtual void OnRecovered(const Act& /*act*/) {}
-  // The runtime refused an update, and the CPUs and memory nodes of the container were written into
-  // its cgroup past it: `why` says so. Called again after each further refusal.
+  // The runtime refused an update, so the CPUs and memory nodes of the container were written into
+  // its cgroup; `why` says so. Called again after each further refusal.
   virtual void OnWritten(const Act& /*act*/, const Status& /*why*/) {}
   // Counts the brain's own updates of containers that had ended or were removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
   // The runtime is known to enforce `place` now, by its answer to a creation or an update, or by a
   // list. `place` may differ from the container's placement, which is the decision. Not called
-  // while it is unknown (an update without an answer); may be called again with the same place.
+  // while the place in force is unknown (an update without an answer); may be called again with the
+  // same place.
   virtual void OnInForce(const Act& /*act*/, const Place& /*place*/) {}
-  // The container has another name than `created`, its name at its creation. Called whenever it
-  // gets a new name, and when a list shows one to a new daemon.
+  // The container's name differs from `created`, its name at its creation. Called whenever it gets
+  // a new name, and when a list shows this to a new daemon.
   virtual void OnRenamed(const Act& /*act*/, std::string_view /*created_name*/) {}
   // The runtime does not have the container any more; the brain forgets it after this call.
   virtual void OnRemoved(const Act& /*act*/) {}
-  // A list of what the runtime holds was complete: `all` has each of its containers, also those
-  // that have exited, and those whose creation is under way.
+  // The runtime has been listed completely: `all` has each of its containers, also exited ones, and
+  // those whose creation is under way.
   virtual void OnListed(const Snapshot& /*all*/) {}
   // Claims took CPUs or gave some back. The containers that moved for it are reported as moves.
   virtual void OnClaims(const HeldClaims& /*held*/) {}
 };
 
-// Collects what a decision does to containers that were placed before, for observers. Where only
-// the shared part of a container's CPUs changes, only that part is noted, so that all of those with
-// the same shared CPUs are one.
+// Collects the changes of a decision to containers that were placed before, for observers. If only
+// the shared part of a container's CPUs changes, only that part is noted, so that all containers
+// with the same shared CPUs are one shift.
 class Shifts {
  public:
   void Clear() { shifts_.clear(); }
@@ -119,7 +123,7 @@ class Shifts {
   std::span<const Shift> all() const { return shifts_; }
 
  private:
-  // Adds one container to those that move alike.
+  // Adds a container to the shift with these places, or makes a new shift.
   void Add(ContainerKey key, const Place& from, const Place& to);
 
   std::vector<Shift> shifts_;

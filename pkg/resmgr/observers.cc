@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// Limit of moves named in one line, since a change of many pools is one line, too.
+// Limit of moves named in one line, since a change of many pools is reported in one line, too.
 constexpr size_t kToldShifts = 4;
 // Limit of containers found by one list that get a line each.
 constexpr size_t kFoundOneByOne = 20;
@@ -47,8 +47,8 @@ std::string ListOf(const std::optional<Set>& set) {
   return set ? set->ToString() : "any";
 }
 
-// The logger escapes characters that would control a terminal. "ns/pod/main" between two other
-// texts.
+// Appends "ns/pod/main" between two other texts. Names need no escaping, since the logger escapes
+// control characters.
 void AppendName(std::string_view before, const Pod& pod, const Container& container,
                 std::string_view after, fmt::memory_buffer& text) {
   constexpr std::string_view kSlash = "/";
@@ -100,8 +100,8 @@ void AppendOthers(const Observer::Act& act, fmt::memory_buffer& text) {
   }
 }
 
-// "53 containers: 2 with exclusive CPUs 1-4", where `place_of` returns the place of an act that
-// counts.
+// Appends "53 containers: 2 with exclusive CPUs 1-4". `place_of` returns the place that counts for
+// an act.
 template <typename PlaceOf>
 void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of,
                fmt::memory_buffer& text) {
@@ -250,7 +250,7 @@ void LogObserver::OnPushed(const Act& act) {
              Describe(Place::Of(act.container.placement)));
 }
 
-// Repeated failures with the same cause give one warning; further ones are debug lines.
+// Only the first of repeated failures with the same cause is a warning; the others are debug lines.
 void LogObserver::LogNotUpdated(const Act& act, const Status& why) {
   const auto [last, first] = failed_.try_emplace(act.container.key, why);
   const bool news = first || last->second != why;

@@ -15,7 +15,7 @@
 
 namespace resmgr {
 
-// Passes everything on to several, in the order in which they were added.
+// Passes every act on to several observers, in the order in which they were added.
 class Observers final : public Observer {
  public:
   // It must outlive this.
@@ -96,13 +96,12 @@ class MetricsObserver final : public Observer {
   Metrics* const metrics_;
 };
 
-// One line for each act:
+// Logs one line for each act:
 //   placed default/dsp/main: CPU 1, exclusive (static); moved 2 shared containers 0-1 -> 0
-// Refusals and failures are warnings, what is carried out at the runtime is for debugging only, and
-// everything else is information; with debug messages on, a placed container's candidates follow.
-// News of more than 20 containers in one list, as at the start on a full node, are one line
-// with their sum, and a line each for debugging only.
-// Nothing is formatted for a level that is off.
+// Refusals and failures are warnings, answers of the runtime are debug messages, and everything
+// else is information. At the debug level a placed container's candidates follow. If one list
+// brings news of more than 20 containers, as at the start on a full node, one line has their sum,
+// and single lines are debug messages. Texts are only formatted for levels that are on.
 class LogObserver final : public Observer {
  public:
   explicit LogObserver(Logger& log) : log_(log) {}
@@ -127,19 +126,19 @@ class LogObserver final : public Observer {
   // One act, as "WHATns/pod/main: CPU 1, exclusive (WHY)".
   void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
                 std::string_view why);
-  // An empty line, in the memory of the last one.
+  // An empty line, which reuses the memory of the last one.
   fmt::memory_buffer& Begin();
   // "WHATns/pod/main: "
   fmt::memory_buffer& Begin(std::string_view what, const Act& act);
 
-  // Most containers that share CPUs are placed where the last one was.
+  // Cached, since most containers that share CPUs are placed where the last one was.
   const std::string& TextOf(const Place& place);
 
   Logger& log_;
   fmt::memory_buffer line_;
   Place place_;
   std::string text_of_place_;
-  std::map<ContainerKey, Status> failed_;  // whose last update failed, and why
+  std::map<ContainerKey, Status> failed_;  // containers whose last update failed, and why
 };
 
 // "CPU 1, exclusive", "CPUs 0-3, shared, memory node 0", "CPUs 1-7, of which 1,5 are exclusive",

@@ -17,10 +17,10 @@ bool BoundsSomething(const LinuxResources& resources) {
   return resources.cpu_shares || resources.memory_limit;
 }
 
-// The container's needs; those of `before` if it has an entry there.
+// The container's needs: its needs in `before` if it has an entry there, else its present ones.
 Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibling> before) {
   const auto found = std::ranges::find(before, record.container.key, &ReducedSibling::key);
-  // Something else changed them since.
+  // The needs have been changed since, so the entry does not count.
   const bool stale = found == before.end() || record.container.requirements != found->bounded;
   return stale ? record.container.requirements : found->needs;
 }
@@ -30,7 +30,8 @@ bool IsFormer(const ContainerRecord& other, const ContainerRecord& fresh) {
   return &other != &fresh && other.container.name == fresh.container.name;
 }
 
-// The needs of the pod's containers. `fresh` is not placed yet; nullptr: there is none.
+// The needs of the pod's containers under the pod's limits. `fresh` is not placed yet; nullptr:
+// there is none.
 Members Divided(const ContainerStore& store, const PodRecord& pod, const ContainerRecord* fresh,
                 std::span<const ReducedSibling> before) {
   Members members;
@@ -125,7 +126,7 @@ ContainerKeys PodLimits::Restore(PodRecord& pod, std::span<const ReducedSibling>
   return moved;
 }
 
-// A refusal leaves the container as it is.
+// If the policy refuses, the container keeps its needs and its place.
 StatusOr<ContainerKeys> PodLimits::ChangeNeeds(ContainerRecord& record, const Requirements& needs) {
   Transaction change(brain_.decider);
   change.Note(record);

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// The resources of a pod bound the sum of those of its containers. Loop's thread only.
+// Keeps the resources of a pod's containers within those of the pod as a whole. Loop's thread only.
 class PodLimits {
  public:
   using Members = absl::InlinedVector<PodMember, 4>;
@@ -24,19 +24,20 @@ class PodLimits {
   // change because of it. `falls`: the pod's class falls with the new container, so the siblings'
   // needs are estimated anew.
   Members TakePart(ContainerRecord& record, bool falls) const;
-  // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note what
-  // they had.
+  // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note
+  // their former values.
   StatusOr<ContainerKeys> Reduce(ContainerRecord& record, const Members& siblings,
                                  Transaction& change, std::vector<Shift>& shifts);
-  // Called when a container was not created for which its siblings had less. They get their former
-  // needs back, as far as the remaining containers allow, at the same place if it is free.
+  // Called when a new container, for which its siblings were reduced, was not created after all.
+  // They get their former needs back, as far as the remaining containers allow, at the same place
+  // if it is free.
   ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
 
   // The pod's resources changed, or one of its containers came back. Returns the containers that
   // changed places.
   ContainerKeys Apply(PodRecord& pod);
-  // After a list: divides the pod's resources among containers without a noted share. Notes are
-  // from before the first list of a connection; knowledge since then may change.
+  // After a list: divides the pod's resources among containers without a saved share. Saved shares
+  // are kept only if this is the first list of a connection; later they may be out of date.
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:

@@ -111,7 +111,8 @@ Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::s
   return changed.status();
 }
 
-// A change that is under way places containers anew, or takes them back.
+// Does nothing while the policy is being changed: that change places containers anew, or takes them
+// back.
 void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   if (change_ || !brain_.policy().FollowsUse()) return;
   StatusOr<ContainerKeys> changed = brain_.decider.FollowUse(use);
@@ -125,9 +126,9 @@ void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   brain_.Push(*std::move(changed));
 }
 
-// A container that no policy has bound is found where the runtime has it. A container on all CPUs
-// is not bound: the next policy must place it as a new one, and must not take it for one that
-// shares these CPUs by a lost decision.
+// Containers on all CPUs were not bound by a policy, but keep the cpuset that the runtime reported.
+// It is removed, so that the next policy places them as new ones and does not mistake them for
+// containers that share these CPUs by a lost decision.
 void PolicyChanges::ForgetUnrestricted() {
   for (const auto& [key, record] : brain_.store.containers()) {
     Container& container = record->container;
@@ -194,7 +195,7 @@ void PolicyChanges::End() {
 }
 
 bool PolicyChanges::OnFailed(ContainerKey key, const Status& status) {
-  // If only numbers were refused, the container is at its new place.
+  // The change may be complete: if only numbers were refused, the container is at its new place.
   Examine();
   if (!change_ || !change_->pending.contains(key)) return false;
   return change_->failures.insert_or_assign(key, status).second;
@@ -203,14 +204,14 @@ bool PolicyChanges::OnFailed(ContainerKey key, const Status& status) {
 void PolicyChanges::EndFailedMove(ContainerKey key) {
   if (!change_ || !brain_.pusher.connected()) return;
   const auto failure = change_->failures.find(key);
-  // The failure is of a former change, or the next try worked.
+  // The failure belongs to a former change, or the next try succeeded.
   if (failure == change_->failures.end() || !change_->pending.contains(key)) return;
   const Status why = failure->second;
   RollBack(key, why);
 }
 
-// Containers go back to the placements that they had under the former policy, which places those
-// that were created since.
+// Puts containers back at the placements that they had under the former policy, which also places
+// those that were created since.
 void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
   Change change = *std::exchange(change_, std::nullopt);
   ContainerKeys changed;
@@ -233,7 +234,8 @@ void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
       Printable(name), refused->name(), brain_.policy().name(), Describe(why));
   brain_.log.Warn("{}", reason);
   brain_.Push(std::move(changed));
-  // Starts that were refused while the change was under way are tried again.
+  // If the former policy is null, exited containers are freed again, which stopped during the
+  // change.
   exited_.FreeSoon();
   change.done(MakeStatus(StatusCode::kAborted, reason));
 }
@@ -256,7 +258,7 @@ Status PolicyChanges::SetOffline(const OfflineChange& offline, std::unique_ptr<P
   return OkStatus();
 }
 
-// A container that asks for more than it has may lack the CPUs that came back.
+// Asks the policy again about containers that lack CPUs, since the CPUs that came back may suffice.
 ContainerKeys PolicyChanges::GiveBackCpus(const std::string& why) {
   ContainerKeys all;
   for (const auto& [key, record] : brain_.store.containers()) {

@@ -18,8 +18,8 @@
 
 namespace resmgr {
 
-// Other policies for the containers that are there, better places for them on demand, and CPUs that
-// go offline and come back. Loop's thread only.
+// Changes of the policy, better places on demand, and CPUs that go offline and come back: all of
+// them move existing containers. Loop's thread only.
 class PolicyChanges {
  public:
   // Both must outlive it.
@@ -39,27 +39,27 @@ class PolicyChanges {
   void FollowUse(const policy::MeasuredUse& use);
   Status SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy);
   bool AllReleased() const;
-  // A change of the policy is being brought to the runtime.
+  // Whether a change of the policy is being sent to the runtime.
   bool UnderWay() const { return change_.has_value(); }
 
-  // Something changed that the change under way may depend on.
+  // Ends the change under way if all containers are where they should be, or the runtime is gone.
   void Examine();
   // Called when the connection is lost: the rest of the change follows after the next connect.
   void OnDisconnected();
-  // The runtime refused to move a container. Returns whether a list is to confirm that it still
-  // exists, after which EndFailedMove follows.
+  // The runtime refused to move a container. Returns whether a list has to confirm that it still
+  // exists; EndFailedMove follows the list.
   bool OnFailed(ContainerKey key, const Status& status);
-  // Rolls the change back, which costs the administrator the whole configuration; does nothing if
-  // the list shows that the container has ended. If the list failed, the change is rolled back.
+  // Rolls back the whole change of the configuration because the container could not be moved, also
+  // if the list failed. Does nothing if the list shows that the container has ended.
   void EndFailedMove(ContainerKey key);
 
  private:
-  // A change of the policy that is being brought to the runtime.
+  // A change of the policy that is being sent to the runtime.
   struct Change {
     std::unique_ptr<Policy> former;
-    std::vector<Transaction::Before> before;  // under the former policy
+    std::vector<Transaction::Before> before;  // the records under the former policy
     std::set<ContainerKey> pending;           // not yet where they should be
-    std::map<ContainerKey, Status> failures;  // a list is to confirm that these still exist
+    std::map<ContainerKey, Status> failures;  // refused moves, which wait for a list
     std::function<void(Status)> done;
   };
 

@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// The set is usually empty.
+// A shortcut, since the set is usually empty.
 void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
   if (!keys.empty()) keys.erase(key);
 }
@@ -89,8 +89,8 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   if (record == nullptr) return;
   PushState& state = Follow(*record);
   const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
-  // Other containers must not enter CPUs yet that this one had for itself before a reconnect and
-  // still runs on.
+  // Before a reconnect the container had these CPUs exclusively, and it still runs on them: other
+  // containers must not enter them yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
   Record(state, Shared(AsWritten(*record, WithoutKept(*record, applied))));
@@ -130,7 +130,7 @@ void Pusher::MarkOverlap(ContainerKey key) {
 }
 
 void Pusher::Wake(std::span<const ContainerKey> keys) {
-  // For all containers first, so that none enters CPUs that another one still holds.
+  // Done for all containers first, so that none enters CPUs that another one still holds.
   for (const ContainerKey key : keys)
     TrackLeftover(key);
   BeginGathering(keys.size());
@@ -147,7 +147,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted() || HasStray(key)) {
     state.overlapped = true;
   }
-  // The request carries the wanted values; a further try of them would only disturb it.
+  // The kubelet's request carries the decided values, so a further try of them is not needed.
   state.retry.reset();
   ++state.forwarded;
   state.possible |= target.cpus.value_or(everywhere_);
@@ -226,16 +226,17 @@ void Pusher::Step(ContainerKey key) {
   if (ContainerRecord* const record = store_.Find(key); record != nullptr) Step(*record);
 }
 
-// Sends the values that are missing now, if they may be sent.
+// Sends the values that are not in force, if they may be sent now.
 void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_) return;
-  // The pause after a write applies only while the container is where it should be.
+  // The pause after a write into the cgroup is skipped if the container may no longer be where it
+  // should be.
   if (record.push->noted != nullptr && !record.push->certain) record.push->retry.reset();
   if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
-  // After a creation there is usually nothing to send. Containers that may run go on below, since
-  // they may have to wait for others.
+  // Shortcut: after a creation there is usually nothing to send. Containers that may run are
+  // handled below, since they may have to wait for others.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);
@@ -279,7 +280,8 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
   gathered_.push_back({.container = &record.container, .values = std::move(missing)});
 }
 
-// The runtime has all values; it is never sent which CPUs are exclusive.
+// The runtime has all values of `target`. It is never sent the exclusive CPUs, which are only noted
+// here.
 void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
   const bool told = state.certain && state.applied->exclusive == target.exclusive;
@@ -307,8 +309,9 @@ void Pusher::TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status) 
   OnAnswer(key, status);
 }
 
-// A creation that moves 200 shared containers is answered after 444 us in place of 770 where their
-// notes are one write (nri-plugin-bench: p50 of 500 containers on 512 CPUs).
+// Gathering notes the updates of all containers with one write: a creation that moves 200 shared
+// containers is answered after 444 us instead of 770 (nri-plugin-bench: p50 of 500 containers on
+// 512 CPUs).
 void Pusher::BeginGathering(size_t most) {
   gathering_ = true;
   gathered_.reserve(most);
@@ -336,7 +339,7 @@ void Pusher::SendGathered() {
   gathered_.clear();
 }
 
-// Marks the container as settled: applied equals desired.
+// Marks the container as settled: all desired values are applied.
 void Pusher::Settle(ContainerRecord& record) {
   PushState& state = *record.push;
   state.held = state.applied->exclusive;
@@ -394,7 +397,7 @@ void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {
   listener_.OnApplied(record.container.key);
 }
 
-// After an answer: the result of two updates at once is not known.
+// Called after an answer: if two updates overlapped, the values in force are not known.
 void Pusher::EndOverlap(ContainerRecord& record) {
   PushState& state = *record.push;
   if (state.forwarded == 0) {
@@ -420,7 +423,7 @@ void Pusher::RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushS
   });
 }
 
-// A field that was not sent keeps the value that it had.
+// Fields that were not sent are taken from `before`.
 SharedResources Pusher::OverApplied(SharedResources sent, const SharedResources& before) {
   const bool keeps_cpus = !sent->cpus && before->cpus;
   const bool keeps_mems = !sent->mems && before->mems;
@@ -459,7 +462,7 @@ void Pusher::TrackLeftover(const ContainerRecord& record) {
   }
 }
 
-// A container's update counts as open until one succeeds that no other update has overlapped.
+// A container's update counts as open until an update succeeds that did not overlap another one.
 void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
   const PushState& state = *record.push;
@@ -483,8 +486,9 @@ void Pusher::ResumeHeldBack() {
   if (!MoveSomeAside(held_back_)) SendFirstAnyway();
 }
 
-// Containers that are held back are examined once for all answers that come together; after each
-// answer, a first start with 500 containers takes 2.8 times as much CPU time (FirstStartTest).
+// Containers that are held back are examined once for all answers that come together. If they were
+// examined after each answer, a first start with 500 containers would take 2.8 times as much CPU
+// time (FirstStartTest).
 void Pusher::ResumeAfterAnswers() {
   if (unanswered_ == 0) return ResumeHeldBack();
   if (held_back_.empty() || std::exchange(resume_posted_, true)) return;

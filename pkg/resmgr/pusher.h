@@ -23,39 +23,41 @@
 
 namespace resmgr {
 
-// Closes the gap between what a container should have (its record in the store) and what the
-// runtime enforces. Per container at most one update is under way, and the next one carries the
-// latest decision; a failed one is tried again with growing pauses. All on the loop's thread.
+// Brings the values that the runtime enforces to those that containers should have (the records in
+// the store). Per container at most one update is under way, and the next one carries the latest
+// decision; a failed update is tried again after growing pauses. All on the loop's thread.
 //
-// Running containers change places without meeting: CPUs that one gains are sent to it only when
-// the one that loses them has left them. Circular waits are broken: one of the circle moves aside,
-// or is sent what it waits for anyway.
+// Running containers change places without meeting: a container is sent new CPUs only when the
+// container that loses these CPUs has left them. Circular waits are broken: one container of the
+// circle moves aside, or is sent its CPUs although they are not free.
 //
 // A container that is being started is sent nothing: the runtime may have read the values for the
-// start already, and would then change only its own notes, as containerd does. For the same reason
-// an update of the kubelet's that meets a start is followed by one of ours.
+// start already, and would then change only its own notes, as containerd does. For the same reason,
+// if an update of the kubelet's overlaps a start, an update of ours follows.
 //
 // A value that another program changed in a container's cgroup can make the runtime refuse an
-// update, although the value does not matter here. So a refused one is sent once more with CPUs and
-// memory nodes alone, and the numbers follow in updates of their own. Where another program has set
-// a quota that the policy does not decide, or a memory limit, these stay (Options::others). If that
-// update is refused, too, and Options::refused_updates says so, the cpuset of a container without
-// exclusive CPUs is written into its cgroup. Where all of this fails and the answer is about
-// cgroups, the cause is looked for (Options::causes), and becomes part of the error.
+// update although the update is not about that value. So a refused update is sent once more with
+// only CPUs and memory nodes, and the numbers follow in updates of their own. If another program
+// has set a memory limit, or a quota that the policy does not decide, these stay (Options::others).
+// If the smaller update is refused, too, and Options::refused_updates says so, the cpuset of a
+// container without exclusive CPUs is written into its cgroup. If all of this fails and the answer
+// is about cgroups, the cause is searched for (Options::causes), and becomes part of the error.
 class Pusher {
  public:
   struct Options {
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
-    // The next update of a container whose cpuset was written past the runtime.
+    // The pause before the next update of a container whose cpuset was written into its cgroup past
+    // the runtime.
     std::chrono::milliseconds written_retry{60'000};
-    // How often containers that wait are looked through for circles while others are being moved.
+    // How often waiting containers are searched for circles while other containers are being moved.
     std::chrono::milliseconds circle_check{1'000};
     ValuesOfOthers* others = nullptr;       // outlives the pusher; may be null
-    CpusetWriter* cpuset_writer = nullptr;  // likewise
-    RefusalCauses* causes = nullptr;        // likewise
+    CpusetWriter* cpuset_writer = nullptr;  // outlives the pusher; may be null
+    RefusalCauses* causes = nullptr;        // outlives the pusher; may be null
     RefusedUpdates refused_updates = RefusedUpdates::kWait;
-    // The CPUs of claims that the container does not carry; empty: there are no claims.
+    // Returns the CPUs of claims that the container does not carry. Empty function: there are no
+    // claims.
     std::function<CpuSet(ContainerKey)> claimed_by_others{};
   };
 
@@ -63,11 +65,12 @@ class Pusher {
   class Listener {
    public:
     virtual ~Listener() = default;
-    // An update is in force.
+    // The values of an update are in force.
     virtual void OnApplied(ContainerKey key) = 0;
-    // An update failed and will be tried again; not called with NotFound.
+    // An update failed and will be tried again; not called if the container does not exist
+    // (NotFound).
     virtual void OnFailed(ContainerKey key, const Status& status) = 0;
-    // The update that failed last has succeeded, or is not needed any more. The pusher must not be
+    // An update that had failed has succeeded, or is not needed any more. The pusher must not be
     // called from here.
     virtual void OnRecovered(const ContainerRecord& record) = 0;
     // An update was refused; the cpuset was written past the runtime and is in force. OnApplied
@@ -75,11 +78,11 @@ class Pusher {
     virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
-    // An update was answered that does not matter any more: its container has ended meanwhile, or
-    // another update follows.
+    // An update was answered whose outcome does not matter any more: its container has ended
+    // meanwhile, or another update follows.
     virtual void OnMoot() = 0;
-    // `place` is in force, also if no update of the pusher caused it. May be called more than once.
-    // The pusher must not be called from here.
+    // `applied` is in force, also if no update of the pusher caused it. May be called more than
+    // once. The pusher must not be called from here.
     virtual void OnInForce(const ContainerRecord& record, const AppliedResources& applied) = 0;
   };
 
@@ -95,25 +98,26 @@ class Pusher {
   void Disconnected();
   bool connected() const { return connected_; }
 
-  // A container that was just placed is being created. The request carries its values, or none of
-  // them: then an update follows the creation, and its start waits for that.
+  // A container that was just placed is being created. `carried`: the request has its values. If
+  // not, an update follows the creation, and the container's start waits for it.
   void BeginCreation(ContainerRecord& record, bool carried);
-  // The runtime carried the creation out. Does nothing for a creation that never began.
+  // The runtime made the container. Does nothing if BeginCreation was not called.
   void EndCreation(ContainerRecord& record);
-  // Numbers of the container that were set later are in force.
+  // A later stage's numbers for the container are in force.
   void TakeSetLater(ContainerRecord& record);
   // The runtime reported these values as in force. If the state writer has an open update of the
   // container, any values may be in force, and the decided ones are sent again.
   void Confirm(ContainerKey key, const AppliedResources& applied);
-  // The values in force are not known after all, and are sent again.
+  // The values in force are not known any more, so the decided ones are sent again.
   void MarkUncertain(ContainerKey key);
-  // As Push, but also puts back values that other programs have set.
+  // As Wake, but also replaces values that other programs have set.
   void Restore(ContainerKey key);
-  // The container is about to be started although updates of it may be under way. Whether the start
-  // comes before or after them is not known, so the decided values are sent again after it.
+  // The container is about to be started while updates of it may be under way. It is not known
+  // which of them the start sees, so the decided values are sent again after it.
   void MarkOverlap(ContainerKey key);
   void Forget(ContainerKey key);
-  // The desired values of these containers, or a reason to hold them back, may have changed.
+  // Called when the desired values of these containers, or a reason to hold them back, may have
+  // changed.
   void Wake(std::span<const ContainerKey> keys);
 
   // An update of the kubelet is about to be forwarded: returns the values that it should carry.
@@ -124,54 +128,53 @@ class Pusher {
   // Sets the treatment of refusals from now on.
   void SetRefusedUpdates(RefusedUpdates choice) { refused_updates_ = choice; }
 
-  // Whether all decided values are in force, nothing is under way, and the runtime knows the
-  // values.
+  // Whether all decided values are in force, the runtime knows them, and nothing is under way.
   bool Settled(ContainerKey key) const;
-  // The part of these CPUs that the container may be running on and has to leave. Empty for a
-  // container that the policy leaves in place, or that is not followed: a wait for it would never
-  // end.
+  // The part of these CPUs that the container may be running on and has to leave. Empty if the
+  // policy leaves the container in place, or if it is not followed: a wait for it would never end.
   CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
-  // CPUs that the container may still have exclusively, although they belong to others now.
+  // CPUs that the container may still have exclusively, although they are no longer its own.
   CpuSet Leftover(ContainerKey key) const;
-  // The containers with such CPUs.
+  // The containers with leftover CPUs.
   const std::set<ContainerKey>& leftovers() const { return leftovers_; }
   // The error of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
-  // Its CPUs and memory nodes are in force, and the runtime refuses the numbers, or the whole
-  // update.
+  // Whether its CPUs and memory nodes are in force, but the runtime refuses the numbers, or the
+  // whole update.
   bool OnlyNumbersRefused(ContainerKey key) const;
-  // It is where it should be: settled, but for numbers that the runtime refuses.
+  // Whether the container is where it should be: numbers that the runtime refuses do not count.
   bool InPlace(ContainerKey key) const { return Settled(key) || OnlyNumbersRefused(key); }
-  // Its CPUs and memory nodes are in force because they were written past the runtime.
+  // Whether its CPUs and memory nodes are in force because they were written into its cgroup.
   bool WrittenPastRuntime(ContainerKey key) const;
-  // A start waits for it from now on, if not before.
+  // A start waits for the container: from now on it counts as stuck, if it did not before.
   void NoteWaitedFor(ContainerKey key);
-  // The time since which a followed container has kept starts waiting, or was refused its CPUs;
-  // nullopt where neither is so.
+  // Since when a followed container has kept starts waiting, or was refused its CPUs; nullopt if it
+  // does neither.
   std::optional<Clock::SteadyTime> StuckSince(ContainerKey key) const;
   // Notes that a start ends because of this container; returns whether it is the first one.
   bool TellStuck(ContainerKey key);
 
-  // Created or confirmed once, or being created, and not forgotten since.
+  // Whether the container was created, confirmed once or is being created, and not forgotten since.
   bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
 
  private:
-  // Updates that are not answered of a container that was forgotten since.
+  // The number of unanswered updates of a container that was forgotten.
   struct Stray {
     int own = 0;
     int forwarded = 0;
   };
   // The container's record; nullptr if it is not followed.
   ContainerRecord* Followed(ContainerKey key) const;
-  // Follows it from now on, if not before.
+  // Begins to follow the container if it is not followed yet.
   PushState& Follow(ContainerRecord& record);
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
   void Send(ContainerRecord& record, SharedResources target);
   void SettleAs(ContainerRecord& record, const AppliedResources& target);
   void Call(const Container& container, const ResourceValues& values);
-  // Updates between these are noted with one write, and sent after it.
+  // Between these calls, updates are only collected: SendGathered notes all of them with one write,
+  // and then sends them.
   void BeginGathering(size_t most);
   void SendGathered();
   // An update that waits until the values of other programs are looked up.
@@ -183,22 +186,22 @@ class Pusher {
     return options_.others != nullptr && !state.restore && runtime_.WritesNotedValues();
   }
   void LookUp();
-  // The runtime's report without the values of other programs that an update carried to it.
+  // The runtime's report without those values of other programs that an update sent to it.
   static AppliedResources WithoutKept(const ContainerRecord& record, AppliedResources reported);
   void CallLookedUp(const std::vector<LookedUp>& updates, const ValuesOfOthers::Found& found);
   void Settle(ContainerRecord& record);
   // Takes the answer to a call made in that epoch.
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
-  // An update that is answered: its intended result, and the values that it carried.
+  // An answered update: its intended result, and the values in its request.
   struct Ended {
     SharedResources sent;
     std::shared_ptr<const ResourceValues> carried;
   };
-  // Ends the update that an answer is about (0: the latest one). Returns the container; nullptr
-  // where the answer does not matter any more.
+  // Ends the update that an answer is about (0: the latest one). Returns the container; nullptr if
+  // the answer does not matter any more.
   ContainerRecord* EndUpdate(ContainerKey key, uint64_t update, Ended& ended);
-  // The runtime refused the update, which stays open until something else was tried in its place.
+  // The runtime refused the update. It stays open until another way was tried.
   static void KeepOpen(PushState& state, const Status& why, const Ended& ended);
   void OnSuccess(ContainerRecord& record, SharedResources sent);
   bool HasStray(ContainerKey key) const { return !strays_.empty() && strays_.contains(key); }
@@ -212,13 +215,14 @@ class Pusher {
   // Returns `resources` without the numbers that `carried` has.
   SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
   bool TryWrite(ContainerRecord& record, const Status& why, const Ended& ended);
-  // The answer to a write in place of that update, which the runtime refused.
+  // Takes the result of a write into the cgroup in place of an update that the runtime refused.
   void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
-  // Looks for the cause of a refusal that nothing else helps against; OnFailure follows.
+  // Begins to search for the cause of a refusal for which no other way is left; OnFailure follows.
   bool LookForCause(ContainerRecord& record, const Status& why, const Ended& ended);
   void OnCause(ContainerKey key, uint64_t update, const Status& why, const std::string& cause);
   void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
-  // The runtime's report, with its noted sets replaced by those that were written past it.
+  // The runtime's report; if it shows the runtime's noted sets, these are replaced by the sets that
+  // were written into the cgroup.
   static AppliedResources AsWritten(ContainerRecord& record, AppliedResources reported);
   void Retry(ContainerKey key, PushState& state);
   void RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state);
@@ -229,7 +233,7 @@ class Pusher {
   // The values that a container may be sent now.
   struct Target {
     SharedResources resources;
-    bool whole = true;  // the target has all decided values
+    bool whole = true;  // whether the target has all decided values
   };
   Target SafeTarget(const ContainerRecord& record);
   // The CPUs on which a followed container may run, and the exclusive ones that it has to give up.
@@ -245,7 +249,8 @@ class Pusher {
   void ResumeAfterAnswers();
   bool NothingMoves() const;
   bool WaitsIdly(const ContainerRecord& record) const;
-  // A container, with the CPUs that it must leave and those that it still has exclusively.
+  // A waiting container, with the CPUs that it must leave and the CPUs that it still has
+  // exclusively.
   struct InTheWay {
     ContainerKey key;
     CpuSet leaves;
@@ -270,16 +275,16 @@ class Pusher {
   const Options options_;
   RefusedUpdates refused_updates_;
   bool connected_ = false;
-  uint64_t epoch_ = 0;     // counts disconnections: answers from before one are void
-  size_t unanswered_ = 0;  // calls since then
+  uint64_t epoch_ = 0;     // number of disconnections: answers from before the last are void
+  size_t unanswered_ = 0;  // calls since the last disconnection
   bool resume_posted_ = false;
   std::map<ContainerKey, Stray> strays_;
-  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are no longer theirs
-  std::set<ContainerKey> held_back_;  // got less than decided because of others
-  size_t move_aside_ = 1;             // number to move aside the next time
+  std::set<ContainerKey> leftovers_;  // containers with exclusive CPUs no longer theirs
+  std::set<ContainerKey> held_back_;  // containers that were sent less than decided, for now
+  size_t move_aside_ = 1;             // number of containers to move aside the next time
   // The empty values of a container that has not been reported yet.
   const SharedResources none_ = Shared({});
-  // Updates that are noted as open and not sent yet.
+  // Updates that are collected, and neither noted nor sent yet.
   struct Gathered {
     const Container* container;  // the record's container, which is not erased meanwhile
     std::shared_ptr<const ResourceValues> values;

@@ -9,8 +9,8 @@
 namespace resmgr {
 namespace {
 
-// Whether the runtime refused. Without an answer, or without a runtime, another update would fail,
-// too.
+// Whether the runtime refused the update. If it did not answer or is not there, a different update
+// would fail, too.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -24,8 +24,8 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-// Returns the failure with its likely cause. If a search finds no cause this time, as may happen on
-// a busy machine, the same failure keeps the cause found before.
+// Returns the failure with its likely cause. If no cause was found this time, as may happen on a
+// busy machine, the cause found before for the same failure is used.
 Status WithCause(const Status& why, const std::string& cause, Status& explained) {
   const std::string begin = fmt::format("{}; likely cause: ", Message(why));
   if (!cause.empty()) return explained = MakeStatus(why.code(), begin + cause);
@@ -33,7 +33,7 @@ Status WithCause(const Status& why, const std::string& cause, Status& explained)
   return same ? explained : why;
 }
 
-constexpr int64_t kUnlimited = -1;  // of memory
+constexpr int64_t kUnlimited = -1;  // memory limit
 
 // The quota that the runtime has set, if it is known; else the decided one.
 ResourceValues KnownQuota(const ContainerRecord& record) {
@@ -44,8 +44,8 @@ ResourceValues KnownQuota(const ContainerRecord& record) {
           .cpu_period = known(applied.cpu_period, desired.cpu_period)};
 }
 
-// Adds the values of other programs. A value that the policy decides, or that just changed, is not
-// one of theirs.
+// Adds the values that other programs have set to the update. The quota is left out if the policy
+// decides it or the update changes it.
 ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& of_others,
                           ResourceValues values) {
   const Placement& placement = record.container.placement;
@@ -64,8 +64,9 @@ ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& o
   return values;
 }
 
-// A runtime that has noted a value of another program writes it again with each update. Where that
-// program has taken the value back, the update carries the value in force instead.
+// With each update a runtime writes the values that it has noted, also a value of another program
+// that an earlier update carried. If that program has removed its value since, the update carries
+// the container's own value again.
 ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
   if (record.push->kept == nullptr) return found;
   const ResourceValues& noted = *record.push->kept;
@@ -85,12 +86,13 @@ ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
 
 }  // namespace
 
-// False if the failure is final for now: no smaller update is left to be sent.
+// Sends CPUs and memory nodes without the numbers. False if there is no such smaller update: the
+// failure is then final for now.
 bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
                           const ResourceValues& carried) {
   PushState& state = *record.push;
   if (!IsRefusal(status) || !carried.has_sets() || !carried.has_numbers()) return false;
-  // Another update follows the client's one.
+  // Nothing is done now, since another update follows that of the client.
   if (state.forwarded > 0) return false;
   state.certain = false;
   state.last_error = status;
@@ -105,8 +107,8 @@ bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
   return false;
 }
 
-// Lets a container whose numbers wait for their next try be sent CPUs and memory nodes alone. False
-// where only numbers are missing.
+// Prepares an update of CPUs and memory nodes alone for a container whose numbers wait for their
+// next try. False if only numbers are missing.
 bool Pusher::PrepareSetsAlone(PushState& state, const AppliedResources& target) {
   if (!Difference(target, *state.applied).has_sets()) return false;
   state.retry.reset();
@@ -118,12 +120,12 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
                        const ResourceValues& carried) {
   const ContainerKey key = record.container.key;
   PushState& state = *record.push;
-  // No cause is looked for while updates of a kubelet are under way.
+  // A new cause is not looked for here: an update of a kubelet may be under way.
   const Status told = WithCause(status, "", state.explained);
   state.last_error = told;
   state.sets_alone = false;
   if (IsRefusal(status) && state.certain && !carried.has_sets()) {
-    // The container's CPUs and memory nodes have not changed.
+    // Only numbers were refused: the container's CPUs and memory nodes are still known.
     state.applied = WithoutNumbers(*state.applied, carried);
   } else {
     state.certain = false;
@@ -136,9 +138,9 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   listener_.OnFailed(key, told);
 }
 
-// Does not write the cpuset of a container with exclusive CPUs: after a restart the runtime's
-// report would stand for their place. The cpuset of a shared container follows from the other
-// containers, and is written again.
+// Writes the cpuset into the cgroup, except for a container with exclusive CPUs: after a restart
+// the place in the runtime's report would count as its place, and the exclusive CPUs would be lost.
+// The cpuset of a shared container follows from the other containers, and would be written again.
 bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const Ended& ended) {
   if (options_.cpuset_writer == nullptr || refused_updates_ != RefusedUpdates::kWrite) return false;
   PushState& state = *record.push;
@@ -232,7 +234,7 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
   state.delay = std::chrono::milliseconds(0);
   if (state.certain) RetryAfter(options_.written_retry, key, state);
   listener_.OnWritten(record, state.last_error);
-  // Something else may have been decided meanwhile.
+  // The decision may have changed meanwhile.
   Step(record);
   listener_.OnApplied(key);
 }
@@ -272,7 +274,7 @@ bool Pusher::OnlyNumbersRefused(ContainerKey key) const {
   return !Difference(DesiredResources(record->container), *state.applied).has_sets();
 }
 
-// Ends the stuck state when the container has left all CPUs that it is to leave.
+// The container no longer counts as stuck if it has left all CPUs that it must leave.
 void Pusher::EndStuck(ContainerRecord& record) const {
   PushState& state = *record.push;
   if (!state.stuck_since || !ToLeave(record, everywhere_).empty()) return;
@@ -344,17 +346,17 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
                           const ValuesOfOthers::Found& found) {
   std::vector<RuntimeClient::Update> calls;
   std::vector<ContainerKey> keys;
-  std::vector<ResourceValues> values;  // values that differ from those to be sent
+  std::vector<ResourceValues> values;  // values in force that the update is to preserve
   values.reserve(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
-    // The update was not sent and never will be.
+    // The container was forgotten, so the update is never sent.
     if (TakeStray(updates[i].key, &Stray::own)) continue;
     ContainerRecord* const record = Followed(updates[i].key);
     if (record == nullptr || !record->push->in_flight) continue;
     PushState& state = *record->push;
     if (state.update != updates[i].update) continue;
     const ResourceValues* carried = state.payload.get();
-    // The kubelet may be changing the values that were found in force.
+    // The values in force are only used if no update of the kubelet may be changing them.
     const bool quiet = !state.overlapped && state.forwarded == 0;
     if (quiet && i < found.size() && (!found[i].empty() || state.kept != nullptr)) {
       values.push_back(WithOthers(*record, NotedOr(*record, found[i]), *carried));

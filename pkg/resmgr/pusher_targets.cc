@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of updates: the values that a container may be sent while others are still on CPUs that
-// it is to get, circles of containers that wait for each other, and updates that outlive records.
+// it is to get, circles of containers that wait for each other, and updates that outlive their
+// containers' records.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -10,8 +11,8 @@
 
 namespace resmgr {
 
-// Returns the desired resources without the CPUs that others have not left yet. A container that
-// does not run need not wait here: its start waits.
+// Returns the desired resources without CPUs that other containers have not left yet. A container
+// that does not run gets all of them: its start waits for the others.
 Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
   SharedResources desired = Shared(DesiredResources(record.container));
   if (!desired->cpus || !record.MayRun()) return {.resources = std::move(desired)};
@@ -25,14 +26,14 @@ Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
-    // The container stays in place and keeps its exclusive CPUs there. The known place may be one
-    // that it has already left, so CPUs that others were given meanwhile are removed.
+    // Without any free CPU the container stays in place and keeps its exclusive CPUs there. The
+    // applied values may be out of date, so CPUs that are exclusive to others by now are removed.
     target.cpus = state.applied->cpus;
     if (target.cpus) {
       const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
       if (!rest.empty()) target.cpus = rest;
     }
-    // It shares these CPUs from now on, so it does not need them exclusively.
+    // CPUs that it shares from now on need not be exclusive any more.
     target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
   }
   // A container at its decided place counts as whole even if others are still there.
@@ -50,9 +51,9 @@ CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
   return exclusive;
 }
 
-// Asked for each container that waits whenever another one has left some CPUs. Usually the
-// container that was in its way still is, and on all of these CPUs: at a first start all containers
-// are everywhere.
+// Called for each waiting container whenever another one has left some CPUs. Usually the container
+// found the last time (in_the_way) is still on all of these CPUs, so the search begins with it: at
+// a first start all containers are on all CPUs.
 CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const {
   CpuSet occupied;
   if (cpus.empty()) return occupied;
@@ -85,7 +86,7 @@ CpuSet Pusher::HeldByOthers(ContainerKey key) const {
 // Containers that each wait for the CPUs of the next one: how the pusher finds and breaks such
 // circles.
 
-// Whether no answer can come that lets a container go on.
+// Whether no answer is pending that would let a container go on.
 bool Pusher::NothingMoves() const {
   const auto& all = store_.containers();
   return strays_.empty() && std::none_of(all.begin(), all.end(), [](const auto& entry) {
@@ -94,15 +95,15 @@ bool Pusher::NothingMoves() const {
          });
 }
 
-// Whether the container was sent all that it may have before others leave, and no answer is
-// pending.
+// Whether the container was sent all that it may have before others leave, and no answer is pending
+// for it.
 bool Pusher::WaitsIdly(const ContainerRecord& record) const {
   return record.push && !record.push->Busy() && !record.life.BeingStarted() && record.Placeable() &&
          held_back_.contains(record.container.key);
 }
 
-// Searches the containers that wait idly, which may be all of a node; only few are still on CPUs of
-// others.
+// Searches the containers that wait idly, which may be all of a node, for the few that are still on
+// CPUs of others.
 std::vector<Pusher::InTheWay> Pusher::AllInTheWay() const {
   std::vector<InTheWay> all;
   for (const ContainerKey key : held_back_) {
@@ -129,13 +130,13 @@ std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting,
   return blockers;
 }
 
-// Containers that wait idly in a circle, each for the next one: only breaking the circle lets them
-// go on. Empty where there is none.
+// Returns containers that wait idly in a circle, each for the next one: they can only go on if the
+// circle is broken. Empty if there is none.
 std::set<ContainerKey> Pusher::FindCircle() const {
   const std::vector<InTheWay> in_the_way = AllInTheWay();
   std::set<ContainerKey> finished;
   for (const ContainerKey start : held_back_) {
-    // The path from `start`, with the containers that each one on it waits for and that were not
+    // The path from `start`: each container on it, with those that it waits for and that were not
     // visited yet.
     std::vector<std::pair<ContainerKey, std::vector<ContainerKey>>> way;
     const auto enter = [&](ContainerKey key) {
@@ -165,8 +166,9 @@ std::set<ContainerKey> Pusher::FindCircle() const {
   return {};
 }
 
-// Moves one container aside, which usually lets another one go on; if not, twice as many the next
-// time: at a first start, a hundred may be on the CPUs of all others. False where none can move.
+// Moves containers aside, first one, which usually lets another one go on; if that is not enough,
+// twice as many each time, since at a first start a hundred may be on the CPUs of all others. False
+// if none can move.
 bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
   size_t moved = 0;
   bool all_asked = true;
@@ -174,8 +176,8 @@ bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
     if (moved == move_aside_) break;
     if (!MoveAside(key)) continue;
     ++moved;
-    // A container that is aside already gets no update, so no answer will let others go on: it only
-    // gives up its exclusive CPUs, for which others may wait.
+    // A container that already is aside gets no update, so no answer will let others go on. It only
+    // gives up its exclusive CPUs, which others may wait for.
     all_asked = all_asked && Followed(key)->push->Busy();
   }
   if (moved == 0) return false;
@@ -184,7 +186,8 @@ bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
   return true;
 }
 
-// Called when all CPUs are exclusively assigned.
+// Sends the first waiting container its CPUs although others are on them: called if all CPUs are
+// exclusively assigned, so that none can move aside.
 void Pusher::SendFirstAnyway() {
   const ContainerKey first = *held_back_.begin();
   held_back_.erase(first);
@@ -193,8 +196,9 @@ void Pusher::SendFirstAnyway() {
   Send(*record, Shared(DesiredResources(record->container)));
 }
 
-// Containers may wait for others than those that move now: an update may fail for ever, or never be
-// answered. Where none can move aside, those that move now may still leave them CPUs to move to.
+// Searches for circles at intervals even while other containers move, since an update may fail for
+// ever or never be answered. If no container of a circle can move aside, the moves of others may
+// still free CPUs.
 void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
   circle_check_ = clock_.After(options_.circle_check, [this] {
@@ -205,7 +209,7 @@ void Pusher::WatchForCircles() {
 }
 
 // Moves the container to CPUs that are not exclusively assigned, until its new ones are free. False
-// where it blocks no other container, or where there are no such CPUs.
+// if it is in no other container's way, or if there are no such CPUs.
 bool Pusher::MoveAside(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || !record->Placeable()) return false;
@@ -222,8 +226,8 @@ bool Pusher::MoveAside(ContainerKey key) {
 }
 
 // Updates that outlive the records of their containers. A container that has ended may come back
-// and be updated again: by then an earlier update may still be under way, which would take effect
-// after the new one.
+// and be updated again while an earlier update is still under way, which could take effect after
+// the new one: so the new one waits.
 
 void Pusher::Forget(ContainerKey key) {
   if (ContainerRecord* const record = Followed(key); record != nullptr) {
@@ -240,9 +244,9 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-// Whether the answer belongs to an update that outlived its container's record. After the last of
-// these the container's next update is sent, for which others may wait. Updates of clients and our
-// own ones are counted apart (`kind`).
+// Whether the answer belongs to an update that outlived its container's record. After the last such
+// answer the container's next update is sent, which others may wait for. `kind`: updates of clients
+// and our own ones are counted separately.
 bool Pusher::TakeStray(ContainerKey key, int Stray::*kind) {
   if (!HasStray(key)) return false;
   const auto stray = strays_.find(key);

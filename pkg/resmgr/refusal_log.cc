@@ -25,7 +25,7 @@ std::string UpdateRemedy(const Pod& pod, const Container& container, const Statu
                        : fmt::format("delete pod {}/{}", Printable(pod.namespace_name, kMostOfName),
                                      Printable(pod.name, kMostOfName));
   const std::string_view text = Message(why);
-  // The kernel takes no shares for a group with cpu.idle.
+  // The kernel refuses shares for a cgroup with cpu.idle.
   if (HasAny(text, {"cpu.weight", "cpu.shares"}) && HasAny(text, {"invalid argument"})) {
     return "if cpu.idle is 1 in its cgroup, set it to 0; or " + end;
   }
@@ -33,9 +33,10 @@ std::string UpdateRemedy(const Pod& pod, const Container& container, const Statu
   if (HasAny(text, {"set memory limit", "memory.limit_in_bytes", "memory.max"})) {
     return "another program changed its memory limit in the cgroup: restore it, or " + end;
   }
-  // The cause that was found has its remedy.
+  // If a cause was found, the remedy is to remove it.
   if (HasAny(text, {"; likely cause: "})) return "remove the likely cause, or " + end;
-  // With cgroup v1 no cgroup has CPUs that the one above lacks, as after they were offline.
+  // With cgroup v1 a cgroup has no CPUs that its parent lacks, for example because they were
+  // offline.
   if (HasAny(text, {"cpuset.cpus"}) && HasAny(text, {"permission denied"})) {
     return "a cgroup above it may not use these CPUs: add them to cpuset.cpus there, or " + end;
   }

@@ -17,14 +17,14 @@
 
 namespace resmgr {
 
-// Limits the log of calls that the runtime refuses: a kubelet repeats them, and clients may send
-// any number. A cause is logged once for each container, and again after an hour.
+// Limits the log of calls that the runtime refuses, since a kubelet repeats them and clients may
+// send any number. A cause is logged once for each container, and again after an hour.
 class RefusalLog {
  public:
   using Time = RateLimit::Clock::time_point;
 
-  // nullopt: not to be logged. Otherwise the number of refusals with news that were not logged,
-  // because there were too many, since the last one that was.
+  // nullopt: do not log. Otherwise log: returns how many refusals with news were not logged since
+  // the last logged one, because there were too many.
   std::optional<uint64_t> Pass(std::string_view container, std::string_view cause, Time now) {
     const auto known = told_.find(container);
     if (known != told_.end() && known->second.cause == cause && now < known->second.until) {
@@ -32,7 +32,8 @@ class RefusalLog {
     }
     const auto suppressed = limit_.Pass(now);
     if (!suppressed) return std::nullopt;
-    // Logging a cause again does less harm than remembering all.
+    // The whole memory is dropped if it is full: logging a cause again does less harm than
+    // remembering all containers.
     if (known == told_.end() && told_.size() >= kMostContainers) told_.clear();
     told_.insert_or_assign(std::string(container),
                            Told{.cause = std::string(cause), .until = now + kRepeated});
@@ -47,14 +48,14 @@ class RefusalLog {
     std::string cause;
     Time until{};
   };
-  // By name: a container that was not created has another key at each try.
+  // By name, since a container that was not created has another key at each try.
   std::map<std::string, Told, std::less<>> told_;
   RateLimit limit_{10, std::chrono::minutes(1)};
 };
 
-// Tells what an administrator can do about a container that the runtime does not update. `why` is
-// the runtime's answer, OK where there was none yet. Example: "set cpu.idle to 0 in its cgroup, or
-// delete pod ns/x".
+// Returns what an administrator can do about a container that the runtime does not update: "set
+// cpu.idle to 0 in its cgroup, or delete pod ns/x". `why` is the runtime's answer, OK if there was
+// none yet.
 std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why);
 
 }  // namespace resmgr

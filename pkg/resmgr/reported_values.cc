@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMilliPerCpu = 1000;
 
-// The conversion of Kubernetes and runc to cgroup v2 (KEP 2254) and back.
+// Converts shares to a weight of cgroup v2 as Kubernetes and runc do (KEP 2254), and back.
 int64_t ByWayOfWeight(int64_t shares) {
   constexpr int64_t kWeights = 10'000 - 1;
   constexpr int64_t kAllShares = kMaxShares - kMinShares;
@@ -24,7 +24,7 @@ int64_t ByWayOfWeight(int64_t shares) {
 }
 
 // The request, given the formerly `known` one and the present resources. Shares at their upper
-// limit neither confirm nor contradict the known request, which stays unless a quota determines it
+// limit can stand for any larger request: then the known one stays, unless a quota determines it
 // (in a Guaranteed container) or allows less.
 MilliCpu RequestNow(MilliCpu known, const Requirements& now, const LinuxResources& resources,
                     QosClass qos) {
@@ -44,7 +44,8 @@ void TakeSent(const Number& sent, const Number& ours, Number& later) {
   }
 }
 
-// A value that is not reported is no difference; some runtimes report 0 for it.
+// Takes a reported number that differs from the expected one. A number that is missing or 0 was not
+// reported by the runtime.
 void TakeReport(const Number& in_force, const Number& expected, bool same, Number& later) {
   if (in_force && *in_force != 0 && in_force != expected && !same) later = in_force;
 }
@@ -62,9 +63,9 @@ bool IsExactlyAsSaved(const ReportOfSaved& report) {
          QuotaOrNone(QuotaInForce(report.saved)) == QuotaOrNone(report.in_force.cpu_quota);
 }
 
-// Whether numbers in force that are not as saved certainly do not come from the update that was
-// under way: another program set them, or an update after it that is not on the disk. ADR 3 names
-// the cases that cannot be distinguished.
+// Whether the numbers in force, which differ from the saved ones, certainly do not come from the
+// saved update that was under way: then another program set them, or a later update that is not on
+// the disk. ADR 3 names the cases that cannot be distinguished.
 bool CannotHaveArrived(const ReportOfSaved& report) {
   if (report.others_set) return false;
   const SavedContainer& saved = report.saved;
@@ -76,14 +77,16 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
     if (!IsSameByWeight(*asked.cpu_shares, report.in_force.cpu_shares)) return true;
     if (before && !IsSameByWeight(*before, asked.cpu_shares)) return false;
   }
-  // Policies lift a quota, or leave it as it is.
+  // A quota in force that is neither the saved nor the requested one comes from another update,
+  // since policies only lift quotas or leave them alone.
   const int64_t now = QuotaOrNone(report.in_force.cpu_quota);
   return now != QuotaOrNone(std::nullopt) && now != QuotaOrNone(QuotaInForce(saved)) &&
          now != QuotaOrNone(asked.cpu_quota);
 }
 
-// A container that was found without notes while its policy lifted the quota has no quota in its
-// request. A quota of what it is known to request, or of its limit, is the client's.
+// Whether the quota in force is the client's although it is not in the known request: a container
+// that was found without saved data while its policy lifted the quota has no quota in its request.
+// The client's quota equals the known request or limit.
 bool IsLimitNotNoted(const LinuxResources& in_force, const ResourceValues& placed,
                      const Container& container) {
   if (placed.cpu_quota != kNoQuota) return false;
@@ -120,7 +123,7 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
       ResolveRequirements(reported.resources, pod, memory_capacity, reported.name).requirements;
   if (!reported.resources.cpu_shares || needs.cpu_of_pod) return needs;
   const Requirements now = EstimateRequirements(reported.resources, pod.qos, memory_capacity);
-  // Shares are too coarse to contradict the request that they were computed from.
+  // The needs in the annotation are more exact than shares, and hold if the shares fit them.
   const bool as_told = SharesFromMilliCpu(needs.cpu_request) == *reported.resources.cpu_shares;
   const MilliCpu told = needs.cpu_request;
   if (!as_told || !SharesTell(told)) {
@@ -130,7 +133,7 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
   if (!same || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
   if (pod.qos != QosClass::kGuaranteed) return needs;
   const MilliCpu quota = CpuLimitOf(reported.resources);
-  // A difference by the rounding of small requests does not count.
+  // Smaller differences come from the rounding of small requests.
   if (quota.value - needs.cpu_request.value >= kMilliPerCpu) {
     needs.cpu_request = needs.cpu_limit = quota;
   }
@@ -171,7 +174,8 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
       sent(later.cpu_shares, placed.cpu_shares, saved.requested.cpu_shares);
   if (!known) return false;
   if (now == *known && now < kMaxShares) return true;
-  // Rounding hides small differences, and the upper limit large ones, which the quota shows.
+  // Shares may differ by rounding, and at their upper limit they do not show the request: then the
+  // quotas are compared, too.
   const std::optional<int64_t> quota =
       sent(later.cpu_quota, placed.cpu_quota, saved.requested.cpu_quota);
   return IsSameByWeight(*known, now) && QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
@@ -257,10 +261,11 @@ bool IsPlacedAsSaved(const ReportOfSaved& report) {
     if (all_its_own ? cpus == exclusive : exclusive.IsSubsetOf(cpus)) return true;
   }
   const MilliCpu now = report.needs_in_force.cpu_request;
-  // No client asks for more than its limit.
+  // A request above the limit cannot come from a client, so these numbers show no update.
   const MilliCpu limit = CpuLimitOf(report.in_force);
   if (limit.value > 0 && limit < now) return true;
-  // A container on other CPUs than decided may also be one whose move had not ended.
+  // The CPUs show an update only if the container has as many as it needs now, alone: other
+  // differences may come from a move that had not ended.
   return !now.IsWhole() || now.value == 0 || cpus.size() != now.Whole() ||
          cpus.Intersects(report.crowded);
 }
@@ -272,9 +277,10 @@ NumbersNews JudgeNumbers(const ReportOfSaved& report) {
     return NumbersNews::kAsked;
   }
   if (TellsCpuInForce(saved, report.in_force)) return NumbersNews::kNone;
-  // Without a sign of stages or plugins that set numbers, the notes are older than an update.
+  // There is no sign that stages or plugins set numbers, so an update has arrived that was not
+  // saved.
   if (!saved.set_later || !report.others_set) return NumbersNews::kUpdated;
-  // Kubelets resize no BestEffort pod.
+  // Kubelets never resize BestEffort pods.
   if (report.qos == QosClass::kBestEffort) return NumbersNews::kPlugins;
   const bool first_report = !saved.set_later->reported || report.called;
   return first_report && IsPlacedAsSaved(report) ? NumbersNews::kPlugins : NumbersNews::kUpdated;

@@ -51,11 +51,11 @@ void AddNotes(const ContainerStore& store, const StateWriter& state_writer,
   });
 }
 
-// Containers of one of several runtimes that is away when this daemon starts: an earlier daemon's
-// notes hold their CPUs, and their pods' overhead, until that runtime is listed. Adds the saved
-// containers of the runtimes that a list lacks (Unclear::runtimes). Such a container is unclear and
-// counts as running at the place of its notes. `first` is true for the first list since a connect;
-// later lists only keep the containers that the first one added.
+// Containers of one of several runtimes that is not running when this daemon starts: an earlier
+// daemon's saved data keep their CPUs, and their pods' overhead, until that runtime is listed.
+// AddKept adds the saved containers of the runtimes that a list lacks (Unclear::runtimes). Such a
+// container is unclear and counts as running at its saved place. `first` is true for the first list
+// since a connect; later lists only keep the containers that the first one added.
 void AddKept(const ContainerStore& store, const StateWriter& state_writer, bool first,
              RuntimeInventory& inventory) {
   for (const auto& [key, record] : store.containers()) {
@@ -109,7 +109,8 @@ void ResourceManager::RuntimeConnected() {
 }
 
 void ResourceManager::RuntimeJoined() {
-  // A second list shows what earlier calls did meanwhile, as after a connect.
+  // As after a connect, a second list shows the effects of calls that were under way during the
+  // first one.
   brain_.synchronizer.ListNow([this](const Status& status) {
     if (status.ok()) Resync();
   });
@@ -146,10 +147,11 @@ void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxRes
   pod.resources = Merged(std::move(pod.resources), resources);
   brain_.state_writer.SaveStated(pod);
   PodCreated(std::move(pod));
-  // Where there are several runtimes, its overhead is kept with its containers, too.
+  // If there are several runtimes, the pod's overhead is also saved with its containers.
   for (const ContainerKey key : known->containers)
     brain_.state_writer.MarkChanged(*brain_.store.Find(key));
-  // The reply follows: a restart divides the pod's resources only among containers without notes.
+  // Saved before the reply: after a restart the pod's resources are only divided among containers
+  // without saved data.
   brain_.state_writer.SaveMarked();
 }
 
@@ -173,7 +175,8 @@ void ResourceManager::SendAgain(const ContainerId& id) {
 void ResourceManager::OnApplied(ContainerKey key) {
   if (ContainerRecord* const record = brain_.store.Find(key)) {
     brain_.NoteTold(*record);
-    // An error means that the numbers of the same update were refused; they follow.
+    // If the last error is set, the numbers of the same update were refused and follow in another
+    // one.
     if (brain_.pusher.LastError(key).ok()) brain_.observers.OnPushed(brain_.ActAt(*record));
   } else {
     OnMoot();
@@ -185,7 +188,7 @@ void ResourceManager::OnApplied(ContainerKey key) {
 
 void ResourceManager::OnGone(ContainerKey key) {
   if (ContainerRecord* const record = brain_.store.Find(key)) {
-    // A list that is under way may still show it.
+    // A list that is under way may still show the container.
     brain_.synchronizer.RecordRemoval(record->container.id);
     endings_.Remove(*record, "it is gone from the runtime");
   }
@@ -193,12 +196,13 @@ void ResourceManager::OnGone(ContainerKey key) {
 }
 
 void ResourceManager::OnInForce(const ContainerRecord& record, const AppliedResources& applied) {
-  // A list may show exclusive use by coincidence; report only CPUs that were granted exclusively.
+  // `applied` may count CPUs as exclusive only because no other container runs there; only
+  // exclusive CPUs by decision are reported.
   const CpuSet exclusive = applied.exclusive & record.container.placement.exclusive;
   brain_.observers.OnInForce(brain_.ActAt(record), {applied.cpus, applied.mems, exclusive});
 }
 
-// The brain's part in lists of what the runtime holds.
+// Synchronizer::Owner: takes over the lists of what the runtime holds.
 
 Status ResourceManager::OnInventory(const RuntimeInventory& inventory,
                                     const Synchronizer::Removed& gone, bool first) {
@@ -228,13 +232,13 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
                      Describe(changed.status()));
     return changed.status();
   }
-  // Includes containers of an earlier list for which no decision was made.
+  // Also resets containers of an earlier list for which no decision could be made.
   for (const auto& [key, record] : brain_.store.containers()) {
     record->container.may_be_elsewhere = false;
   }
   for (const ContainerKey key : adoption.first_reported)
     set_later_.NoteFirstReport(*brain_.store.Find(key));
-  // Creations are saved by name and attempt; from now on the id identifies the container.
+  // Creations were saved by name and attempt; from now on the containers are saved by id.
   for (const ContainerKey key : adoption.adopted)
     brain_.state_writer.MarkChanged(*brain_.store.Find(key));
   for (const ContainerKey key : adoption.kept_reported)
@@ -249,8 +253,8 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
     brain_.pusher.Connected();
     for (const auto& [key, record] : brain_.store.containers())
       brain_.state_writer.MarkChanged(*record);
-    // Calls of clients that were lost with the connection, or of a daemon before this one, may take
-    // effect after this list.
+    // Calls that were lost with the connection, or calls of an earlier daemon, may take effect
+    // after this list.
     brain_.synchronizer.ResyncSoon();
   }
   LogUnclear(inventory.unclear);
@@ -259,7 +263,8 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
         "the runtime does not tell the cgroup parent of {}, so the QoS class is as it was saved",
         CountText(static_cast<int64_t>(adoption.classes_not_told), "pod"));
   }
-  // Saved data of a container that is not taken over yet is the only knowledge about it.
+  // Saved data of containers that are not listed is only erased after a clear list: for a container
+  // that is not taken over yet it is the only source.
   if (inventory.unclear.why.ok()) {
     if (std::exchange(unlisted_records_, false)) brain_.state_writer.EraseUnlisted();
     if (inventory.unclear.runtimes.empty()) brain_.observers.OnListed(brain_.store.all());
@@ -267,14 +272,14 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
   starts_.OnListed();
   changed->insert(changed->end(), adoption.start_known.begin(), adoption.start_known.end());
   brain_.Push(*std::move(changed));
-  // The list may be the first to tell that a container runs.
+  // The list may be the first to show that a container runs.
   for (const auto& [key, record] : brain_.store.containers())
     brain_.look_again_timers.Follow(*record);
   LogHeldCounts(first);
   return OkStatus();
 }
 
-// Reports containers and moves that the list is the first to show.
+// Reports containers and moves that this list was the first to show.
 void ResourceManager::ReportFound(const Adoption& adoption) {
   std::vector<Observer::Act> adopted;
   for (const ContainerKey key : adoption.adopted)
@@ -301,7 +306,8 @@ bool ResourceManager::Knows(const Pod& listed) const {
   return found != brain_.store.pods().end() && !found->second.unclear && !found->second.provisional;
 }
 
-// Calls through the relay report everything except the container's end.
+// Whether the status of a listed container need not be asked for: if its state is unchanged, calls
+// through the relay have reported everything else.
 bool ResourceManager::Knows(const RuntimeContainer& listed) const {
   const ContainerRecord* const record = brain_.store.FindById(listed.id);
   if (record == nullptr || record->unclear) return false;
@@ -327,7 +333,8 @@ void ResourceManager::LogUnclear(const RuntimeInventory::Unclear& unclear) {
 
 void ResourceManager::ConfirmInForce(const Adoption& adoption, bool first) {
   for (const auto& [key, in_force] : adoption.in_force) {
-    // For containers that the pusher follows, its own knowledge is newer than later lists.
+    // The pusher's knowledge about containers that it follows is newer than lists after the first
+    // one.
     const bool reported = adoption.kept_reported.contains(key);
     if (!first && !reported && brain_.pusher.Follows(key)) continue;
     const ContainerRecord& record = *brain_.store.Find(key);

@@ -29,33 +29,33 @@ struct RuntimeContainer {
   std::optional<std::chrono::system_clock::time_point> started_at{};  // if the runtime reports it
   StringMap labels;
   StringMap annotations;
-  // True: the runtime reported the resources. False: they are the values that it was sent, since
-  // this front door cannot ask it.
+  // True: the runtime reported the resources. False: they are the values last sent to the runtime,
+  // which cannot be asked for them by this protocol.
   bool told = true;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
-  // It has exited, and the runtime neither starts nor updates it any more.
+  // The container has exited, and the runtime neither starts nor updates it any more.
   bool dead = false;
-  // Not reported by the runtime, but noted by an earlier daemon.
+  // The runtime did not report the container; it is in an earlier daemon's saved data.
   bool kept = false;
 };
 
-// Everything that the runtime holds at one moment.
+// Everything that the runtime holds at one moment, as far as it could be asked.
 struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
-  std::set<PodSandboxId> stopped_pods{};  // those of them that are not ready
-  // Objects known only by a list, since the runtime failed to report more, as for a pod whose shim
-  // hangs. Unlisted ones belong to a runtime that could not be asked: the former knowledge about
-  // them stays valid.
+  std::set<PodSandboxId> stopped_pods{};  // those of `pods` that are not ready
+  // Objects that are only known from a list, since the runtime failed to report their status, for
+  // example of a pod whose shim hangs. Objects of a runtime that could not be asked are not listed
+  // at all: earlier knowledge about them stays valid.
   struct Unclear {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
-    Status why;  // the first failure; OK where there was none
+    Status why;  // the first failure; OK if there was none
     // With several runtimes: the names in the configuration of those that could not be asked.
     std::set<std::string> runtimes{};
   };
   Unclear unclear;
-  // Objects for which only a list was requested, since the rest was known already (Known).
+  // Objects whose status was not asked for, since it was known already (Known).
   struct Brief {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
@@ -63,19 +63,21 @@ struct RuntimeInventory {
   Brief brief;
 };
 
-// Whether the status of a listed object is known already. Empty functions: of none.
+// Whether the status of a listed object is known already and need not be asked for. Empty
+// functions: it is known of none.
 struct Known {
   std::function<bool(const Pod& listed)> pod{};
   std::function<bool(const RuntimeContainer& listed)> container{};
 };
 
-// An event that a runtime sends unasked. The id is a container's or a pod sandbox's.
+// An event that a runtime sends by itself. The id is a container's or a pod sandbox's.
 struct ContainerEvent {
-  // kUpdated: another client changed its resources. kRenamed: it has another name, no more.
+  // kUpdated: another client changed its resources. kRenamed: only its name has changed.
   enum class Kind { kUnknown, kCreated, kStarted, kStopped, kDeleted, kUpdated, kRenamed };
   Kind kind = Kind::kUnknown;
   std::string id{};
-  // The name that the container has in its pod, where the runtime makes names up; else empty.
+  // The name of the container in its pod, if the runtime gives containers names of its own; else
+  // empty.
   std::string name{};
 
   friend auto operator<=>(const ContainerEvent&, const ContainerEvent&) = default;
@@ -107,15 +109,15 @@ class RuntimeClient {
     }
   }
 
-  // Lists sandboxes and containers, with what their verbose status adds (cgroup parent, resources)
-  // for those that are not `known`. Fails where a list cannot be had; what only fails for some is
-  // `unclear`. The functions of `known` run on the loop's thread, before `done`.
+  // Lists sandboxes and containers, and asks for the verbose status (cgroup parent, resources) of
+  // those that are not `known`. Fails if a list fails; objects whose status fails are `unclear`.
+  // The functions of `known` run on the loop's thread, before `done`.
   virtual void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
 
-  // Whether a list may show news, so that asking for one before a refusal is worth the time.
+  // Whether a list may show something new, so that a list before a refusal is worth the time.
   virtual bool ListsTellNews() const { return true; }
 
-  // Whether an update also writes values that it does not name, from the runtime's notes.
+  // Whether an update that does not name a value writes it from the runtime's notes.
   virtual bool WritesNotedValues() const { return true; }
 
   // Whether a container that has exited may be started again, on the CPUs of its last update.

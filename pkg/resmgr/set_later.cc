@@ -14,7 +14,7 @@ namespace {
 
 using Number = std::optional<int64_t>;
 
-// One decision: the client's request, and the values that the runtime was sent for it.
+// One decision: the numbers in the client's request, and the numbers that the runtime was sent.
 struct Decision {
   CpuNumbers asked;
   CpuNumbers sent;
@@ -53,7 +53,8 @@ bool IsSame(const Number& sent, const Number& reported) {
   return sent.value_or(0) == reported.value_or(0);
 }
 
-// Without a limit, runtimes may leave the period out, or report their own if none was sent.
+// Runtimes may leave the period out if there is no limit, and report a period of their own if none
+// was sent.
 bool IsLimitSent(const CpuNumbers& sent, const CpuNumbers& reported) {
   if (QuotaOrNone(sent.quota) != QuotaOrNone(reported.quota)) return false;
   return sent.period.value_or(0) == 0 || reported.period.value_or(0) == 0 ||
@@ -121,7 +122,7 @@ void SetLater::TakeUpdate(ContainerRecord& record, PendingUpdate& update,
   complete(ours.cpu_quota, update.changes.cpu_quota);
   complete(ours.cpu_period, update.changes.cpu_period);
   TakeSent(sent, ours, record.container.set_later);
-  // The values as they were sent: a decision made meanwhile is still to be sent.
+  // Only values that were sent count: a decision made meanwhile is yet to be sent.
   const NumbersSetLater& later = record.container.set_later;
   const auto take = [](auto& value, const auto& set_later, const auto& own) {
     if (set_later || own) value = set_later ? set_later : own;
@@ -156,7 +157,7 @@ void SetLater::NoteFirstReport(ContainerRecord& record) {
   brain_.state_writer.MarkChanged(record);
 }
 
-// While an update is under way a report would come too early.
+// A report counts only if no update is under way: otherwise it would be too early.
 bool SetLater::LacksReport(const ContainerRecord& record) const {
   if (record.container.set_later.reported || !brain_.state_writer.keeps()) return false;
   return record.Placeable() && record.push && record.push->Quiet();
@@ -175,7 +176,7 @@ void ShowAsked(const ContainerRecord& record, CpuNumbers& reported) {
   const bool limit = ShowLimit(confirmed, reported);
   const bool shares = ShowShares(confirmed, reported);
   if (record.confirmed == nullptr) return;
-  // The runtime may have carried an open update out.
+  // The runtime may already have carried out an update that was not answered.
   const Decision last = Last(record);
   if (!limit) ShowLimit(last, reported);
   if (!shares) ShowShares(last, reported);

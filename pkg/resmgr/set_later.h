@@ -10,9 +10,9 @@
 
 namespace resmgr {
 
-// Numbers of containers that later stages, or the runtime's own plugins, set in place of what the
-// policy and the client say. The request of a container is never read from these numbers, and the
-// brain's own updates do not change them. Loop's thread only.
+// CPU numbers (shares, quota, period) of containers that later stages, or the runtime's own
+// plugins, set in place of those of the policy and the client. The request of a container is never
+// derived from them, and the brain's own updates do not change them. Loop's thread only.
 class SetLater {
  public:
   // The brain must outlive it. `report_pause`: BrainOptions.
@@ -27,33 +27,33 @@ class SetLater {
   bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
   void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
 
-  // Notes the numbers of a request that the runtime carried out as stages changed it.
+  // Notes numbers of a request that the runtime carried out with the changes of all stages.
   void TakeCreation(ContainerRecord& record, const Adjustment& sent);
   void TakeUpdate(ContainerRecord& record, PendingUpdate& update, const ResourceValues& sent);
   // Notes a client's call. The runtime is listed soon after it, to learn the values in force before
   // another client's update may follow. The brain's own updates may be about hundreds of
-  // containers, so for them the next list is soon enough.
+  // containers, so they wait for the next regular list.
   void NoteCalled(ContainerRecord& record);
 
-  // Notes the first list since the runtime's last update of the container.
+  // Notes that a list has reported the container for the first time since its last update.
   void NoteFirstReport(ContainerRecord& record);
-  // Whether a list could report the values in force, and none has done so since the last update.
+  // Whether no list has reported the values in force since the last update, although lists can.
   bool LacksReport(const ContainerRecord& record) const;
 
  private:
   Brain& brain_;
   const std::chrono::milliseconds report_pause_;
-  EventLoop::HandlePtr report_timer_;  // pending list of the values in force
+  EventLoop::HandlePtr report_timer_;  // runs until the list after a call
 };
 
-// Shows clients the CPU numbers that they requested for a container. Kubelets take the numbers that
-// a runtime reports for the resources that the container got, and compare them with the pod's.
-// Where the policy or a later stage had others put in force, a pod would never get what it was
-// resized to, as far as its kubelet can tell.
+// Shows clients the CPU numbers that they requested for a container. Kubelets take the reported
+// numbers for the resources that the container got, and compare them with the pod's. If they saw
+// the numbers of the policy or of a later stage, a resize of the pod would never seem to be
+// complete.
 //
 // A reported number that differs from the one that was sent was set by another program, and is
 // shown. While an update of the client is under way, the request before it counts. Memory limits
-// are never touched.
+// are never changed.
 
 // Whether a report about the container may have to be changed.
 bool SentOtherNumbers(const ContainerRecord& record);

@@ -29,7 +29,8 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
     go(End(key, found.overdue, /*timed_out=*/false));
     return nullptr;
   }
-  // Notes all of them at once, so that several stuck containers block it for one timeout together.
+  // All obstacles are noted at once, so that several stuck containers delay the start by one
+  // timeout in all, and not by one each.
   VisitObstacles(key, [this](const Obstacle& obstacle) {
     pusher_.NoteWaitedFor(obstacle.key);
     return true;
@@ -81,7 +82,7 @@ void StartGate::RefuseAll(const Status& status) {
 void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
   using enum Obstacle::Kind;
   const ContainerRecord* const record = store_.Find(key);
-  // The runtime judges starts of containers that are not placed here.
+  // Containers without a placement here are not checked: the runtime decides about their starts.
   if (record == nullptr || !record->Placeable()) return;
   if (!pusher_.InPlace(key) && !visit({.kind = kOwnPlacement, .key = key})) return;
   const Placement& placement = record->container.placement;
@@ -91,7 +92,8 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other->MayRun()) continue;
       if (other->Unpinned()) options_.unpinned(other_key);
-      // ToLeave leaves CPUs out that are in the other's own placement: the two share these.
+      // CPUs that are in the other container's own placement do not count, since both containers
+      // share them.
       CpuSet met = pusher_.ToLeave(*other, exclusive);
       if (!met.empty() &&
           !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {
@@ -127,7 +129,7 @@ bool StartGate::IsOverdue(ContainerKey key) const {
   return since && clock_.Steady() - *since >= options_.timeout;
 }
 
-// The timer fires when its obstacle is overdue, or its own time is up.
+// The timer fires when the obstacle is overdue or the wait's own time is up.
 void StartGate::SetTimer(uint64_t number, Waiting& wait) {
   const std::optional<Time> since = pusher_.StuckSince(wait.obstacle);
   const Time until = since ? std::min(wait.deadline, *since + options_.timeout) : wait.deadline;
@@ -212,7 +214,7 @@ std::string StartGate::Describe(const Obstacle& obstacle) const {
                      obstacle.cpus.ToString());
 }
 
-// The callback may do anything, also withdraw this wait: it is forgotten first.
+// The callback may do anything, for example withdraw this wait, so the wait is removed first.
 void StartGate::Finish(uint64_t number, const Status& status) {
   const auto found = waits_.find(number);
   const Waiting wait = std::move(found->second);

@@ -19,17 +19,17 @@
 
 namespace resmgr {
 
-// Holds a StartContainer back while the container would run with another one on exclusive CPUs: it
-// may start when its own placement is in force, no running container may still be on its exclusive
-// CPUs, and none still has CPUs exclusively that are to be shared with it. A
-// container that the policy does not pin never leaves, so no start waits for it. Waits
-// are re-examined after each update that took effect. After a timeout they end with a refusal, or
+// Holds a StartContainer back while the container would share exclusive CPUs with another one. A
+// start may go on when its own placement is in force, no running container may still be on its
+// exclusive CPUs, and no container still has CPUs exclusively that are to be shared with it. A
+// container that the policy does not pin never leaves its CPUs, so no start waits for it. Waits are
+// examined again after each update that took effect. After a timeout they end with a refusal, or
 // the container is started anyway, as the failure policy says.
 //
-// One container blocks others for one timeout: from the first refusal of its update, or from the
-// first start that waits for it, until it has moved. Then it is overdue. A start that waits for it
-// ends as the failure policy says, and so does the first start that meets it later; all others go
-// on. All on the loop's thread.
+// A stuck container delays starts by one timeout in all: from the first refusal of its update, or
+// from the first start that waits for it. After that it is overdue until it has moved. A start that
+// waits for it then ends as the failure policy says, and so does the first start that meets it
+// later; all others go on. All on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
@@ -52,29 +52,29 @@ class StartGate {
     // Called for each start that goes on although something is in its way: "as StartFailurePolicy
     // says: container ...".
     std::function<void(ContainerKey key, const std::string& reason)> let_through{};
-    // Reports a container that is not pinned while others have exclusive CPUs; may report it more
-    // than once.
+    // Reports an unpinned container that may run on exclusive CPUs of others; may be called more
+    // than once for it.
     std::function<void(ContainerKey key)> unpinned{};
     // A wait was withdrawn before it ended.
     std::function<void(ContainerKey key)> withdrawn{};
-    // CPUs that containers of its pod may use with it, and no others.
+    // CPUs that only this container and others of its pod may use.
     std::function<CpuSet(ContainerKey key)> of_pod{};
   };
   StartGate(Clock& clock, ContainerStore& store, Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;
   StartGate& operator=(const StartGate&) = delete;
 
-  // Runs `go` with OK at once, and returns nullptr, when nothing is in the way; else later, with OK
-  // or with FailedPrecondition naming what was in the way until the timeout. The gate decides at
-  // once, too, where only overdue containers are in the way. The container counts as starting
-  // before `go` runs with OK.
+  // Runs `go` with OK at once, and returns nullptr, if nothing is in the way; else later, with OK
+  // or with FailedPrecondition that names the obstacle at the timeout. If only overdue containers
+  // are in the way, the decision is made at once, too. The container counts as starting before `go`
+  // runs with OK.
   std::unique_ptr<Wait> Admit(ContainerKey key, Go go);
 
   // Something changed that waits may depend on.
   void Examine();
-  // Only `changed` has changed: examines only the waits that it kept back.
+  // Only `changed` has changed: examines its own start and the starts that wait for it.
   void Examine(ContainerKey changed);
-  // Applies to present waits, too.
+  // Also applies to starts that wait already.
   void SetOnTimeout(FailurePolicy policy) { options_.on_timeout = policy; }
   // Ends all waits, whatever the failure policy says.
   void RefuseAll(const Status& status);
@@ -91,7 +91,7 @@ class StartGate {
   };
   struct Obstacles {
     std::optional<Obstacle> blocks;  // the first one that is not overdue
-    std::vector<Obstacle> overdue;   // the overdue obstacles before it
+    std::vector<Obstacle> overdue;   // the overdue obstacles found before it
   };
   struct Waiting {
     ContainerKey key{};
@@ -110,7 +110,7 @@ class StartGate {
   void Withdraw(uint64_t number);
   void ExamineOne(uint64_t number);
   void OnTimer(uint64_t number);
-  // The result of a start with these in its way, after its wait.
+  // The result for a start that has only overdue obstacles, or whose wait timed out.
   Status End(ContainerKey key, const std::vector<Obstacle>& in_the_way, bool timed_out);
   std::string Reason(const std::vector<Obstacle>& in_the_way, bool timed_out) const;
   std::string Describe(const Obstacle& obstacle) const;

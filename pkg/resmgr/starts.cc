@@ -11,13 +11,13 @@
 namespace resmgr {
 namespace {
 
-// A start that waits at the gate, or before that for its container to become known.
+// A start that waits at the gate, or waits for a list that shows its container.
 class Token : public StartWait {
  public:
   using Slot = std::unique_ptr<StartGate::Wait>;
 
   explicit Token(Slot wait = nullptr) : wait_(std::make_shared<Slot>(std::move(wait))) {}
-  // Expires with the token.
+  // Expires with the token: a withdrawn start does not go on.
   std::weak_ptr<Slot> wait() const { return wait_; }
 
  private:
@@ -54,8 +54,8 @@ std::unique_ptr<StartWait> Starts::Admit(const ContainerId& id, std::function<vo
       return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
     }
   }
-  // It was created without a call that passed here, or others may have left the CPUs that it needs:
-  // a list has to show it first.
+  // The container was created without a call that passed here, or others may have left the CPUs
+  // that it needs: a list has to show that first.
   auto token = std::make_unique<Token>();
   brain_.synchronizer.ListNow(
       [this, id, go = std::move(go), wait = token->wait()](const Status& status) {
@@ -65,7 +65,7 @@ std::unique_ptr<StartWait> Starts::Admit(const ContainerId& id, std::function<vo
           const Status placed = ReviveExited(*found, kFinal);
           *slot = AdmitKnown(found->container.key, placed, go);
         } else {
-          // The runtime refuses what it does not list either.
+          // If the container is not listed, the runtime itself will refuse the start.
           go(status);
         }
       });
@@ -80,7 +80,8 @@ Status Starts::ReviveExited(ContainerRecord& record, RefusalKind refusal) {
   return creations_.Revive(record, refusal);
 }
 
-// Does nothing while other starts of the container wait or are under way.
+// Takes a revived container's place back, unless other starts of the container wait or are under
+// way.
 void Starts::DropRevived(ContainerKey key) {
   ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr || record->container.state != ContainerState::kCreated) return;
@@ -114,13 +115,14 @@ std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Stat
   return wait;
 }
 
-// Fails if the container lost its place while it waited, since it has run and ended or was stopped.
+// Fails if the container has exited while its start waited: it has no place any more.
 Status Starts::CheckPlaced(const ContainerRecord& record) const {
   if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
   return FailedPrecondition("it ended while its start waited");
 }
 
-// Warns once for each container; the policy's rule lets it run there.
+// Warns once for each container. The start is not refused, since the policy does not pin the
+// container.
 void Starts::WarnUnpinned(ContainerKey key) {
   ContainerRecord& record = *brain_.store.Find(key);
   if (std::exchange(record.unpinned_warned, true)) return;
@@ -157,10 +159,11 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
   const bool unresolved = now == LifeState::kUnresolved || record->life.ComesBack();
   if (outcome == LifeEvent::kStartUnanswered && unresolved) unresolved_.Add(key);
   if (now == LifeState::kRunning && before != now) record->started_at = brain_.clock.Now();
-  // The container had counted as exited.
+  // The container counted as exited, so a list has to show its state.
   if (outcome == LifeEvent::kStartSucceeded && now == LifeState::kExited)
     brain_.synchronizer.ResyncSoon();
-  // Another start may be under way, and be the reason why the runtime refused this one.
+  // The start stays noted while another one is under way, which may be why the runtime refused this
+  // one.
   if (!record->life.BeingStarted()) {
     brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
   }
@@ -168,7 +171,7 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
   brain_.Push({key});
   if (!came_back || outcome == LifeEvent::kStartUnanswered) return;
   if (outcome == LifeEvent::kStartFailed) DropRevived(key);
-  // The container may have ended meanwhile, while reports of an exit were not believed.
+  // The container may have ended meanwhile: during a restart, reports of its exit are ignored.
   brain_.synchronizer.ListNow([](const Status&) {});
 }
 
@@ -184,12 +187,12 @@ void Starts::OnListed() {
   unresolved_.Examine();
 }
 
-// The time in which the runtime may still carry the start out is over.
+// The start can no longer take effect at the runtime.
 void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *brain_.store.Find(key);
   if (record.life.BeingStarted()) return;
   if (record.life.state() == LifeState::kRunning) {
-    // The restart did not happen; a list shows the container's state.
+    // The restart did not happen, so a list has to show the container's state.
     brain_.synchronizer.ListNow([](const Status&) {});
     return;
   }
@@ -219,7 +222,7 @@ void UnresolvedStarts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    // A running container may still be about to be restarted.
+    // Also follows a running container that may still be restarted.
     const bool unclear = record != nullptr && (record->life.state() == LifeState::kUnresolved ||
                                                record->life.ComesBack());
     if (unclear && !it->second.last_look) {

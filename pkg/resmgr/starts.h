@@ -20,9 +20,9 @@
 namespace resmgr {
 
 // StartContainer calls without an answer, which the runtime may still carry out: their client went
-// away, the connection was lost, or the daemon was killed. Asks for lists with growing pauses until
-// each container runs or has exited. One that is still created when the limit is over counts as not
-// started. Loop's thread only.
+// away, the connection was lost, or the daemon was killed. Asks for lists after growing pauses
+// until each container runs or has exited. If a container is still only created at the time limit,
+// the start counts as failed. Loop's thread only.
 class UnresolvedStarts {
  public:
   struct Options {
@@ -31,9 +31,9 @@ class UnresolvedStarts {
     std::chrono::milliseconds limit{120'000};
   };
 
-  // Lists everything that the runtime has; Examine() follows when the list is taken over, and then
-  // `looked`, with the error if there is no list. Never runs `looked` after the UnresolvedStarts
-  // are gone.
+  // Lists everything that the runtime has. When the list is taken over, Examine() must be called,
+  // and then `looked`, which gets the error if the list failed. `looked` never runs after the end
+  // of the UnresolvedStarts.
   using Look = std::function<void(std::function<void(const Status&)> looked)>;
   // `given_up` is called for containers past the limit.
   UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
@@ -44,7 +44,7 @@ class UnresolvedStarts {
   // The container's state is kUnresolved from now on.
   void Add(ContainerKey key);
   bool Contains(ContainerKey key) const { return doubts_.contains(key); }
-  // The runtime was asked, or something else happened to containers.
+  // Called after a list, or when something else happened to containers.
   void Examine();
 
  private:
@@ -59,7 +59,7 @@ class UnresolvedStarts {
   const Options options_;
   struct Doubt {
     Clock::SteadyTime deadline;
-    bool last_look = false;  // the runtime was asked after the deadline
+    bool last_look = false;  // a list was asked for after the deadline
   };
 
   std::map<ContainerKey, Doubt> doubts_;
@@ -69,14 +69,13 @@ class UnresolvedStarts {
 
 // StartContainer calls, from the request to a known outcome. A start waits at the gate while other
 // containers are on its CPUs (start_gate.h), is noted on disk while it is under way, and is
-// resolved by lists where it got no answer. A container that has exited,
-// where the runtime starts such containers, is placed first. Owns ContainerRecord::started_at and
-// unpinned_warned, and reports the events of starts to the container's Lifecycle. Loop's thread
-// only.
+// resolved by lists if it gets no answer. If the runtime can start exited containers, these are
+// placed first. Owns ContainerRecord::started_at and unpinned_warned, and reports the events of
+// starts to the container's Lifecycle. Loop's thread only.
 class Starts {
  public:
   struct Options {
-    std::chrono::milliseconds timeout{};  // of a wait at the gate
+    std::chrono::milliseconds timeout{};  // limit of a wait at the gate
     FailurePolicy on_timeout = FailurePolicy::kFail;
     UnresolvedStarts::Options unresolved{};
   };
@@ -88,25 +87,25 @@ class Starts {
 
   // See ResourceManager::AdmitStart.
   std::unique_ptr<StartWait> Admit(const ContainerId& id, std::function<void(Status)> go);
-  // Holds for starts that wait already, too.
+  // Also applies to starts that wait already.
   void SetOnTimeout(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
   // An admitted start has ended, or its outcome will not be reported (kStartSucceeded, kStartFailed
   // or kStartUnanswered).
   void End(const ContainerId& id, LifeEvent outcome);
 
-  // A list was taken over: follows the unresolved starts that it shows.
+  // A list was taken over: follows unresolved starts that it shows.
   void OnListed();
-  // Something changed that waits may depend on; `changed` alone changed.
+  // Something changed that waits may depend on; with `changed`, only this container did.
   void ExamineWaits() { gate_.Examine(); }
   void ExamineWaits(ContainerKey changed) { gate_.Examine(changed); }
-  // The connection to the runtime is lost.
+  // Ends all waits, since the connection to the runtime is lost.
   void RefuseAll(const Status& status) { gate_.RefuseAll(status); }
 
  private:
   Status ReviveExited(ContainerRecord& record, RefusalKind refusal);
   void DropRevived(ContainerKey key);
   Status CheckPlaced(const ContainerRecord& record) const;
-  // `placed`: whether it has a place to start on.
+  // `placed`: why an exited container got no place to start on; OK if there is no such problem.
   std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, const Status& placed,
                                               std::function<void(Status)> go);
   void OnForced(ContainerKey key, const std::string& reason);

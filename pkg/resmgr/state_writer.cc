@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-// A container runs no sooner than this after it was created.
+// How long changes are gathered: less than the time from a container's creation to its first run.
 constexpr std::chrono::milliseconds kGather{20};
 
 constexpr StateStore::PodNote kAsked = StateStore::PodNote::kAsked;
@@ -22,9 +22,9 @@ constexpr StateStore::PodNote kCreation = StateStore::PodNote::kCreation;
 constexpr StateStore::PodNote kOthers = StateStore::PodNote::kOthers;
 constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
 
-// The name of a creation's note has all that is known of the container: the pod first, which has no
-// line break.
-constexpr char kOfNode[] = "node";  // of a note about no pod
+// The name of a creation's note identifies the container: pod id, attempt and name. Pod and attempt
+// have no line break.
+constexpr char kOfNode[] = "node";  // used as the pod's id for notes about the node
 constexpr char kPartEnd = '\n';
 constexpr size_t kLongestSavedName = 1024;
 
@@ -43,7 +43,7 @@ bool Keeps(const ContainerRecord& record) {
 }
 
 // The CPU shares, quota and period of an exited container's former placement. They are saved so
-// that after a restart other numbers in the runtime's report show another client's update.
+// that, after a restart, other reported numbers show an update by another client.
 Placement NumbersOf(const Placement& former) {
   Placement numbers;
   numbers.cpu_shares = former.cpu_shares;
@@ -105,8 +105,8 @@ void StateWriter::Save(ContainerRecord& record) {
   record.container.placement = {};
 }
 
-// An earlier daemon's update of a container whose runtime is away stays saved until the runtime
-// tells whether it has arrived.
+// Saves the container without changing a saved update of an earlier daemon: while the container's
+// runtime is away, it is not known whether that update has arrived.
 void StateWriter::PutUnchanged(const ContainerRecord& record) {
   const auto saved = record.kept ? Find(record.container.id) : std::nullopt;
   if (!saved || !saved->asked || !saved->asked->place) return Put(record, nullptr);
@@ -119,11 +119,12 @@ void StateWriter::PutUnchanged(const ContainerRecord& record) {
 
 void StateWriter::PutConfirmed(ContainerRecord& record) {
   if (record.updates.empty()) return PutUnchanged(record);
-  // A value that the runtime may still refuse must not count as in force after a restart.
+  // Saves the confirmed values as the present ones: a value that the runtime may still refuse must
+  // not count as in force after a restart.
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
   const bool placed = confirmed.placement && record.Placeable();
-  // `asked` refers to members that have the new request once `swap` has run.
+  // `asked` refers to members of `confirmed`, which hold the new request after `swap`.
   const AskedView asked{confirmed.requested, confirmed.needs,
                         placed ? *confirmed.placement : container.placement};
   const auto swap = [&] {
@@ -145,7 +146,7 @@ void StateWriter::Put(const ContainerRecord& record, const AskedView* asked) {
                .texts = record.texts.get(),
                .qos_derived = pod.qos_derived,
                .created_name = renames_ ? record.CreatedName() : std::string_view()});
-  // In one commit with the record, so that a kill leaves either that or the note of the creation.
+  // Erased in the same commit in which the record is saved, so that a kill leaves one of the two.
   EraseCreation(record);
 }
 
@@ -166,7 +167,7 @@ bool StateWriter::OthersSetNumbers() const {
 void StateWriter::SaveUpdate(ContainerRecord& record) {
   if (state_ == nullptr) return;
   NoteOthers(record.container.set_later);
-  // An earlier daemon's update that is saved is overruled by this one (PutUnchanged).
+  // This update replaces the earlier daemon's saved one, which PutUnchanged would keep.
   if (record.kept) state_->Erase(record.container.id);
   record.unsaved = true;
   Save(record);
@@ -176,7 +177,7 @@ void StateWriter::SaveUpdate(ContainerRecord& record) {
 void StateWriter::SaveCreation(const Pod& pod, const Container& container,
                                const AskedTexts& texts) {
   if (state_ == nullptr || container.name.size() > kLongestSavedName) return;
-  // Lists never have such a name.
+  // Not saved, since no list ever shows such a name.
   if (IsPlaceholderName(container.name)) return;
   std::string saved;
   EncodeSaved(container, pod.qos, saved, {.texts = &texts, .qos_derived = pod.qos_derived});
@@ -195,8 +196,8 @@ std::optional<SavedContainer> StateWriter::FindCreation(const PodSandboxId& pod,
   return saved.ok() ? std::optional(*std::move(saved)) : std::nullopt;
 }
 
-// Kept while the outcome may still be unknown: where the pod is there, and no container of that
-// name and attempt has an id.
+// A note is kept while the outcome of the creation may be unknown: if the pod exists, and no saved
+// container with this name and attempt has an id.
 bool StateWriter::IsCreationOpen(std::string_view name) const {
   const size_t end = name.find(kPartEnd);
   const PodRecord* const pod = store_.FindPod(PodSandboxId(name.substr(0, end)));

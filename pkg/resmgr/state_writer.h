@@ -17,53 +17,53 @@
 namespace resmgr {
 
 // Saves changed containers in the state store, and finds them again after a restart. Without a
-// store nothing is saved. Changes are gathered for a moment: of a container that changes again and
-// again, or that ends at once, only the last value is encoded. Loop's thread only.
+// store nothing is saved. Changes are gathered for a moment: if a container changes repeatedly, or
+// ends at once, only its last value is encoded. Loop's thread only.
 class StateWriter {
  public:
   using Call = OpenCalls::Kind;
 
   // All must outlive it; `state` may be nullptr. `renames`: RuntimeClient::Renames.
   StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store, bool renames = false);
-  // Hands the gathered changes over.
+  // Passes the gathered changes to the store.
   ~StateWriter();
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
-  // Whether anything is kept.
+  // Whether there is a store.
   bool keeps() const { return state_ != nullptr; }
-  // The container changed. A container without an id is not saved. One that has exited is saved
-  // only while it is still bound, since it may be started again: without its place, which others
-  // may have by then.
+  // Called when the container has changed. Containers without an id are not saved. An exited
+  // container is saved only while it is still bound, since it may be started again; its place is
+  // left out, since others may have it by then.
   void MarkChanged(ContainerRecord& record);
   // Saves the marked containers at once.
   void SaveMarked();
   // Called before a client's update is sent, and before its reply. Saves the present state at once;
-  // as long as the runtime may refuse the update, the new request and its place are saved beside
-  // the former ones.
+  // as long as the runtime may refuse the update, both the new request with its place and the
+  // former ones are saved.
   void SaveUpdate(ContainerRecord& record);
   // Called before a creation that later stages changed is sent. Saves at once the client's request
   // by pod, name and attempt, since the container has no id yet.
   void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
-  // The creation failed for certain.
+  // Erases the note after the creation has certainly failed.
   void EraseCreation(const ContainerRecord& record);
   void Erase(const ContainerId& id);
-  // Notes that the container has no open calls any more; its saved data stays.
+  // Erases the notes of all calls about the container; its saved data stays.
   void EndCalls(const ContainerId& id);
-  // Called when all existing containers were adopted.
+  // Erases the data of unlisted containers; called when all existing ones were adopted.
   void EraseUnlisted();
 
   // Saves the resources of the pod as a whole that a kubelet stated after the sandbox's creation,
   // since not every runtime reports them. Written at once.
   void SaveStated(const Pod& pod);
-  // Saves the client's request for this pod, where stages changed it. Written at once.
+  // Saves the client's request for this pod if stages changed it. Written at once.
   void SaveAsked(const Pod& pod, const AskedTexts& texts);
   // The runtime's pod with the client's original values, and with the values that kubelets stated
   // later.
   Pod WithNotes(Pod listed) const;
   void ErasePod(const PodSandboxId& id);
-  // All sandboxes were listed and are in the store. Erases the notes of other sandboxes, and those
-  // of creations whose containers are known.
+  // Called when all sandboxes were listed and are in the store: erases the notes of other
+  // sandboxes, and notes of creations whose containers are known.
   void EraseUnlistedPods();
 
   // Notes that a call about the container is about to be sent. Before a start, gathered changes are
@@ -75,24 +75,24 @@ class StateWriter {
   bool AnyCallOpen() const { return calls_.size() > 0; }
   // Notes that an update is about to be sent.
   void BeginUpdate(OpenCalls::Key key) { calls_.Begin(key); }
-  // Notes the end of a call whose outcome is known: written at the end of the loop's turn, together
-  // with all calls that end in it.
+  // Notes the end of a call whose outcome is known. Written at the end of the loop's turn, together
+  // with all other calls that end in it.
   void EndCall(Call call, const ContainerId& id);
   void EndUpdate(OpenCalls::Key key);
-  // Between these, calls that begin are noted with one write: none of them is sent before
-  // WriteCalls.
+  // Between GatherCalls and WriteCalls, calls that begin are noted with one write; none of them is
+  // sent before WriteCalls.
   void GatherCalls() { calls_.Gather(); }
   void WriteCalls() { calls_.Write(); }
   bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
-  // Whether all calls that an earlier daemon may have left open are known. Where they are not, any
-  // call may be.
+  // Whether all calls that an earlier daemon may have left open are known. If not, any call may be
+  // open.
   bool AllCallsKnown() const { return calls_.complete(); }
 
   // Whether stages or the runtime's own plugins have ever set numbers of a container here.
   bool OthersSetNumbers() const;
-  // Returns the record that was kept of the container.
+  // Returns the saved data of the container.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
-  // Returns the record of a container whose creation was not answered.
+  // Returns the saved data of a container whose creation was not answered.
   std::optional<SavedContainer> FindCreation(const PodSandboxId& pod, std::string_view name,
                                              uint32_t attempt) const;
   // Visits all records.
@@ -116,7 +116,7 @@ class StateWriter {
   const bool renames_;
   std::vector<ContainerKey> unsaved_;
   EventLoop::HandlePtr timer_;
-  OpenCalls own_calls_;  // without a state
+  OpenCalls own_calls_;  // used if there is no store
   OpenCalls& calls_;
   bool ends_posted_ = false;  // ended calls will be written
   Lifetime lifetime_;         // posted tasks may come after the writer is gone

@@ -102,7 +102,7 @@ void Synchronizer::RecordRemoval(const PodSandboxId& id) {
   if (listing_) removed_.pods.insert(id);
 }
 
-// One list at a time: callers that wait for the present one would be lost.
+// One list at a time: a second one would drop the callers that wait for the first.
 void Synchronizer::List() {
   if (listing_) {
     resync_wanted_ = true;
@@ -120,7 +120,8 @@ void Synchronizer::List() {
       }));
 }
 
-// The first list tells everything. Facts from later events and calls need not be told again.
+// After the first list, only what is not known needs to be asked for: later events and calls have
+// reported the rest.
 Known Synchronizer::WhatIsKnown() const {
   if (state_ != State::kReady) return {};
   const auto knows = [this, alive = lifetime_.token(), epoch = epoch_](const auto& one) {
@@ -134,10 +135,11 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   const bool first = state_ == State::kSynchronizing;
   const Status status =
       inventory.ok() ? owner_.OnInventory(*inventory, removed, first) : inventory.status();
-  // A list that the owner asks for meanwhile waits until this one's waiters have run.
+  // Reset only now: a list that the owner asked for in OnInventory waits until this list's callers
+  // were called.
   listing_ = false;
   if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
-  if (!status.ok()) resync_wanted_ = true;  // the reason for the list still stands
+  if (!status.ok()) resync_wanted_ = true;  // the reason for the list has not gone
   if (status.ok()) ScheduleUnclearResync(inventory->unclear);
   if (first && !status.ok()) {
     OnFailure(status);
@@ -145,7 +147,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   }
   state_ = State::kReady;
   delays_.Reset();
-  // Lists for other reasons do not delay the resync that is wanted.
+  // A pause that is running stays, so that lists for other reasons do not delay the wanted resync.
   if (resync_pause_ == nullptr) {
     Arm(resync_pause_, options_.last_retry, [this] {
       if (std::exchange(resync_wanted_, false)) List();
@@ -166,7 +168,7 @@ void Synchronizer::Arm(EventLoop::HandlePtr& timer, std::chrono::milliseconds de
   });
 }
 
-// A runtime may give no answer for long, and each question is work for it.
+// Pauses grow, since a runtime may fail to answer for long and each question is work for it.
 void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear) {
   if (unclear.why.ok()) {
     unclear_pauses_.Reset();
@@ -184,7 +186,7 @@ void Synchronizer::OnFailure(const Status& status) {
   RunWaiters(failed);
 }
 
-// A callback may ask again: it joins the next round.
+// A callback may wait again: it then joins the next round.
 void Synchronizer::RunWaiters(const Status& status) {
   Run(std::exchange(waiters_, {}), status);
 }
@@ -222,7 +224,7 @@ void EventFilter::Clear() {
 
 void EventFilter::OnTimer() {
   timer_.reset();
-  // The answer to the creation has arrived meanwhile, so the id is known.
+  // The answer to the creation may have arrived meanwhile, so that the id is known now.
   for (const auto& [id, name] : std::exchange(names_, {}))
     TakeName(id, name);
   const std::set<ContainerEvent> events = std::exchange(pending_, {});
@@ -232,7 +234,8 @@ void EventFilter::OnTimer() {
   if (news) acts_.look();
 }
 
-// Passes the name on. False if the container is not known; a name from an earlier event is dropped.
+// Passes on the new name in an event. False if the container is not known. A waiting name from an
+// earlier event is dropped.
 bool EventFilter::TakeName(const std::string& id, const std::string& name) {
   ContainerRecord* const record = store_.FindById(ContainerId(id));
   if (record == nullptr) return false;
@@ -241,8 +244,8 @@ bool EventFilter::TakeName(const std::string& id, const std::string& name) {
   return true;
 }
 
-// Whether the event reports something new. Runtimes also send events of pod sandboxes as if these
-// were containers.
+// Whether the event reports something new. Runtimes also send events for pod sandboxes in the form
+// of container events.
 bool EventFilter::IsNews(const ContainerEvent& event) const {
   const ContainerRecord* const record = store_.FindById(ContainerId(event.id));
   const bool pod = store_.pods().contains(PodSandboxId(event.id));
@@ -258,7 +261,7 @@ bool EventFilter::IsNews(const ContainerEvent& event) const {
       return record != nullptr && record->container.state != ContainerState::kExited;
     case ContainerEvent::Kind::kDeleted:
       return record != nullptr || pod;
-    // Audits compare the values in force, and a list would not report a name sooner.
+    // No list is needed: audits compare the values in force, and names were taken from the event.
     case ContainerEvent::Kind::kUpdated:
     case ContainerEvent::Kind::kRenamed:
       return false;

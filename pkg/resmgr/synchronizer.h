@@ -21,19 +21,19 @@
 
 namespace resmgr {
 
-// When to ask the runtime for everything that it holds: after each connect, until it worked once,
-// and later when something does not fit what is known. The owner decides about the answer. All on
-// the loop's thread.
+// Decides when to list everything that the runtime holds: after each connect, until one list
+// succeeded, and later whenever something does not fit what is known. The owner takes the lists
+// over. All on the loop's thread.
 class Synchronizer {
  public:
   struct Options {
     std::chrono::milliseconds first_retry{50};
-    // Also the least time between two resyncs.
+    // The longest pause after a failure, and the least time between two resyncs.
     std::chrono::milliseconds last_retry{5'000};
     // The least time between two lists that Refresh asks for.
     std::chrono::milliseconds refresh_pause{1'000};
-    // From one list to the next when nothing else asks for one: changes by other clients are
-    // noticed by then.
+    // The time to the next list if nothing else asks for one: it bounds how late changes by other
+    // clients are noticed.
     std::chrono::milliseconds period{60'000};
   };
   using Ready = std::function<void(Status)>;
@@ -52,10 +52,10 @@ class Synchronizer {
     // `first` is the first one since the connect.
     virtual Status OnInventory(const RuntimeInventory& inventory, const Removed& removed,
                                bool first) = 0;
-    // Whether the status of a listed object would have no news.
+    // Whether the status of a listed object is known already and need not be asked for.
     virtual bool Knows(const Pod& listed) const = 0;
     virtual bool Knows(const RuntimeContainer& listed) const = 0;
-    // The first list since the connect, or since one that worked, failed; it is asked for again.
+    // The first list since the connect, or the first after a success, has failed; it is repeated.
     virtual void OnListFailed(const Status& status) = 0;
   };
 
@@ -66,17 +66,18 @@ class Synchronizer {
 
   void Connected();
   void Disconnected();
-  // Runs `ready` at once with OK if the first list is taken over or, without a connection, with
-  // Unavailable; else when the list under way has been taken over or has failed.
+  // Runs `ready` with OK at once if the first list is taken over, or with Unavailable at once if
+  // there is no connection; else when the list under way has been taken over or has failed.
   void WhenReady(Ready ready);
   bool ready() const { return state_ == State::kReady; }
-  // Something does not fit what is known: looks again, soon but not too often, and after the list
-  // that is under way. Does nothing without a connection: connecting looks anyway.
+  // Something does not fit what is known: lists everything soon, but not too often, and after the
+  // list that is under way. Does nothing without a connection, since each connect lists everything.
   void ResyncSoon();
-  // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
-  // when that is taken over, or with the reason why it is not.
+  // Lists everything at once, or as soon as the list that is under way has ended. Runs `ready` when
+  // the list is taken over, or with the error.
   void ListNow(Ready ready);
-  // As ListNow, after a pause since the last list: all calls meanwhile share the next list.
+  // As ListNow, but at least Options::refresh_pause after the last list: all calls meanwhile share
+  // one list.
   void Refresh(Ready ready);
   bool RefreshTellsNews() const { return runtime_.ListsTellNews(); }
 
@@ -104,28 +105,28 @@ class Synchronizer {
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
-  bool resync_wanted_ = false;  // a list is wanted after the present one or a pause
-  bool failed_ = false;         // the last list
+  bool resync_wanted_ = false;  // a further list is wanted, after the present one or a pause
+  bool failed_ = false;         // the last list failed
   Removed removed_;
   std::vector<Ready> waiters_;
-  std::vector<Ready> list_waiters_;       // for the list that is under way
-  std::vector<Ready> next_list_waiters_;  // for the one after it
-  std::vector<Ready> refresh_waiters_;    // for the one after the pause
+  std::vector<Ready> list_waiters_;       // run after the list that is under way
+  std::vector<Ready> next_list_waiters_;  // run after the next list
+  std::vector<Ready> refresh_waiters_;    // run after the list that follows the pause
   Clock::SteadyTime listed_at_;           // when the last list was asked for
   EventLoop::HandlePtr refresh_timer_;
   EventLoop::HandlePtr period_timer_;
   Backoff delays_{options_.first_retry, options_.last_retry};
   EventLoop::HandlePtr retry_;
-  // After lists that were not clear.
+  // Pauses after lists with unclear objects.
   Backoff unclear_pauses_{options_.last_retry, options_.last_retry * 12};
   EventLoop::HandlePtr unclear_timer_;
   EventLoop::HandlePtr resync_pause_;  // runs while no further resync may begin
   Lifetime lifetime_;
 };
 
-// Container events of the runtime cause a list where they report something new. Most come from
-// calls that pass here, whose answers report the same a moment later: so events are gathered for
-// that moment, and those that are known by then are dropped. Loop's thread only.
+// Lists everything if an event of the runtime reports something new. Most events come from calls
+// that pass here, whose answers report the same a moment later: so events are gathered for that
+// moment, and those that are explained by then are dropped. Loop's thread only.
 class EventFilter {
  public:
   struct Options {
@@ -135,8 +136,8 @@ class EventFilter {
   };
 
   struct Acts {
-    std::function<void()> look;  // at most once in a pause
-    // Called with the name in the last event about the container.
+    std::function<void()> look;  // lists everything; called at most once in a pause
+    // Called with the container's new name by its last event.
     std::function<void(ContainerRecord& record, const std::string& name)> rename;
   };
 
@@ -146,7 +147,7 @@ class EventFilter {
   EventFilter& operator=(const EventFilter&) = delete;
 
   void Add(const ContainerEvent& event);
-  // The connection is lost: everything will be listed anyway.
+  // Drops all waiting events: the connection is lost, so everything will be listed anyway.
   void Clear();
   size_t waiting() const { return pending_.size(); }
 
@@ -160,7 +161,7 @@ class EventFilter {
   const Acts acts_;
   const Options options_;
   std::set<ContainerEvent> pending_;
-  // The last names in events, by ids that are not known yet.
+  // The last names in events about ids that are not known yet.
   std::map<std::string, std::string> names_;
   bool too_many_ = false;
   EventLoop::HandlePtr timer_;

@@ -48,15 +48,16 @@ StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& 
   return admission;
 }
 
-// A container that no policy binds any more runs on its requested CPUs.
+// Sets the request. If no policy binds the container any more, its CPUs follow from the new
+// request.
 void Updates::SetRequested(Container& container, LinuxResources requested) const {
   container.requested = std::move(requested);
   if (container.placement.lifted_to)
     brain_.decider.LiftRestrictions(container, container.placement);
 }
 
-// Lets the policy decide about changed requirements. Returns the other containers that change: the
-// one asked about is served by the update that is being forwarded. A refusal changes nothing.
+// Lets the policy decide about changed requirements. Returns the other containers that change; this
+// container gets its values with the update that is being forwarded. A refusal changes nothing.
 StatusOr<ContainerKeys> Updates::Redecide(ContainerRecord& record, const LinuxResources& requested,
                                           const Requirements& needs) {
   Container& container = record.container;
@@ -105,15 +106,15 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
     changed = RollBack(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();
-  // The reply follows, so the outcome must not be lost.
+  // Saved before the reply, so that a kill does not lose the outcome.
   brain_.state_writer.SaveUpdate(*record);
   brain_.pusher.EndForwarded(admission.key, ended.sent, sent != nullptr);
-  // The container may have a placement again that the policy wants to review later.
+  // The container may again have a placement that the policy wants to review later.
   brain_.look_again_timers.Follow(*record);
   brain_.Push(std::move(changed));
 }
 
-// Restores the request without the update that failed, and the same place if that is still free. If
+// Restores the request without the failed update, and the former place if it is still free. If
 // others were given its CPUs meanwhile, the policy places it anew.
 ContainerKeys Updates::RollBack(ContainerRecord& record) {
   Container& container = record.container;
@@ -143,7 +144,7 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
   if (returns) {
     brain_.decider.PutBack(container, *former);
   } else if (container.placement.exclusive.empty()) {
-    container.placement = {};  // its present place is for other needs
+    container.placement = {};  // its present place was decided for other needs
   }
   ContainerKeys changed;
   brain_.Append(changed, brain_.decider.Reconcile());
@@ -157,9 +158,9 @@ CpusetOverrides::CpusetOverrides(Metrics* metrics, bool* warned)
       warned_(warned == nullptr ? own_warned_ : *warned) {}
 
 void CpusetOverrides::Note(std::string_view container, std::string_view asked, const Ours& ours) {
-  // A request leaves CPUs as they are with an empty list.
+  // An empty list in a request leaves the CPUs as they are.
   if (asked.empty() || !ours.carried) return;
-  // A list that cannot be read is replaced, too.
+  // A list that cannot be parsed is replaced, too, and counts.
   const StatusOr<CpuSet> cpus = CpuSet::Parse(asked);
   if (cpus.ok() && (*cpus == ours.before || *cpus == ours.decided || *cpus == ours.carried)) return;
   if (metrics_ != nullptr) metrics_->Count(Metrics::Event::kCpusetOverridden);

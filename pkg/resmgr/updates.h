@@ -16,8 +16,9 @@
 namespace resmgr {
 
 // Detects another component that assigns CPUs: most likely the kubelet's CPU Manager, whose updates
-// carry cpusets of its own. They never take effect, so nothing else would show that the node is set
-// up wrongly. Each is counted, the first one of a daemon is a warning. On the loop's thread.
+// carry its own cpusets. These never take effect, so the wrong setup of the node would not be
+// noticed. Each such update is counted; the first one of a daemon is logged as a warning. On the
+// loop's thread.
 class CpusetOverrides {
  public:
   // `metrics` may be null. `warned` is whether this daemon has warned already; nullptr: it has not.
@@ -25,14 +26,14 @@ class CpusetOverrides {
   CpusetOverrides(const CpusetOverrides&) = delete;
   CpusetOverrides& operator=(const CpusetOverrides&) = delete;
 
-  // The CPUs that the policy decided for a container; empty where it leaves them alone.
+  // The CPUs that the policy decided for a container; nullopt if it leaves them alone.
   struct Ours {
-    std::optional<CpuSet> before;   // by its last decision
-    std::optional<CpuSet> decided;  // by the decision about this update
+    std::optional<CpuSet> before;   // decided last, before this update
+    std::optional<CpuSet> decided;  // decided for this update
     std::optional<CpuSet> carried;  // CPUs sent in place of the requested ones
   };
-  // Notes an admitted update of a container that asks for the CPUs in the list `asked`. Repeated
-  // CPUs of `ours` do not count as an override.
+  // Notes an admitted update that asks for the CPUs in the list `asked`. A request for one of the
+  // sets in `ours` is no override.
   void Note(std::string_view container, std::string_view asked, const Ours& ours);
 
  private:
@@ -42,7 +43,7 @@ class CpusetOverrides {
   bool& warned_;
 };
 
-// The kubelet's updates of containers: decided, forwarded, and taken back where the runtime refuses
+// The kubelet's updates of containers: decided, forwarded, and taken back if the runtime refuses
 // them. Owns ContainerRecord::updates, confirmed and update_failed. Loop's thread only.
 class Updates {
  public:

@@ -10,8 +10,8 @@
 namespace resmgr {
 namespace {
 
-// Limit of remembered pods, since the end of a pod is not reported here. After that, a pod may be
-// named again.
+// Limit of remembered pods, since the end of a pod is not reported here. If it is reached, a pod
+// may be warned about again.
 constexpr size_t kMostPods = 1024;
 
 }  // namespace

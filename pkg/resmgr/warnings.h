@@ -12,16 +12,16 @@
 
 namespace resmgr {
 
-// Warns of annotations that the policy does not heed because of the pod's namespace
-// (Policy::Unheeded), when a container is placed, found running, or comes under another policy; and
-// once for each pod of those that are probably mistyped. On the loop's thread.
+// Warns of annotations that the policy ignores because of the pod's namespace (Policy::Unheeded)
+// when a container is placed, found running, or comes under another policy. Also warns, once for
+// each pod, of annotations that are probably mistyped. On the loop's thread.
 class AnnotationWarnings final : public Observer {
  public:
   AnnotationWarnings() : log_(GetLogger("resmgr")) {}
 
   void OnPlaced(const Act& act) override { Look(act); }
   void OnAdopted(std::span<const Act> acts) override;
-  // Called when the policy is another one, or has other options.
+  // Called when the policy or its options have changed.
   void Look(const Act& act);
 
  private:
@@ -32,9 +32,9 @@ class AnnotationWarnings final : public Observer {
 };
 
 // Warns of CPU limits that may have no effect: a kernel in user space runs all containers of a pod
-// in the sandbox's process, so that a container's quota limits nothing, and no quota is set for the
-// sandbox here. Handlers whose pods may be so are those with Pinning sandbox or none. One warning
-// for each of them. On the loop's thread.
+// in the sandbox's process, so a container's quota limits nothing, and the daemon sets no quota for
+// the sandbox. Pods of handlers with Pinning sandbox or none may be of this kind. One warning for
+// each handler. On the loop's thread.
 class LimitWarnings final : public Observer {
  public:
   explicit LimitWarnings(const RuntimesConfig& runtimes);
@@ -47,7 +47,7 @@ class LimitWarnings final : public Observer {
   void Look(const Act& act);
 
   Logger& log_;
-  std::map<std::string, Pinning, std::less<>> handlers_;  // that no warning was for
+  std::map<std::string, Pinning, std::less<>> handlers_;  // handlers without a warning yet
 };
 
 }  // namespace resmgr

@@ -20,7 +20,7 @@ void Inventory::Attach(InventoryView& view) {
     ++view.slot_;
   view.attached_ = true;
   views_.push_back(&view);
-  // A list under way is complete for this view, too, if nothing has happened since its begin.
+  // If nothing has happened since a list under way began, that list is complete for this view, too.
   if (!asking_ || count_ != begin_) RefreshSoon();
 }
 
@@ -74,7 +74,7 @@ InventoryContainerPtr Inventory::AddContainer(InventoryPodPtr pod, const Contain
   return container;
 }
 
-// Objects whose removal was not noticed would pile up.
+// A list removes objects whose removal was not noticed, which would pile up otherwise.
 void Inventory::NoteGrowth() {
   if (pods_.size() + containers_.size() > most_ && !asking_) Refresh();
 }
@@ -141,7 +141,7 @@ void Inventory::Remove(const ContainerId& id) {
 }
 
 void Inventory::TakeOutcome(const Request& request, const Outcome& outcome) {
-  // Each stage reports it: one list is enough.
+  // Each stage reports the same outcome, so one list is enough for all of them.
   if (outcome.unclear()) return RefreshSoon();
   const Operation operation = request.operation();
   const bool removes =
@@ -172,7 +172,8 @@ void Inventory::SetValues(const ContainerId& id, const ResourceValues& values) {
   if (views_.empty()) return;
   const auto known = containers_.find(id.value());
   if (known == containers_.end()) {
-    // The list under way may have older values.
+    // The list under way may contain the container with older values, so the new ones are kept
+    // until then.
     if (asking_) Merge(updated_[std::string(id.value())], AsResources(values));
     return;
   }
@@ -204,7 +205,7 @@ void Inventory::AfterRefresh(std::function<void(const Status&)> done) {
 
 void Inventory::WhenReady(std::function<void()> done) {
   if (ready_) return done();
-  // A failure is followed by another list.
+  // If the list fails, WhenReady waits for another one.
   (asking_ ? served_ : waiting_).emplace_back([this, done = std::move(done)](const Status&) {
     WhenReady(done);
   });
@@ -228,7 +229,8 @@ void Inventory::BeginList() {
 RuntimeAccess::Done<RuntimeAccess::Everything> Inventory::TakeOthersList() {
   if (asking_ || views_.empty()) return nullptr;
   BeginList();
-  // Runs when the last copy of the function is gone.
+  // Runs when the last copy of the returned function is gone. If it was never called, the list
+  // counts as failed.
   const auto end = [this, begin = begin_](void*) {
     if (!asking_ || begin_ != begin) return;
     soon_ = clock_.After(std::chrono::milliseconds(0),
@@ -288,7 +290,7 @@ void Inventory::TakeList(const RuntimeAccess::Everything& everything) {
   DropMissing();
 }
 
-// Objects that are in the list have been seen since its begin.
+// Removes objects that neither the list nor anything since its begin has shown.
 void Inventory::DropMissing() {
   std::vector<ContainerId> containers;
   for (const auto& [id, container] : containers_)
@@ -342,8 +344,8 @@ void Inventory::LookUp(size_t slot, const ContainerId& id, Found<InventoryContai
   });
 }
 
-// An answer is as old as its question: what was removed meanwhile is not added, and a list that was
-// begun meanwhile counts.
+// An answer may be out of date: an object that was removed since the question is not added, and a
+// list that began since then decides.
 void Inventory::AskFor(const PodSandboxId& id, Found<InventoryPod> done) {
   const auto answered = [this, begin = BeginQuestion(),
                          done = std::move(done)](const StatusOr<SandboxFacts>& facts) {

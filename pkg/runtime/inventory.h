@@ -26,10 +26,11 @@
 
 namespace resmgr {
 
-// The data that each view keeps with an object, by the view's slot.
+// The data that each view keeps about an object, at the view's slot.
 using ViewData = std::array<std::shared_ptr<void>, 2>;
 
-// A pod sandbox that the runtime has. A removed one lives on with its last user.
+// A pod sandbox that the runtime has. After its removal the object lives on as long as somebody
+// refers to it.
 struct InventoryPod {
   const PodSandboxId id;
   uint64_t seen = 0;  // when it was last known to exist, in the inventory's time
@@ -46,9 +47,9 @@ struct InventoryContainer {
 };
 using InventoryContainerPtr = std::shared_ptr<InventoryContainer>;
 
-// The data of one user of the inventory about the objects, and how it learns of changes. An object
-// without data of this view is one that the view does not know yet, or has given up. The functions
-// run on the loop's thread; they may change the view's data, but not the inventory.
+// A user of the inventory: it keeps data about the objects, and is notified of changes. If an
+// object has no data of a view, the view does not know it yet or has given it up. The functions run
+// on the loop's thread; they may change the view's data, but not the inventory.
 class InventoryView {
  public:
   InventoryView() = default;
@@ -60,16 +61,16 @@ class InventoryView {
   // been reported to the view before, or was added by it.
   virtual void OnFacts(InventoryPod& pod, const SandboxFacts& facts) = 0;
   virtual void OnFacts(InventoryContainer& container, const ContainerFacts& facts) = 0;
-  // The runtime has these values in force, by an update that no client called.
+  // The runtime has these values in force, by an update that was no call of a client.
   virtual void OnValues(InventoryContainer& /*container*/, const LinuxResources& /*values*/) {}
   // An event reports that the container has ended; it still exists.
   virtual void OnStopped(InventoryContainer& /*container*/) {}
-  // The object does not exist any more. A pod takes its containers with it, without a call for
-  // each.
+  // The object does not exist any more. If it is a pod, its containers are gone, too, and are not
+  // reported one by one.
   virtual void OnGone(InventoryPod& /*pod*/) {}
   virtual void OnGone(InventoryContainer& /*container*/) {}
 
-  // Whether the view is attached; without a slot it has no data.
+  // Whether the view is attached; otherwise it has no slot and no data.
   bool attached() const { return attached_; }
   // The place of its data, while it is attached.
   size_t slot() const { return slot_; }
@@ -80,16 +81,17 @@ class InventoryView {
   size_t slot_ = 0;
 };
 
-// The pod sandboxes and containers that the runtime has (ADR 13): their existence, from calls that
-// pass, events and lists. The views keep everything else with the objects. Bounded by the runtime's
-// number of them. Without a view it holds nothing and asks nothing. Loop's thread only.
+// The pod sandboxes and containers that the runtime has (ADR 13), as calls that pass, events and
+// lists show them. The views keep all other data with the objects. Its size is limited by the
+// number of the runtime's objects. Without a view it holds nothing and asks nothing. Loop's thread
+// only.
 class Inventory {
  public:
   static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after a failed list
   static constexpr size_t kLeastGrowth = 64;
-  // Clients write ids, too. A longer id cannot be a runtime's.
+  // Longer ids are refused: they come from clients and cannot be the runtime's.
   static constexpr size_t kLongestId = 256;
-  // Limit of noted removals; with more of them a question counts as failed.
+  // Limit of remembered removals; if there are more during a question, it counts as failed.
   static constexpr size_t kMostRemovals = 10'000;
 
   template <typename Object>
@@ -103,27 +105,29 @@ class Inventory {
   void Attach(InventoryView& view);
   void Detach(InventoryView& view);
 
-  // Adds an object that the runtime has created. A known one stays.
+  // Adds an object that the runtime has created. A known object stays as it is.
   InventoryPodPtr AddPod(const PodSandboxId& id);
   InventoryContainerPtr AddContainer(InventoryPodPtr pod, const ContainerId& id);
-  // Removes one that does not exist any more; a pod with its containers.
+  // Removes an object that does not exist any more; a pod with its containers.
   void Remove(const PodSandboxId& id);
   void Remove(const ContainerId& id);
-  // A call about an existing object has ended: removes an object that is gone, and lists everything
-  // if the outcome is unclear. A view's stage calls this after it has found its data.
+  // A call about an existing object has ended: removes the object if it is gone, and lists
+  // everything if the outcome is unclear. A view's stage calls this after it has found its data
+  // about the object.
   void TakeOutcome(const Request& request, const Outcome& outcome);
   // An event of the runtime, directly or from a client's stream.
   void OnEvent(const ContainerEvent& event);
-  // The container has these values now, by an update that no client called.
+  // The container now has these values, by an update that was no call of a client.
   void SetValues(const ContainerId& id, const ResourceValues& values);
 
   // Lists until the runtime answers. A list under way may miss recent changes, so another one
   // follows it.
   void Refresh();
-  // Calls Refresh in the next turn, unless the list of another user begins until then.
+  // Calls Refresh in the next turn of the loop, unless another user's list begins before.
   void RefreshSoon();
-  // Another user of the runtime begins to list everything, with the status of all objects. The
-  // function takes the result; dropping it unused is a failure. nullptr: it is not needed.
+  // Called when another user of the runtime begins to list everything, with the status of all
+  // objects. Returns a function that takes the result; if it is dropped without a call, the list
+  // counts as failed. nullptr: the result is not needed.
   RuntimeAccess::Done<RuntimeAccess::Everything> TakeOthersList();
   // Calls RefreshSoon; `done` runs when that list has ended, or failed for the first time.
   void AfterRefresh(std::function<void(const Status&)> done);
@@ -134,9 +138,9 @@ class Inventory {
   // Finds by the runtime's id or an unambiguous beginning of it. nullptr: unknown.
   InventoryPodPtr FindPod(std::string_view id) const;
   InventoryContainerPtr FindContainer(std::string_view id) const;
-  // Finds an object about which the view with this slot has data: waits for the first list if that
-  // is under way, then asks the runtime for this one. kNotFound: it does not exist. `done` never
-  // runs inside this call, and not after the end of this object.
+  // Asks the runtime about an object, for the view with this slot: waits for the first list if that
+  // is under way, and asks only if the object is not in it. kNotFound: it does not exist. `done`
+  // never runs inside this call, and not after the end of this object.
   template <typename Object>
   using Found = std::function<void(StatusOr<std::shared_ptr<Object>>)>;
   void LookUp(size_t slot, const PodSandboxId& id, Found<InventoryPod> done);
@@ -154,19 +158,21 @@ class Inventory {
   void TakeList(const RuntimeAccess::Everything& everything);
   void DropMissing();
   void NoteGrowth();
-  // Marks the object as one that exists at this time, and adds an unknown one.
+  // Notes that the object exists at this time; adds an unknown one.
   InventoryPodPtr See(const PodSandboxId& id, uint64_t when);
   InventoryContainerPtr See(InventoryPodPtr pod, const ContainerId& id, uint64_t when);
   InventoryPodPtr Learn(const SandboxFacts& facts, uint64_t when);
   InventoryContainerPtr Learn(InventoryPodPtr pod, const ContainerFacts& facts, uint64_t when);
-  // The runtime is asked for a list or for one object: returns the time of this.
+  // Called when the runtime is asked for a list or for one object: returns the time of the
+  // question.
   uint64_t BeginQuestion();
   void EndQuestion(uint64_t begin);
   void NoteRemoval(std::string_view id);
   bool IsRemovedSince(std::string_view id, uint64_t begin) const;
-  // Whether all removals since then are known.
+  // OK if all removals since this time were remembered.
   Status CheckRemovalsSince(uint64_t begin) const;
-  // Whether an answer to a question of this time shows that the object exists.
+  // OK if the object was not removed since this time, so that an answer to a question of then is
+  // valid.
   Status CheckKeptSince(std::string_view id, uint64_t begin) const;
   void AskFor(const PodSandboxId& id, Found<InventoryPod> done);
   void AskFor(const ContainerId& id, Found<InventoryContainer> done);
@@ -178,23 +184,23 @@ class Inventory {
   std::vector<InventoryView*> views_;
   ById<InventoryPod> pods_;
   ById<InventoryContainer> containers_;
-  // Times are counts of what is noticed.
+  // Times are numbers: the count of changes noticed so far.
   uint64_t count_ = 0;
   std::multiset<uint64_t> open_;                          // the begin of each question under way
-  std::map<std::string, uint64_t, std::less<>> removed_;  // removed since the oldest of them
+  std::map<std::string, uint64_t, std::less<>> removed_;  // removals since the oldest open question
   uint64_t not_noted_ = 0;  // when a removal was last left out of `removed_`
   bool ready_ = false;
   bool asking_ = false;
   bool again_ = false;
-  size_t most_ = kLeastGrowth;  // number of objects that causes the next list
-  Waiting waiting_;             // for the next list
-  // About the list under way: its begin, updates since then of unknown containers, and functions
+  size_t most_ = kLeastGrowth;  // with more objects than this, everything is listed
+  Waiting waiting_;             // functions that wait for the next list
+  // For the list under way: when it began, updates of unknown containers since then, and functions
   // that wait for its end.
   uint64_t begin_ = 0;
   std::map<std::string, LinuxResources, std::less<>> updated_;
   Waiting served_;
-  EventLoop::HandlePtr retry_;  // after a failure
-  EventLoop::HandlePtr soon_;   // for the next turn
+  EventLoop::HandlePtr retry_;  // set after a failed list
+  EventLoop::HandlePtr soon_;   // set if a list begins in the next turn
   Lifetime lifetime_;
 };
 

@@ -7,7 +7,7 @@ namespace resmgr {
 
 namespace {
 
-// Status calls in flight at once.
+// Limit of status calls under way.
 constexpr size_t kWidth = 32;
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// One list of everything that a runtime has, over whatever protocol: the listed objects, then the
+// One list of everything that a runtime has, by any protocol: first the listed objects, then the
 // verbose status of those that are not known. Its callbacks keep it alive. Loop's thread only.
 class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
  public:
@@ -25,7 +25,8 @@ class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
     std::vector<SandboxFacts> sandboxes;
     std::vector<ContainerFacts> containers;
   };
-  // Objects in the order of the list; those without a status have only the facts of the list.
+  // Objects in the order of the list; if a status is missing, the object has only what the list
+  // says.
   struct Result : Objects {
     RuntimeInventory::Unclear unclear;
     RuntimeInventory::Brief brief;
@@ -33,21 +34,22 @@ class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
     std::set<PodSandboxId> gone_pods;
     std::set<ContainerId> gone_containers;
 
-    // The resource manager's form, with the objects that disappeared.
+    // The result as the resource manager takes it, with the objects that disappeared.
     RuntimeInventory ToInventory() &&;
-    // The stages' form, without the objects that disappeared.
+    // The result as stages take it, without the objects that disappeared.
     RuntimeAccess::Everything ToEverything() &&;
   };
 
-  // A protocol's questions. They answer once, and never inside the call.
+  // The calls of a protocol. Each answers once, and never inside the call.
   struct Questions {
     std::function<void(Done<Objects>)> list;
-    // Add the status to the listed facts. kNotFound: the object has disappeared.
+    // Adds the status of an object to its listed facts. kNotFound: the object has disappeared.
     template <typename Facts>
     using AddStatus = std::function<void(Facts& listed, std::function<void(const Status&)> done)>;
     AddStatus<SandboxFacts> sandbox;
     AddStatus<ContainerFacts> container;
-    // Whether kUnavailable of one status tells that the connection is lost, so that the list fails.
+    // Whether kUnavailable for one status means that the connection is lost, so that the whole list
+    // fails.
     bool unavailable_is_loss = false;
   };
 
@@ -66,7 +68,7 @@ class RuntimeListing : public std::enable_shared_from_this<RuntimeListing> {
 
   const Questions questions_;
   const Known known_;
-  Done<Result> done_;  // until the end
+  Done<Result> done_;  // called at the end
   Result result_;
   std::vector<std::function<void()>> asks_;  // one for each status
   size_t next_ = 0;

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// A view with data of these types.
+// A view whose data about pods and containers has these types.
 template <typename PodData, typename ContainerData>
 class TypedView : public InventoryView {
  public:
@@ -37,7 +37,7 @@ class TypedView : public InventoryView {
     return attached() ? std::static_pointer_cast<ContainerData>(container.data.at(slot()))
                       : nullptr;
   }
-  // Finds as the inventory does.
+  // As Inventory's functions, but return the view's data.
   PodPtr FindPod(std::string_view id) const {
     const InventoryPodPtr pod = inventory_.FindPod(id);
     return pod == nullptr ? nullptr : Of(*pod);
@@ -70,7 +70,7 @@ class TypedView : public InventoryView {
   }
 
  protected:
-  // Does nothing after Detach, since calls may still be under way then.
+  // Does nothing after Detach: answers to calls may arrive later.
   void Set(InventoryPod& pod, PodPtr data) const {
     if (attached()) pod.data.at(slot()) = std::move(data);
   }

@@ -17,10 +17,10 @@
 namespace resmgr {
 namespace {
 
-// Limit of containers that are placed first when the policy is asked whether it splits others.
+// Limit of other containers that are placed first in the test whether the policy splits containers.
 constexpr int kMostOthers = 4;
 
-// No container at all, as on a node that has just joined.
+// A node without containers, such as one that has just joined.
 class EmptySnapshot final : public Snapshot {
  public:
   const Pod* FindPod(const PodSandboxId& /*id*/) const override { return nullptr; }
@@ -34,11 +34,11 @@ class EmptySnapshot final : public Snapshot {
 // A place that a copy of the policy granted.
 struct ImaginedGrant {
   Placement placement{};
-  std::optional<size_t> zone{};  // that it is wholly inside
+  std::optional<size_t> zone{};  // the zone that has all of its CPUs; nullopt: several zones
 };
 
-// Asks one copy of the policy: a container that was only tried is released again, which restores
-// the state before it.
+// Tries containers on one copy of the policy: each tried container is released again, which
+// restores the state before.
 class PlaceableSearch {
  public:
   PlaceableSearch(const Policy& policy, const Snapshot& snapshot, std::span<const CpuSet> zones,
@@ -60,7 +60,7 @@ class PlaceableSearch {
     while (!open_.empty()) {
       const int cpus = Largest(MostIn());
       const std::optional<ImaginedGrant> granted = Grant(cpus);
-      // This repeats the grant of the search; it fails only if no number fitted.
+      // This grant was just tried by Largest, so it fails only if no number of CPUs fitted.
       if (!granted || !granted->zone || !open_.contains(*granted->zone)) break;
       found[*granted->zone] = cpus;
       open_.erase(*granted->zone);
@@ -69,26 +69,27 @@ class PlaceableSearch {
     return found;
   }
 
-  // The largest number up to `cpus` that the policy grants in its present state, anywhere.
+  // The largest number of CPUs up to `cpus` that the policy grants in its present state, in any
+  // zone.
   int MostAlone(int cpus) {
     while (cpus > 0 && !Try(cpus))
       --cpus;
     return cpus;
   }
 
-  // Whether the policy grants them in its present state, and not in a single zone.
+  // Whether the policy grants so many CPUs in its present state, but in several zones.
   bool Splits(int cpus) {
     const std::optional<ImaginedGrant> granted = Tried(cpus);
     return granted && !granted->placement.exclusive.empty() && !granted->zone;
   }
 
-  // Whether the policy grants them in its present state, anywhere.
+  // Whether the policy grants so many CPUs in its present state, in any zone.
   bool Try(int cpus) { return Tried(cpus).has_value(); }
-  // Grants them and keeps the grant. False: the policy refuses.
+  // Grants so many CPUs and keeps the grant. False: the policy refuses.
   bool Keep(int cpus) { return Grant(cpus).has_value(); }
 
  private:
-  // The grant, which is taken back; nullopt also if there are no tries left.
+  // Grants so many CPUs and takes the grant back; nullopt also if there are no tries left.
   std::optional<ImaginedGrant> Tried(int cpus) {
     if (tries_left_ == 0) return std::nullopt;
     --tries_left_;
@@ -116,11 +117,11 @@ class PlaceableSearch {
   void Undo() {
     const ContainerKey key = what_if_.LastKey();
     what_if_.RemoveLast();
-    // Policies release unknown containers, too, so this does not fail.
+    // Cannot fail: policies ignore even unknown containers.
     [[maybe_unused]] const StatusOr<Plan> released = policy_->Release(what_if_, key);
   }
 
-  // No zone has more CPUs left than this.
+  // An upper limit: no open zone has more CPUs left than this.
   int MostIn() const {
     int most = 0;
     for (const size_t zone : open_)
@@ -137,14 +138,14 @@ class PlaceableSearch {
     return std::nullopt;
   }
 
-  // Whether they are granted inside a zone without a result.
+  // Whether so many CPUs are granted inside a zone that has no result yet.
   bool FitsOpen(int cpus) {
     const std::optional<ImaginedGrant> granted = Tried(cpus);
     return granted && granted->zone && open_.contains(*granted->zone);
   }
 
-  // Bisects the multiples of a core's threads, then tries the numbers between the last one that
-  // fits and the next. 0: none fits.
+  // The largest number of CPUs that fits into an open zone: bisects multiples of a core's threads,
+  // then tries the numbers up to the next multiple. 0: none fits.
   int Largest(int most) {
     if (FitsOpen(most)) return most;
     const int step = std::max(options_.threads_per_core, 1);
@@ -188,7 +189,7 @@ class ClaimableSearch {
     snapshot.ForEachContainer([this](const Pod&, const Container& container) {
       if (container.state != ContainerState::kExited) taken_ |= container.placement.exclusive;
     });
-    // Balloons have their CPUs alone, whatever their containers are.
+    // No claim can get a balloon's CPUs, even if its containers share them.
     for (const Zone& zone : policy.Zones(snapshot_))
       if (IsReservedPool(zone.name) || zone.kind == "balloon") taken_ |= zone.cpus;
   }
@@ -210,11 +211,13 @@ class ClaimableSearch {
     return left;
   }
 
-  // Reserves the largest number of CPUs up to `limit` that the policy grants there; returns it.
+  // Reserves as many CPUs up to `limit` as the policy grants in this place, and returns their
+  // number.
   int Take(const ClaimPart& place, int limit) {
     const int step = std::max(options_.step, 1);
     const int most = std::min(Free(place).size(), limit) / step;
-    // All of it first, without a copy: mostly it fits, and a refusal changes nothing.
+    // Tries the whole number first without a copy of the policy: it usually fits, and a refusal
+    // changes nothing.
     int fits = most > 0 && Reserve(*policy_, place, most * step) ? most : 0;
     std::unique_ptr<ClaimedPolicy> best;
     for (int too_many = most; too_many - fits > 1;) {
@@ -255,12 +258,12 @@ class ClaimableSearch {
   int tries_left_;
 };
 
-// Lowers the numbers so that each is granted also after smaller claims, which may take all ordinary
-// CPUs of the other places and leave the isolated ones. `kept`: the ordinary CPUs that the policy
-// grants to no claim.
+// Lowers the numbers so that each can be granted even after smaller claims, which may have taken
+// all ordinary CPUs of the other places and left the isolated ones. `kept`: the ordinary CPUs that
+// the policy grants to no claim.
 void LeaveOrdinary(int kept, std::span<const FreeKinds> free, int step, std::vector<int>& found) {
   const auto most_ordinary = [&](size_t at) { return std::min(found[at], free[at].ordinary); };
-  int unclaimed = -kept;  // ordinary CPUs that claims for all numbers leave
+  int unclaimed = -kept;  // ordinary CPUs left if each place is claimed as in `found`
   for (size_t at = 0; at < found.size(); ++at)
     unclaimed += free[at].ordinary - most_ordinary(at);
   for (size_t at = 0; at < found.size(); ++at) {
@@ -271,9 +274,9 @@ void LeaveOrdinary(int kept, std::span<const FreeKinds> free, int step, std::vec
   }
 }
 
-// Keys of containers that exist are counted from 1.
+// Real containers have keys from 1 on, so these are never used.
 constexpr uint64_t kFirstImaginedKey = uint64_t{1} << 63;
-// Guaranteed pods have a memory limit; this one is too small to decide about the place.
+// Guaranteed pods have a memory limit; this one is so small that it does not affect the place.
 constexpr Bytes kImaginedMemory{1 << 20};
 
 }  // namespace
@@ -291,7 +294,8 @@ CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot) {
 std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
                                std::span<const CpuSet> zones, const PlaceableOptions& options) {
   std::vector<int> found = PlaceableSearch(policy, snapshot, zones, options).Run();
-  // A policy that chooses between kinds of CPUs may grant a container only after another one.
+  // A policy that chooses between kinds of CPUs may grant a number only after another container, so
+  // each is also tried by itself.
   PlaceableSearch alone(policy, snapshot, zones, options);
   for (int& cpus : found)
     cpus = alone.MostAlone(cpus);
@@ -320,11 +324,12 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
   more.most_tries *= 2;
   PlaceableSearch search(*copy, empty, zones, more);
   const int step = std::max(options.threads_per_core, 1);
-  // A policy that splits at all does so with a little more than fits, or with half as much again.
+  // A policy that splits containers grants a little more than fits in one zone, or half as much
+  // again.
   for (const int cpus : {largest + step, largest + largest / 2 / step * step})
     if (cpus > largest && search.Try(cpus)) return false;
-  // The policy may refuse these numbers only for want of shared CPUs, and still split smaller ones,
-  // alone or beside other containers.
+  // The policy may have refused these numbers only for lack of shared CPUs, and still split smaller
+  // ones, alone or beside other containers.
   for (int others = 0; others <= kMostOthers; ++others) {
     for (int cpus = 2; cpus <= largest; ++cpus)
       if (search.Splits(cpus)) return false;

@@ -40,10 +40,12 @@ std::string HugePagesResource(Bytes size) {
   return fmt::format("{}{}", kHugePages, quantity.ok() ? *quantity : "0");
 }
 
-// The memory of each node that containers bound to it ask for, by the resource's name.
+// For each NUMA node and resource name, the memory that is requested by containers bound to the
+// node.
 using HeldMemory = std::map<int, std::map<std::string, int64_t>>;
 
-// The memory of containers on several nodes is divided evenly: only the kernel knows where it lies.
+// The memory of a container on several nodes is divided evenly, since only the kernel knows where
+// it is.
 HeldMemory MemoryHeld(const Snapshot& snapshot) {
   HeldMemory held;
   snapshot.ForEachContainer([&held](const Pod& pod, const Container& container) {
@@ -94,7 +96,8 @@ std::vector<int> DistancesAmong(const Machine& machine, const NumaNode& from,
   return distances;
 }
 
-// A pod is counted while the runtime has containers of it that are not known to be init containers.
+// Guaranteed pods of which the runtime has containers, unless these are all known to be init
+// containers.
 std::vector<PodName> CountedPods(const Snapshot& snapshot) {
   std::set<PodName> pods;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
@@ -120,7 +123,7 @@ std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot) 
   std::set<std::string> names;
   for (const Zone& zone : policy.Zones(snapshot)) {
     if (pools.size() == kMostViewPools) break;
-    // Names of balloon types are any text.
+    // The names of balloon types may be any text.
     const std::string name = Printable(zone.name, kLongestViewName);
     if (zone.cpus.empty() || !names.insert(name).second) continue;
     pools.push_back({.name = name, .cpus = zone.cpus, .exclusive = zone.exclusive});

@@ -48,7 +48,7 @@ class KernelFileSystem final : public FileSystem {
   }
 
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    // A symbolic link at that path must not be followed.
+    // Removes a symbolic link at that path, which must not be followed.
     ::unlink(path.c_str());
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
     if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
@@ -109,7 +109,7 @@ Status ClaimedFileSystem::ClaimFor(const std::string& path) {
 }
 
 StatusOr<std::string> ClaimedFileSystem::Read(const std::string& path, size_t limit) {
-  (void)ClaimFor(path);  // files of another process can be read without a claim
+  (void)ClaimFor(path);  // even without the claim, the files of another process can be read
   return files_.Read(path, limit);
 }
 

@@ -12,8 +12,8 @@
 
 namespace resmgr {
 
-// The few operations on files that the durable state needs, so that a test can stop the machine
-// between any two of them. Calls may block on the disk. Thread-compatible.
+// The file operations that the durable state needs, so that a test can simulate a crash of the
+// machine between any two of them. Calls may block on the disk. Thread-compatible.
 class FileSystem {
  public:
   // A file that is only ever appended to.
@@ -21,40 +21,40 @@ class FileSystem {
    public:
     virtual ~File() = default;
     virtual Status Append(std::string_view bytes) = 0;
-    // Appended bytes survive a power failure afterwards.
+    // After success the appended bytes survive a power failure.
     virtual Status Sync() = 0;
   };
 
   virtual ~FileSystem() = default;
 
-  // NotFound when there is none; InvalidArgument when it is longer than `limit` bytes.
+  // NotFound if the file does not exist; InvalidArgument if it is longer than `limit` bytes.
   virtual StatusOr<std::string> Read(const std::string& path, size_t limit) = 0;
-  // An empty file, in place of one that may be there; mode 0600.
+  // Makes an empty file with mode 0600, and replaces an existing one.
   virtual StatusOr<std::unique_ptr<File>> Create(const std::string& path) = 0;
   // Replaces an existing `to`. NotFound if `from` does not exist.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   // NotFound if the file does not exist.
   virtual Status Remove(const std::string& path) = 0;
-  // Creations and renames in the directory survive a power failure.
+  // After success, creations and renames in the directory survive a power failure.
   virtual Status SyncDirectory(const std::string& directory) = 0;
-  // Makes the directory, mode 0700, and those above it; fine when it is there.
+  // Makes the directory with mode 0700, and its parents; OK if it exists.
   virtual Status MakeDirectory(const std::string& directory) = 0;
 };
 
-// The kernel's. Never destroyed.
+// The operations of the kernel. Never destroyed.
 FileSystem& RealFileSystem();
 
 // A file system in which only the process that has claimed a directory changes its files: two
-// daemons must not undo each other's state, and one that starts while the former still finishes
-// calls writes only after that. All other operations pass unchanged. The first use that finds the
-// directory free claims it for the life of this object; reading claims it, too, but works without
-// the claim.
+// daemons must not undo each other's state, and a daemon that starts while the former one still
+// finishes calls must not write before that. Files elsewhere are not affected. The first use that
+// finds the directory free claims it for the life of this object; reading claims it, too, but also
+// works without the claim.
 //
 // Uses of the directory, and Claim, are for one thread at a time.
 class ClaimedFileSystem final : public FileSystem {
  public:
-  // `files` must outlive this. `on_refusal` is called for the first claim that fails, on the thread
-  // that made it.
+  // `files` must outlive this. `on_refusal` is called once, for the first claim that fails, on the
+  // thread of that use.
   ClaimedFileSystem(
       FileSystem& files, std::string directory,
       std::function<void(const Status&)> on_refusal = [](const Status&) {})
@@ -77,7 +77,7 @@ class ClaimedFileSystem final : public FileSystem {
 
   FileSystem& files_;
   const std::string directory_;
-  std::function<void(const Status&)> on_refusal_;  // nullptr after its call
+  std::function<void(const Status&)> on_refusal_;  // nullptr after it was called
   UniqueFd claim_;
 };
 

@@ -7,13 +7,13 @@
 namespace resmgr {
 namespace {
 
-// The file: a header, then one entry of eight bytes, low byte first, per note. An odd entry begins
-// the call with that hash, the even number below it ends it.
+// The file: a header, then one entry of eight bytes, low byte first, per note. An odd entry means
+// that the call with this hash has begun, the even number below it that the call has ended.
 constexpr std::string_view kFileHeader = "calls 1\n";
 constexpr size_t kEntry = 8;
-// The file is rewritten when it has this many entries and most of them are history.
+// The file is rewritten if it has this many entries and most of them are about ended calls.
 constexpr size_t kManyEntries = 8192;
-// Room for the starts and updates of a hundred thousand containers at once.
+// Enough for starts and updates of a hundred thousand containers at the same time.
 constexpr size_t kMaxFile = size_t{2} << 20;
 
 void AppendEntry(uint64_t entry, std::string& bytes) {
@@ -62,7 +62,7 @@ void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
   Write();
 }
 
-// FNV-1a: the same in every build, as std::hash need not be.
+// FNV-1a, since the hash must be the same in every build, which std::hash does not guarantee.
 OpenCalls::Key OpenCalls::KeyOf(Kind kind, const ContainerId& id) {
   constexpr uint64_t kBasis = 0xcbf29ce484222325;
   constexpr uint64_t kPrime = 0x100000001b3;
@@ -83,7 +83,7 @@ void OpenCalls::Load() {
     report_("the notes of open calls cannot be read: the header is damaged");
     return;
   }
-  // Half an entry at the end is of a machine that lost power.
+  // Half an entry at the end, left by a power failure, is ignored.
   for (rest.remove_prefix(kFileHeader.size()); rest.size() >= kEntry; rest.remove_prefix(kEntry)) {
     const uint64_t entry = Decode(rest);
     if (entry % 2 == 1) {
@@ -104,23 +104,23 @@ void OpenCalls::Write() {
   if (unwritten_.empty()) return;
   const bool append = file_ != nullptr && written_ < kManyEntries + 2 * open_.size();
   const Status status = append ? Append() : Rewrite();
-  // After an error all open calls are written anew.
+  // After an error all open calls are written anew, so single notes are not needed.
   unwritten_.clear();
   if (status.ok()) {
     complained_ = false;
     return;
   }
-  // The next note tries again with all of them.
+  // The next note tries again and writes all open calls.
   file_.reset();
   if (!std::exchange(complained_, true)) {
     report_(fmt::format("open calls cannot be noted: {}", Message(status)));
   }
 }
 
-// Writes the calls that are open now, the latest change included.
+// Writes all calls that are open now, the latest change included.
 Status OpenCalls::Rewrite() {
   const std::string next = path_ + ".new";
-  // The path may be relative, even a mere name.
+  // The path may have no directory.
   if (const size_t slash = path_.rfind('/'); slash != std::string::npos) {
     RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(path_.substr(0, slash)));
   }

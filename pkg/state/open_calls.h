@@ -16,29 +16,29 @@
 
 namespace resmgr {
 
-// The calls about containers that a runtime may still be busy with, for the daemon that comes after
-// a kill -9: while such a call is open, the runtime's report about its container may differ from
-// the values in force. A call is noted before it is sent and until its outcome is known, so no open
-// call is ever missing.
+// The calls about containers that a runtime may still be carrying out, for the daemon that comes
+// after a kill -9: while such a call is open, the runtime's report about its container may differ
+// from the values in force. A call is noted before it is sent, and until its outcome is known, so
+// no open call is ever missing.
 //
 // A note is one small append by the caller itself, not synced: it survives the process, which is
-// enough, since no call survives the machine. Notes of several calls are one append where they are
-// gathered; that a call has ended is written with the next note or by Write. Not thread-safe.
+// enough, since no call survives the machine. Notes of several calls are one append if they are
+// gathered; the end of a call is written with the next note or by Write. Not thread-safe.
 class OpenCalls {
  public:
   enum class Kind : uint8_t { kStart = 1, kUpdate = 2 };
   using Report = std::function<void(std::string_view line)>;
 
-  // Kept only in this object.
+  // Without a file: the calls are only kept in this object.
   OpenCalls() = default;
   // Reads the last daemon's notes from the file `path`, and writes there from the first note on.
   // The file should be in memory (tmpfs): a busy disk would delay the calls. `files` must outlive
   // this.
   OpenCalls(FileSystem& files, std::string path, Report report);
 
-  // The kind and the container of a call. Making a key takes longer than all uses of it: keep it
-  // where a container has many calls. Keys that are equal by chance cost no more than a needless
-  // look at a container.
+  // Identifies a call by its kind and container. Making a key takes longer than all uses of it, so
+  // keep it if a container has many calls. If two keys are equal by chance, a container is examined
+  // without need, and nothing worse.
   enum class Key : uint64_t {};
   static Key KeyOf(Kind kind, const ContainerId& id);
 
@@ -51,23 +51,24 @@ class OpenCalls {
   // Notes of calls that begin before Write are written by Write, before any of these calls is sent.
   void Gather() { gathering_ = true; }
   void Write();
-  // Whether a note is not written yet. A daemon that follows a kill then takes an ended call for an
-  // open one.
+  // Whether a note is not written yet. After a kill, the next daemon would then take an ended call
+  // for an open one.
   bool unwritten() const { return !unwritten_.empty(); }
   bool Contains(Kind kind, const ContainerId& id) const {
     return !open_.empty() && open_.contains(Entry(KeyOf(kind, id)));
   }
 
-  // Calls about other containers than these are over. The calls under way are known from then on.
+  // Ends the calls about all containers except these. From then on all open calls are known.
   void Retain(const std::vector<ContainerId>& ids);
   size_t size() const { return open_.size(); }
 
-  // Whether the last daemon's notes were found and read: a call that is not noted was not under
+  // Whether the last daemon's notes were found and read: then calls without a note were not under
   // way.
   bool complete() const { return complete_; }
 
  private:
-  // Journal entry: an odd value records the begin of a call, value - 1 its end.
+  // An entry of the file: an odd value means that the call has begun, that value less 1 that it has
+  // ended.
   static constexpr uint64_t Entry(Key key) { return static_cast<uint64_t>(key); }
 
   void Load();
@@ -82,9 +83,9 @@ class OpenCalls {
   bool complained_ = false;
   absl::flat_hash_set<uint64_t> open_;
   std::unique_ptr<FileSystem::File> file_;
-  size_t written_ = 0;  // entries in the file
+  size_t written_ = 0;  // number of entries in the file
   bool gathering_ = false;
-  std::string unwritten_;  // entries
+  std::string unwritten_;  // entries that are not written yet
 };
 
 }  // namespace resmgr

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-// The algorithm itself, without the library: it inlines well.
+// Includes the algorithm's source, without the library, so that it is inlined.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <zlib.h>
@@ -25,7 +25,7 @@ uint32_t ChecksumOfVersion1(std::string_view bytes) {
   return static_cast<uint32_t>(sum);
 }
 
-// In the file's first bytes, before the version of this format.
+// Stands at the beginning of the file, before the version of this format.
 constexpr std::string_view kMagic = "cri-resmgr-state";
 constexpr size_t kHeaderSize = kMagic.size() + 4;
 constexpr size_t kRewriteAbove = size_t{512} << 10;
@@ -36,7 +36,7 @@ constexpr std::string_view kNew = "state.new";
 constexpr std::string_view kNewer = "state.newer";
 constexpr std::string_view kUnusable = ".unusable";
 
-// The name of the label that former versions do not know, and so leave alone.
+// The name of the hardware label. Former versions do not know it and leave it alone.
 constexpr std::string_view kHardware = "hardware";
 
 std::string FileHeader(const StateLabel& label) {
@@ -109,7 +109,7 @@ RecordLog::Found RecordLog::Load() {
   }
   keep_previous_ = verdict == Verdict::kUsable;
   const bool had = verdict == Verdict::kAbsent || verdict == Verdict::kDamaged;
-  // A crash between the two renames of a rewriting leaves only the previous file.
+  // After a crash between the two renames of a rewriting, only the previous file is left.
   if (had && found.records.empty()) verdict = Read(PathOf(kPrevious), found);
   return found;
 }
@@ -119,7 +119,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   if (text.status().code() == StatusCode::kNotFound) return Verdict::kAbsent;
   if (!text.ok()) {
     std::string& complaint = found.complaints.emplace_back(Message(text.status()));
-    // The file stays unusable, and may be in the way of the new file.
+    // The file cannot be used, and a directory there would be in the way of the new file.
     if (text.status().code() == StatusCode::kInvalidArgument) {
       complaint += PutAside(path, fmt::format("{}{}", path, kUnusable));
     }
@@ -215,7 +215,7 @@ Status RecordLog::Append(std::string_view entries) {
 Status RecordLog::Sync() {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
   Status synced = file_->Sync();
-  // After a failed sync, the contents of the disk are unknown.
+  // After a failed sync it is not known what is on the disk.
   if (!synced.ok()) file_.reset();
   return synced;
 }

@@ -16,32 +16,31 @@
 
 namespace resmgr {
 
-// The entries that the log of records consists of. An entry: checksum of what follows it, kind,
-// size of the name, size of the value; name; value. Numbers have their low byte first. It is built
-// once, in the memory in which it goes to the file.
+// The entries of the log of records. An entry: checksum of what follows it, kind, size of the name,
+// size of the value; name; value. Numbers have their low byte first. An entry is built once, in the
+// memory from which it is written to the file.
 //
-// The checksum is the lower half of XXH3: reckoned for each change of each container, where CRC-32,
-// which version 1 of the format has, costs eight instructions for every byte.
+// The checksum is the lower half of XXH3: it is computed for each change of each container, and
+// CRC-32, which version 1 of the format has, takes eight instructions for every byte.
 constexpr uint32_t kLogVersion = 2;
 
 enum class EntryKind : uint8_t { kLabel = 0, kPut = 1, kErase = 2 };
 
-// Offsets in an entry of the name's size and of the name.
+// Offsets in an entry: of the name's size, and of the name.
 constexpr size_t kEntryNameSizeAt = 5;
 constexpr size_t kEntryNameAt = 13;
-// A longer name or value makes no entry.
+// Limits: no entry is made with a longer name or value.
 constexpr size_t kMaxEntryName = 4096;
 constexpr size_t kMaxEntryValue = size_t{16} << 20;
 
-// Its views refer to the text that it was read from.
+// An entry; its views refer to the text that was read.
 struct EntryView {
-  EntryKind kind{};  // also one that this version does not know
+  EntryKind kind{};  // may be one that this version does not know
   std::string_view name;
   std::string_view value;
 };
 
-// Adds an entry to `text`: its value is what is appended between the two.
-//
+// Adds an entry to `text`; the text appended between the two calls is its value.
 //   const size_t begin = BeginEntry(EntryKind::kPut, name, text);
 //   text += ...
 //   EndEntry(begin, text);
@@ -49,10 +48,11 @@ size_t BeginEntry(EntryKind kind, std::string_view name, std::string& text);
 void EndEntry(size_t begin, std::string& text);
 void AppendEntry(EntryKind kind, std::string_view name, std::string_view value, std::string& text);
 
-// Takes the next whole entry off `rest`, which is of that version; false when there is none.
+// Removes the next whole entry, of this version of the format, from the beginning of `rest`; false
+// if there is none.
 bool TakeEntry(uint32_t version, std::string_view& rest, EntryView& entry);
 
-// A number as in entries, at `at`, which has four bytes.
+// Writes a number as entries have it to `at`, where there is room for four bytes.
 inline void SetNumber(uint32_t number, char* at) {
   for (size_t i = 0; i < 4; ++i)
     at[i] = static_cast<char>(number >> (8 * i) & 0xff);
@@ -65,7 +65,7 @@ inline uint32_t NumberAt(const char* at) {
   return number;
 }
 
-// An entry that is kept in memory, known by its name.
+// An entry that is kept in memory and found by its name.
 class Record {
  public:
   explicit Record(std::string_view entry) : entry_(entry) {}
@@ -74,7 +74,7 @@ class Record {
   std::string_view name() const { return entry().substr(kEntryNameAt, name_size()); }
   std::string_view value() const { return entry().substr(kEntryNameAt + name_size()); }
 
-  // Hash for sets in which a record is found by its name.
+  // Hash for sets of records that are searched by name.
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view name) const { return TextHash()(name); }
@@ -92,7 +92,7 @@ class Record {
   std::string entry_;
 };
 
-// Names the machine that a state was saved on.
+// Identifies the machine that a state was saved on.
 struct StateLabel {
   // NOLINTNEXTLINE(google-explicit-constructor): most have nothing else
   StateLabel(std::string the_machine, std::string the_hardware = {})
@@ -100,7 +100,7 @@ struct StateLabel {
   // NOLINTNEXTLINE(google-explicit-constructor): likewise
   StateLabel(const char* the_machine) : machine(the_machine) {}
 
-  std::string machine;  // Machine::Fingerprint; the only one that former versions know
+  std::string machine;  // Machine::Fingerprint; the only label that former versions know
   // HardwareFingerprint, which identifies the machine even if other CPUs are offline than when the
   // state was saved. May be empty.
   std::string hardware;
@@ -125,37 +125,37 @@ class RecordLog {
   // containers need a few MiB.
   static constexpr size_t kMaxFile = size_t{48} << 20;
 
-  // The entries, as far as they can be used. Never an error: without its history the owner still
-  // has to work.
+  // The entries, as far as they can be used. There is never an error, since the owner has to work
+  // even without the saved state.
   struct Found {
     Records records;
-    // Faults of the file, for the log; empty when all was read, or when there was nothing.
+    // Problems with the file, for the log; empty if everything was read, or if there was nothing to
+    // read.
     std::vector<std::string> complaints;
   };
 
-  // The records of another machine than that of the label are not taken. Files of former versions
-  // are read. A `state` that is of a newer version, longer than kMaxFile or no file is put aside,
-  // never overwritten. In a damaged file, the entries before the damage count; if its header cannot
-  // be read, `state.previous` counts.
+  // Records of a machine with another label are not loaded. Files of former versions are read. A
+  // `state` that is of a newer version, is longer than kMaxFile or is no file is put aside, never
+  // overwritten. In a damaged file, the entries before the damage count; if its header cannot be
+  // read, `state.previous` is read.
   RecordLog(FileSystem& files, std::string directory, StateLabel label);
 
-  // Reads. Nothing is written yet.
+  // Reads the records. Nothing is written yet.
   Found Load();
 
-  // Writes the entries of the live records to a new file, with the one that was read kept as the
-  // previous one. Until it succeeds, Append fails. ResourceExhausted: it would be longer than
-  // kMaxFile.
+  // Writes the entries of the live records to a new file, and keeps the file that was read as the
+  // previous one. Until this succeeds, Append fails. ResourceExhausted: the file would be longer
+  // than kMaxFile.
   Status Rewrite(std::string_view live);
   bool writable() const { return file_ != nullptr; }
 
-  // Writes entries behind the others, which lets them survive the process; Sync makes them durable.
-  // After an error the file's end is unknown or kMaxFile reached: nothing more is taken until
-  // Rewrite.
+  // Appends entries, which then survive the process; Sync makes them durable. After an error the
+  // end of the file is unknown, or it has reached kMaxFile: then Append fails until Rewrite.
   Status Append(std::string_view entries);
   Status Sync();
 
-  // Whether most of the file is history, or much of a file near its limit. The entries of all live
-  // records have `live_bytes`.
+  // Whether most of the file is out of date, or much of a file that is near its limit.
+  // `live_bytes`: the size of the entries of all live records.
   bool WantsRewrite(size_t live_bytes) const;
 
   // Removes everything, for -reset-policy. OK if there are no files.
@@ -165,17 +165,17 @@ class RecordLog {
   enum class Verdict { kAbsent, kUsable, kForeign, kNewer, kDamaged };
 
   Verdict Read(const std::string& name, Found& found);
-  // Takes the labels off a file's entries.
+  // Removes the labels from the beginning of a file's entries.
   Verdict ReadLabels(const std::string& path, uint32_t version, std::string_view& rest,
                      std::vector<std::string>& complaints) const;
-  // "; it is now PATH", or why it stays where it is.
+  // Returns "; it is now PATH", or why the file stays where it is.
   std::string PutAside(const std::string& path, const std::string& aside);
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;
   const std::string directory_;
   const StateLabel label_;
-  bool keep_previous_ = true;  // `state` is worth keeping when it is replaced
+  bool keep_previous_ = true;  // whether a rewriting keeps the present `state`
   std::unique_ptr<FileSystem::File> file_;
   size_t size_ = 0;
 };

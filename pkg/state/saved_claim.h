@@ -15,22 +15,22 @@ namespace resmgr {
 // A container that carries a claim.
 struct SavedCarrier {
   std::string pod{};        // the sandbox's id
-  std::string container{};  // the name that it was created with
+  std::string container{};  // its name at its creation
   uint32_t attempt = 0;
 
   friend bool operator==(const SavedCarrier&, const SavedCarrier&) = default;
 };
 
-// A claim that holds CPUs, and the containers that carry it, as they are kept over restarts: no
-// other program of the node could tell them.
+// A claim that holds CPUs, and the containers that carry it, as saved for restarts: no other
+// program on the node has this knowledge.
 struct SavedClaim {
   Claim claim;
   std::vector<Placement> places{};  // one for each part, with all sets
-  uint64_t number = 0;              // in the order in which claims came
+  uint64_t number = 0;              // position in the order of the claims' arrival
   std::vector<SavedCarrier> carriers{};
 };
 
-// The kept form (pkg/api/state.proto, Claim), without the uid, which names it.
+// The saved form (pkg/api/state.proto, Claim), without the uid, which is the record's name.
 std::string EncodeClaim(const SavedClaim& saved);
 // InvalidArgument: the bytes are no claim.
 StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes);

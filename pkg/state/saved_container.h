@@ -14,9 +14,10 @@
 
 namespace resmgr {
 
-// Facts about a container and its pod from lists of its runtime, as far as decisions need them.
+// Facts about a container and its pod from lists of its runtime, as far as decisions need them, for
+// the time when that runtime is away.
 struct SavedOrigin {
-  std::string runtime;  // by its name in the configuration
+  std::string runtime;  // its name in the configuration
   Pod pod;              // id, uid, name, namespace, handler, overhead, annotations for policies
   std::string container_name;
   uint32_t attempt = 0;
@@ -25,79 +26,79 @@ struct SavedOrigin {
   std::optional<NodeSet> mems;
 };
 
-// The views of an origin that is saved with the container itself.
+// The part of an origin that is saved with the container; refers to the pod.
 struct OriginView {
   std::string_view runtime;
   const Pod& pod;
 };
 
-// Labels, and the annotations that policies read, as the client named them, where a stage changed
-// them. Without a value: the client named none.
+// The client's values of labels and annotations that a stage changed; of annotations only those
+// that policies read. Without a value: the client's request did not have the key.
 struct AskedTexts {
   using Texts = std::vector<std::pair<std::string, std::optional<std::string>>>;
   Texts labels{};
   Texts annotations{};
 
   bool empty() const { return labels.empty() && annotations.empty(); }
-  // Replaces the runtime's reported values by these.
+  // Puts these values back into what the runtime reported.
   void Restore(StringMap& reported_labels, StringMap& reported_annotations) const;
 
   friend bool operator==(const AskedTexts&, const AskedTexts&) = default;
 };
 
-// A saved placement: without the sets of CPUs and memory nodes, which the runtime reports.
+// A saved placement, without the sets of CPUs and memory nodes: the runtime reports these.
 struct SavedPlace {
   Placement placement;
   CpuSet shared_cpus;  // as SavedContainer::shared_cpus
 };
 
 // The request of a client's update whose outcome is not known, and the place that was decided for
-// it. Older notes do not have the place.
+// it. Records of older daemons do not have the place.
 struct AskedUpdate {
   LinuxResources requested;
   Requirements requirements;
   std::optional<SavedPlace> place{};
 };
 
-// The views of a request's texts that are saved with the container itself.
+// The part of an open update that is saved with the container.
 struct AskedView {
   const LinuxResources& requested;
   const Requirements& requirements;
   const Placement& placement;
 };
 
-// Facts about a container that are kept over restarts, since its runtime does not report them. Its
+// Facts about a container that are saved for restarts, since its runtime does not report them. Its
 // CPUs and memory nodes come from the runtime.
 struct SavedContainer {
-  // Its exclusive CPUs, shares, quota, period, counted memory nodes, pool and reason; the sets of
-  // CPUs and memory nodes are not kept.
+  // Its exclusive CPUs, shares, quota, period, counted memory nodes, pool and reason, but not the
+  // sets of CPUs and memory nodes.
   Placement placement;
-  // The kubelet's request; the runtime reports the values as we changed them.
+  // The kubelet's request: the runtime only reports the values that the daemon made of it.
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
-  // The class of its pod, used if the runtime does not report it; older notes lack it.
+  // The class of its pod, used if the runtime does not report it; records of older daemons lack it.
   std::optional<QosClass> qos;
   std::string needs_note;
-  // The container's member of the same name (pkg/model/container.h); older notes lack it.
+  // As Container::cpus_bound (pkg/model/container.h); records of older daemons lack it.
   bool cpus_bound = false;
   bool mems_bound = false;
   // With several runtimes: the pod's data while its runtime is away.
   std::optional<SavedOrigin> origin{};
-  // The shared CPUs of a container that has exactly as many of them as it asks for: without this
-  // note they could be taken for its exclusive CPUs. Else empty.
+  // The shared CPUs of a container if their number is the number that it asks for: without this
+  // they could be mistaken for exclusive CPUs. Else empty.
   CpuSet shared_cpus{};
-  // Older notes do not have it.
+  // Not in records of older daemons.
   std::optional<NumbersSetLater> set_later{};
   std::optional<AskedUpdate> asked{};
   AskedTexts texts{};
-  bool qos_derived = false;  // of its pod: Pod::qos_derived
-  // The name that it was created with, where its runtime may rename it; else empty.
+  bool qos_derived = false;  // Pod::qos_derived of its pod
+  // The container's name at its creation, if its runtime may rename it; else empty.
   std::string created_name{};
 };
 
-// Data that is saved with some containers only. Each pointer may be null, and its target outlives
-// the call.
+// Data that only some containers have. Each pointer may be null, and its target must outlive the
+// call.
 struct SavedExtras {
   const OriginView* origin = nullptr;
   const AskedView* asked = nullptr;
@@ -106,29 +107,29 @@ struct SavedExtras {
   std::string_view created_name{};
 };
 
-// The kept form: a protobuf message (pkg/api/state.proto). An older version ignores fields of a
-// newer one. The same container always gives the same bytes. Appends to `out`.
+// Appends the saved form to `out`: a protobuf message (pkg/api/state.proto). Older versions of the
+// daemon ignore fields that they do not know. The same container always gives the same bytes.
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
                  const SavedExtras& extras = {});
-// InvalidArgument when it is not one.
+// InvalidArgument: the bytes are no saved container.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
-// The resources of a pod as a whole, where they were changed after its creation: overhead and
-// resources of the pod (pkg/api/state.proto, StatedPod).
+// The saved form of the overhead and the resources of a pod as a whole, if they were changed after
+// its creation (pkg/api/state.proto, StatedPod).
 std::string EncodeStated(const Pod& pod);
-// Puts these into the pod. InvalidArgument, with nothing changed: malformed bytes.
+// Puts the saved values into the pod. InvalidArgument, with nothing changed: malformed bytes.
 Status AddStated(std::string_view bytes, Pod& pod);
 
-// The client's request for a pod sandbox of which a stage changed something: QoS class, cgroup
+// The saved form of the client's request for a pod sandbox that a stage changed: QoS class, cgroup
 // parent and `texts` (pkg/api/state.proto, AskedPod).
 std::string EncodeAsked(const Pod& asked, const AskedTexts& texts);
-// Replaces the runtime's reported values by these. InvalidArgument, with nothing changed: malformed
-// bytes.
+// Puts the saved values in place of the runtime's reported ones. InvalidArgument, with nothing
+// changed: malformed bytes.
 Status RestoreAsked(std::string_view bytes, Pod& reported);
 
 // A refusal of a container (pkg/api/state.proto, Refusal).
 struct SavedRefusal {
-  std::chrono::system_clock::time_point time{};  // in milliseconds
+  std::chrono::system_clock::time_point time{};  // saved in milliseconds
   PodSandboxId pod{};
   QosClass qos = QosClass::kBestEffort;
   Requirements requirements{};

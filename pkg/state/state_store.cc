@@ -14,16 +14,16 @@
 namespace resmgr {
 namespace {
 
-// Written data survives this process. Only a machine that fails can lose it, and no container
-// outlives that: so the disk, which others wait for too, is not made to hurry.
+// Written data survives this process. Only a crash of the machine can lose it, and then the
+// containers are lost, too: so syncs are rare, since others also wait for the disk.
 constexpr std::chrono::seconds kSyncWithin{1};
-// After a failed write.
+// The pause after a failed write.
 constexpr std::chrono::seconds kWritePause{1};
 constexpr std::chrono::milliseconds kEndAtOnce{100};
-// A disk that works is never as slow.
+// A write that takes longer means that the disk does not work.
 constexpr std::chrono::seconds kSlowWriting{5};
 
-// Prefix of names of notes. No runtime has it in a container's id.
+// Prefix of the names of notes, which no container id has.
 constexpr std::string_view kOfPod = "pod/";
 
 // "pod/h/ID"
@@ -31,7 +31,7 @@ std::string NoteName(StateStore::PodNote kind, std::string_view id) {
   return fmt::format("{}{}/{}", kOfPod, static_cast<char>(kind), id);
 }
 
-// Empty where the note is of another kind.
+// The id in a note's name; empty if the note is of another kind.
 std::string_view IdOfNote(StateStore::PodNote kind, std::string_view name) {
   const size_t begin = kOfPod.size() + 2;
   if (name.size() <= begin || name[kOfPod.size()] != static_cast<char>(kind)) return {};
@@ -40,7 +40,7 @@ std::string_view IdOfNote(StateStore::PodNote kind, std::string_view name) {
 
 }  // namespace
 
-// Data that the loop and the thread share.
+// Data shared by the loop and the thread that writes.
 struct StateStore::Shared {
   Shared(FileSystem& files, const std::string& directory, const StateLabel& machine)
       : log(files, directory, machine) {}
@@ -51,16 +51,17 @@ struct StateStore::Shared {
   bool Write(std::string_view batch, size_t live, bool sync);
   void TellWritten(std::vector<std::function<void()>>& waiting);
   void Count(const Status& status, size_t size);
-  // The entries of all records, which include all unwritten changes. For the thread.
+  // Returns the entries of all records, and drops the unwritten changes, which they include. Called
+  // by the thread.
   std::string TakeAll();
   void Complain(const Status& status);
   bool idle() const { return changes.empty() && !writing && !behind; }
 
-  // The thread's.
+  // Only the thread uses these.
   RecordLog log;
   bool complained = false;
 
-  // Changed by the thread.
+  // Only the thread changes these.
   std::atomic<uint64_t> writes = 0;
   std::atomic<uint64_t> failures = 0;
   std::atomic<uint64_t> bytes = 0;
@@ -71,11 +72,11 @@ struct StateStore::Shared {
   Report report;  // nullptr: the store is closed
   Records records;
   Records notes;
-  size_t live_bytes = 0;  // bytes of the entries of both
+  size_t live_bytes = 0;  // bytes of the entries of records and notes
   bool loaded = false;
   bool waits_for_load = true;
-  std::string changes;                              // entries that were handed over
-  std::vector<std::function<void()>> when_written;  // they are on the disk
+  std::string changes;                              // entries that are to be written
+  std::vector<std::function<void()>> when_written;  // called when `changes` are written
   bool writing = false;
   std::chrono::steady_clock::time_point writing_since;
   bool behind = false;  // the last writing failed: the disk lacks some of the records
@@ -97,7 +98,7 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const St
   shared_->written.wait_for(lock, patience, [this] { return shared_->loaded; });
   shared_->waits_for_load = false;
   if (shared_->loaded) return;
-  // The disk has an older state than the present one.
+  // The disk has an older state, so everything must be written anew.
   shared_->behind = true;
   report_("the saved state is ignored: its disk does not answer");
 }
@@ -113,7 +114,7 @@ bool StateStore::Close(std::chrono::milliseconds timeout) {
   std::unique_lock lock(shared_->mutex);
   shared_->ending = true;
   shared_->wake.notify_all();
-  // A thread that only waits for its next try ends at once.
+  // Even without time left: a thread that only waits for its next try can end at once.
   const auto until = std::max(deadline, std::chrono::steady_clock::now() + kEndAtOnce);
   const bool ended = shared_->written.wait_until(lock, until, [this] { return shared_->ended; });
   shared_->report = nullptr;
@@ -122,7 +123,7 @@ bool StateStore::Close(std::chrono::milliseconds timeout) {
     thread_.join();
     return true;
   }
-  // The thread hangs on the disk: it cannot be woken, and the daemon does not wait for it.
+  // The thread hangs on the disk and cannot be ended, so it is left behind.
   report_("the state is not saved: its disk does not answer");
   thread_.detach();
   return false;
@@ -317,7 +318,7 @@ void StateStore::Shared::Run() {
       wake.wait(lock, wanted);
     }
     if (ending) break;
-    // The memory is reused for the next batch.
+    // Batch and changes are swapped, so that their memory is used again.
     batch.clear();
     batch.swap(changes);
     std::vector<std::function<void()>> waiting = std::exchange(when_written, {});
@@ -336,7 +337,7 @@ void StateStore::Shared::Run() {
     } else {
       when_written.insert(when_written.begin(), waiting.begin(), waiting.end());
     }
-    // A failed writing ends with a rewriting, which is synced.
+    // No sync is due after a failure either, since the rewriting that follows it is synced.
     if (sync || behind) {
       sync_due.reset();
     } else if (!sync_due) {
@@ -349,14 +350,14 @@ void StateStore::Shared::Run() {
   written.notify_all();
 }
 
-// Called with the mutex held. Once the store is closed, nothing is reported any more.
+// Called with the mutex held. After Close nothing is reported any more.
 void StateStore::Shared::TellWritten(std::vector<std::function<void()>>& waiting) {
   if (report == nullptr) return;
   for (const std::function<void()>& tell : waiting)
     tell();
 }
 
-// False when it has to be tried again.
+// Returns false if the write has to be repeated.
 bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
   if (log.writable()) {
     Status status = log.Append(batch);
@@ -364,7 +365,7 @@ bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
     Count(status, batch.size());
     if (!status.ok()) Complain(status);
   }
-  // Includes the first time and the first after an error.
+  // Also true before the first write and after an error.
   if (!log.writable() || log.WantsRewrite(live)) {
     const std::string all = TakeAll();
     const Status status = log.Rewrite(all);
@@ -380,7 +381,7 @@ bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
 
 void StateStore::Shared::Count(const Status& status, size_t size) {
   if (status.ok()) {
-    // Without changes only a sync was requested.
+    // A batch without changes was only a sync.
     if (size > 0) ++writes;
     bytes += size;
   } else {

@@ -20,29 +20,29 @@
 namespace resmgr {
 
 // The durable state of the brain: a record of each container, by the runtime's id. No call waits
-// for a disk: one thread of the store's own writes the changes that Commit hands over. State that
-// cannot be read or written is reported and never fatal, since the runtime knows where its
-// containers run.
+// for a disk: a thread of the store writes the changes that Commit passes to it. If state cannot be
+// read or written, this is reported and never fatal, since the runtime knows where its containers
+// run.
 //
-// All but the thread's work is for one thread, the loop's.
+// Except for the thread, everything is for the loop's thread.
 //
-// A thread that hangs on its disk outlives the store: `files` has to be there as long as it is.
+// If the thread hangs on its disk, it outlives the store: `files` must exist as long.
 class StateStore {
  public:
-  // More than any working disk needs, however busy it is.
+  // How long the start waits for the files: longer than any working disk needs, however busy it is.
   static constexpr std::chrono::seconds kPatience{5};
 
-  // Lines for the log, from any thread.
+  // Takes lines for the log, on any thread.
   using Report = std::function<void(std::string_view line)>;
 
-  // Loads from `directory`; `machine` tells which machine the CPUs are of. `calls` is the file of
-  // the open calls, `directory`/calls when empty; it is read in here. Waits for the other files for
-  // `patience` at most, and begins empty if they do not come: later they would be out of date, and
-  // the present state is written anew.
+  // Loads from `directory`; `machine` identifies the machine that the CPUs belong to. `calls` is
+  // the file of the open calls, `directory`/calls if empty; the constructor reads it. Waits for the
+  // other files for at most `patience`, and begins without them if they do not come: later they
+  // would be out of date, and the present state is written anew.
   StateStore(FileSystem& files, const std::string& directory, const StateLabel& machine,
              Report report, const std::string& calls = "",
              std::chrono::milliseconds patience = kPatience);
-  // As Close(kLastWords).
+  // Calls Close(kLastWords).
   ~StateStore();
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
@@ -55,46 +55,47 @@ class StateStore {
   void ForEach(
       const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
   void Erase(const ContainerId& id);
-  // Forgets all other records, which belong to containers that are gone.
+  // Removes all other records, which belong to containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);
   size_t size() const { return records_.size(); }  // containers
 
-  // A text that is kept of a pod sandbox, by the runtime's id. Only its owner reads it.
+  // A text that is saved about a pod sandbox, by the runtime's id. Only the owner of its kind reads
+  // it.
   enum class PodNote : char {
     kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
     // The client's request for a container that has no id yet; state_writer.h makes the names of
     // these notes.
     kCreation = 'c',
-    kOthers = 'o',   // not of a pod: numbers were set by others on this node (state_writer.h)
-    kAsked = 'a',    // the client's request, where a stage changed it (state_writer.h)
-    kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (history.h)
+    kOthers = 'o',   // not of a pod: others have set numbers on this node (state_writer.h)
+    kAsked = 'a',    // the client's request, if a stage changed it (state_writer.h)
+    kRefusal = 'r',  // by "namespace/pod/container": a refused container (history.h)
     kStated = 's',   // resources that kubelets stated for the pod later (pkg/resmgr/state_writer.h)
-    kClaim = 'k',    // of no pod: a claim by its uid (pkg/state/saved_claim.h)
+    kClaim = 'k',    // not of a pod: a claim, by its uid (pkg/state/saved_claim.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
   void EraseNote(PodNote kind, const PodSandboxId& id);
-  // False where no note of any kind is kept.
+  // Whether there is any note.
   bool HasNotes() const { return !notes_.empty(); }
-  // All of this kind, in no order. `visit` must not change the store.
+  // Visits all notes of this kind, in no order. `visit` must not change the store.
   void ForEachNote(
       PodNote kind,
       const std::function<void(std::string_view id, std::string_view text)>& visit) const;
-  // Forgets all of this kind but these.
+  // Removes all notes of this kind that are not wanted.
   void RetainNotes(PodNote kind, const std::function<bool(std::string_view id)>& wanted);
 
-  // Changes since the last one are written together, and are durable within a second.
+  // Passes the changes since the last Commit to the thread; they are durable within a second.
   void Commit();
 
-  // Commits, and runs `written` when all that was put here until now survives the process: within
-  // the call, or on the thread. Not at all once the store is closed, nor while the disk refuses.
+  // Commits, and runs `written` when everything put here until now survives the process: within the
+  // call, or on the thread. Never runs it after Close, nor while writes fail.
   void WhenWritten(std::function<void()> written);
 
-  // Whether the disk has the state that was handed over, or gets it soon: not after a failed
-  // writing, and not while one has taken longer than five seconds.
+  // Whether the disk has the state that was committed, or will have it soon: not after a failed
+  // write, nor while one has taken longer than five seconds.
   bool Saved();
 
-  // Writes of the thread since the start, the open calls apart.
+  // Counts of the thread's writes since the start, without the open calls.
   struct Written {
     uint64_t writes = 0;    // number of writes that succeeded
     uint64_t failures = 0;  // number of writes that failed
@@ -102,16 +103,17 @@ class StateStore {
   };
   Written written() const;
 
-  // Kept apart from the rest, and written at once.
+  // The open calls have a file of their own, and are written at once.
   OpenCalls& open_calls() { return open_calls_; }
 
-  // Called by Flush first, so that changes gathered elsewhere are put here. May be nullptr.
+  // Sets a function that Flush calls first, so that changes gathered elsewhere are put here. May be
+  // nullptr.
   void BeforeFlush(std::function<void()> gather) { before_flush_ = std::move(gather); }
-  // Commits, and waits until everything is written, which survives the process; false when it is
-  // not within the time.
+  // Commits, and waits until everything is written and survives the process; false if the time is
+  // over before.
   bool Flush(std::chrono::milliseconds timeout);
-  // Flushes and ends the thread; false, and reported, when it hangs and is left behind. Nothing is
-  // kept from then on.
+  // Flushes and ends the thread. If the thread hangs, it is left behind: this is reported, and
+  // false returned. Nothing is saved after this.
   bool Close(std::chrono::milliseconds timeout);
 
  private:
@@ -120,19 +122,18 @@ class StateStore {
 
   static constexpr std::chrono::seconds kLastWords{1};
 
-  // Replaces the record of this name by the entry that is the end of `gathered_`, from `begin` on.
+  // Replaces the record of this name by the entry at the end of `gathered_` that begins at `begin`.
   void Replace(Records& records, std::string_view name, size_t begin);
   void EraseFrom(Records& records, std::string_view name);
   void RetainIn(Records& records, const std::function<bool(std::string_view name)>& wanted);
 
   const Report report_;
   std::function<void()> before_flush_;
-  std::string gathered_;  // entries since the last Commit
+  std::string gathered_;  // entries made since the last Commit
   OpenCalls open_calls_;
   // Shared with the thread, which may outlive this.
   const std::shared_ptr<Shared> shared_;
-  // References into the shared state. Only the loop changes these, so it reads them without the
-  // mutex.
+  // Refer to data in `shared_`. Only the loop changes these, so it reads them without the mutex.
   Records& records_;  // of containers
   Records& notes_;    // of pod sandboxes
   std::thread thread_;

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// The room that a balloon had for a container when it was placed.
+// A balloon that was considered for a container, with its room at that time.
 struct ConsideredBalloon {
   int type = 0;
   int index = 0;
@@ -28,25 +28,25 @@ struct ConsideredBalloon {
 struct BalloonMember {
   ContainerKey key{};
   PodSandboxId pod{};
-  uint64_t pod_bit = 0;  // bits of Balloon::pod_bits
+  uint64_t pod_bit = 0;  // the pod's bit in Balloon::pod_bits
   std::string namespace_name{};
-  std::string group{};  // the text of groupBy for it; "": no group
-  int type = 0;         // the container's type; a guest's type is not the balloon's
+  std::string group{};  // the text of groupBy for this container; "": it is in no group
+  int type = 0;         // the container's type; for a guest not the balloon's type
   int64_t request = 0;  // milli-CPUs
-  int64_t demand = 0;   // milli-CPUs that count for the size, by sizeBy
+  int64_t demand = 0;   // milli-CPUs that count for the balloon's size (sizeBy)
   bool hide_hyperthreads = false;
   bool keeps_memory = false;  // its memory nodes are left as they are
   unsigned memory_types = 0;
-  std::vector<BalloonHint> hints{};  // places of its devices, if the type wants to be close to them
-  std::string text{};                // the rules that placed it, as the reason begins
-  std::vector<ConsideredBalloon> considered{};  // of its type, the first ones
+  std::vector<BalloonHint> hints{};  // near its devices, if the type wants that
+  std::string text{};                // the rules that placed it: the beginning of the reason
+  std::vector<ConsideredBalloon> considered{};  // the first balloons of its type
 };
 using BalloonMemberPtr = std::shared_ptr<const BalloonMember>;
 
-// One of 64 bits, by the pod's id.
+// Maps the pod's id to one of 64 bits.
 uint64_t PodBit(const PodSandboxId& pod);
 
-// The CPUs of a balloon, or of one component of it, which has CPUs of its own or components.
+// The CPUs of a balloon or of one of its components. A part has CPUs or components, but not both.
 struct BalloonPart {
   int type = 0;
   CpuSet cpus;
@@ -55,39 +55,40 @@ struct BalloonPart {
   CpuSet All() const;
 };
 
-// A value. Whoever changes members or parts calls Recount then.
+// A value. Recount must be called after each change of members or parts.
 struct Balloon {
   int type = 0;
   int index = 0;
   uint64_t serial = 0;  // in the order of creation
   BalloonPart part;
-  CpuSet room{};  // of growWithin: kept for this balloon, its own CPUs included; else empty
+  CpuSet room{};  // for growWithin: CPUs kept for this balloon, its own included; else empty
   std::vector<BalloonMemberPtr> members{};
   std::vector<std::string> dropped{};  // hints that its last growth could not follow
-  // The CPUs that came with one container, until the next change of the size: they go with it, so
-  // that a creation that is taken back leaves no trace.
+  // The CPUs that the balloon gained with the container `grown_by`; empty after the next change of
+  // its size. They leave with this container, so that a creation that is taken back leaves no
+  // trace.
   CpuSet grown{};
   ContainerKey grown_by{};
-  // Idle CPUs that it borrows because of its containers' use, as long as no request needs them, and
-  // the time of the measurement that changed them last.
+  // Idle CPUs that the balloon borrows because of its containers' use, as long as no request needs
+  // them, and the time of the measurement by which they were changed last.
   CpuSet borrowed{};
   std::optional<std::chrono::system_clock::time_point> borrowed_at{};
 
-  // These follow from members and parts, and are kept since every decision looks at all balloons.
+  // Computed from members and parts, and stored since every decision looks at all balloons.
   int size = 0;         // CPUs
-  int64_t request = 0;  // of all members, as the next one
+  int64_t request = 0;  // sum of the members' requests
   int64_t demand = 0;
   CpuSet all{};           // the CPUs of all components
-  uint64_t key_bits = 0;  // a bit for each member's key and pod: without the bit, no such member
+  uint64_t key_bits = 0;  // bits of members' keys and pods: without its bit, none is here
   uint64_t pod_bits = 0;
 
   void Recount();
 
   const CpuSet& cpus() const { return part.parts.empty() ? part.cpus : all; }
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if it is not here
-  int Pods(const PodSandboxId& with) const;           // different ones, `with` included
+  int Pods(const PodSandboxId& with) const;           // number of different pods, `with` included
   bool HoldsPodOf(const BalloonMember& other) const;
-  // Whether the pods of both balloons, each counted once, are at most `most`; 0 is no limit.
+  // Whether both balloons together have at most `most` different pods; 0 is no limit.
   bool PodsFit(const Balloon& other, int64_t most) const;
 };
 

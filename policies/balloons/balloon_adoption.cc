@@ -15,7 +15,7 @@
 namespace resmgr {
 namespace {
 
-// The type and the number in "TYPE[N]"; false for other texts.
+// Reads type and number of "TYPE[N]"; false for other texts.
 bool ParseName(const BalloonsOptions& options, std::string_view name, int& type, int& index) {
   const size_t bracket = name.find('[');
   if (bracket == std::string_view::npos || !name.ends_with(']')) return false;
@@ -63,8 +63,8 @@ BalloonBook BalloonAdoption::Run() {
   return Explained(groups).value_or(std::move(book));
 }
 
-// Makes the balloons of types with CPUs of their own first: no other balloon may have these CPUs,
-// even if its containers run there.
+// Makes the balloons of types that list CPUs first: no other balloon may have these CPUs, even if
+// its containers run there.
 void BalloonAdoption::CreateFixed(BalloonBook& book) const {
   for (int type = 0; type < setup_->types(); ++type) {
     while (setup_->type(type).own_cpus && book.Count(type) < setup_->MinBalloons(type)) {
@@ -86,8 +86,8 @@ BalloonBook BalloonAdoption::ByLikelihood() {
   AdoptBorrowed(book);
   CreateAlways(book);
   PlaceOthers(book);
-  // The configuration may have other limits than before. Without any state the sizes stay as they
-  // are until their balloons change.
+  // The configuration may have changed limits, so the sizes are adapted. After a loss of state they
+  // stay as they are until their balloons change.
   if (has_state_) {
     book.ShrinkLarge();
     book.GrowShort();
@@ -105,7 +105,7 @@ void BalloonAdoption::PlaceOthers(BalloonBook& book) const {
   }
 }
 
-// Balloons whose number is known from the placement keep it.
+// If the placement has the balloon's number, the balloon keeps it; others get free numbers.
 void BalloonAdoption::AdoptAlone(BalloonBook& book) {
   for (const bool numbered : {true, false}) {
     for (Found& found : found_) {
@@ -131,7 +131,7 @@ std::vector<const BalloonAdoption::Found*> BalloonAdoption::FoundIn(const Balloo
   return members;
 }
 
-// Whether the balloon's containers would be on the CPUs on which they run.
+// Whether the balloon's containers would stay on the CPUs on which they run.
 bool BalloonAdoption::SeeTheSame(const BalloonBook& book, size_t place) const {
   return std::ranges::all_of(FoundIn(book.balloons()[place]), [&](const Found* found) {
     return found->placed && Stays(book, *found);
@@ -160,7 +160,7 @@ void BalloonAdoption::RetypeGuests(BalloonBook& book) const {
   }
 }
 
-// A container in a balloon that was found by CPUs only.
+// The container as a member of a balloon that was found by its CPUs only.
 BalloonMember BalloonAdoption::AsMember(const Found& found, const BalloonBook& book, int type,
                                         int index) const {
   BalloonMember member = found.member;
@@ -172,7 +172,7 @@ BalloonMember BalloonAdoption::AsMember(const Found& found, const BalloonBook& b
   return member;
 }
 
-// The CPUs on which containers run that were found in balloons.
+// The CPUs on which those containers run whose balloons were found.
 CpuSet BalloonAdoption::Seen() const {
   CpuSet seen;
   for (const Found& found : found_) {
@@ -181,7 +181,8 @@ CpuSet BalloonAdoption::Seen() const {
   return seen;
 }
 
-// The idle CPUs that containers which share idle ones would see by the book, but do not see.
+// Idle CPUs that containers should see by the book, since their types share idle CPUs, but do not
+// see: other balloons must have these CPUs.
 CpuSet BalloonAdoption::MissedIn(const BalloonBook& book) const {
   CpuSet missed;
   for (const Found& found : found_) {
@@ -194,8 +195,8 @@ CpuSet BalloonAdoption::MissedIn(const BalloonBook& book) const {
   return missed;
 }
 
-// Containers that run come before balloons without any. These lie where containers that share
-// idle CPUs miss some, or at least where no container is.
+// Makes the balloons that always exist and have no containers yet: preferably on CPUs that sharing
+// containers do not see, else on CPUs on which no container runs.
 void BalloonAdoption::CreateAlways(BalloonBook& book) const {
   const auto create_in = [this](BalloonBook& to) {
     return to.CreateAlwaysBy([&](int type) { return CreateEmpty(to, type); });
@@ -206,7 +207,8 @@ void BalloonAdoption::CreateAlways(BalloonBook& book) const {
     book = std::move(with_rooms);
     return;
   }
-  // The rooms may have been elsewhere before the restart, so they come last.
+  // Before the restart the rooms may have been elsewhere, so now they are chosen after the
+  // balloons.
   (void)create_in(book);
   book.KeepRooms();
 }
@@ -223,8 +225,8 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   const CpuSet free = book.FreeForNew(type, index);
   const CpuSet first = missed & free;
   const bool fixed = own.own_cpus || own.grow_within != BalloonLevel::kNone;
-  // If fewer CPUs are missed than the balloon needs, it gets these and others; else it chooses
-  // among the missed ones by its rules.
+  // If fewer CPUs are missed than the balloon needs, it gets all of these and some others. If there
+  // are enough, it chooses among them by its rules.
   if (!fixed && !first.empty() && first.size() < size) {
     for (const CpuSet& from : {free & unused, free}) {
       const StatusOr<CpuSet> rest =
@@ -240,8 +242,9 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   return book.Create(type, {{"missing elsewhere", missed}, {"not used", unused}}, parts).status();
 }
 
-// Without a reason, the borrowed CPUs are those that containers see beside their balloon's own, and
-// that others would see if they were idle.
+// Takes the borrowed CPUs from the placement's reason. Without a reason, they are the CPUs that
+// containers see beside those of their balloon, and that other containers would see if these CPUs
+// were idle.
 void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
   if (!setup_->follows_use()) return;
   const CpuSet missed = MissedIn(book);
@@ -264,7 +267,7 @@ void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
   }
 }
 
-// By the names of balloons that placements have.
+// Groups containers by the balloons that their placements name.
 void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   std::map<std::pair<int, int>, Group> named;
   for (Found& found : found_) {
@@ -284,14 +287,15 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   }
 }
 
-// A reason may be older than the runtime's report.
+// A reason may be older than the runtime's report, so only CPUs that the container really sees
+// count.
 CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) const {
   const bool reported = setup_->options().pin_cpu && !found.container->may_be_elsewhere;
   return reported ? saved & setup_->machine().WithSiblings(VisibleOf(found)) : saved;
 }
 
-// The CPUs of its containers that the balloon lacks: a reason may be older than these, as where the
-// state could not be written.
+// CPUs of the containers that are missing in the balloon: the reason that names the balloon's CPUs
+// may be older than the containers' CPUs, if the state could not be written.
 CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
                                   const CpuSet& own) const {
   const int missing = TargetOf(group, group.type) - own.size();
@@ -301,7 +305,8 @@ CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
   return setup_->chooser().Grow(setup_->rules(group.type), own, seen, missing).value_or(CpuSet());
 }
 
-// A balloon without containers that always has some of these CPUs; nullptr if there is none.
+// The balloon, made above for its listed CPUs and still without containers, that has some of these
+// CPUs; nullptr if there is none.
 const Balloon* BalloonAdoption::OwnerOf(const BalloonBook& book, const CpuSet& cpus) {
   for (const Balloon& balloon : book.balloons()) {
     if (balloon.members.empty() && balloon.cpus().Intersects(cpus)) return &balloon;
@@ -309,7 +314,7 @@ const Balloon* BalloonAdoption::OwnerOf(const BalloonBook& book, const CpuSet& c
   return nullptr;
 }
 
-// The first number that is free, of a balloon that may have these CPUs; -1 if there is none.
+// The first free number of a balloon of the type that may have these CPUs; -1 if there is none.
 int BalloonAdoption::IndexFor(const BalloonBook& book, int type, const CpuSet& own) const {
   std::set<int> used;
   for (const Balloon& balloon : book.balloons()) {
@@ -324,7 +329,8 @@ int BalloonAdoption::IndexFor(const BalloonBook& book, int type, const CpuSet& o
   return -1;
 }
 
-// Whether other groups, which can be of this type only, need all balloons that it may still have.
+// Whether all balloons that the type may still have are needed by other groups, which can be of no
+// other type.
 bool BalloonAdoption::IsClaimed(const BalloonBook& book, const std::vector<Group>& groups,
                                 const Group& except, int type) const {
   const auto claims = std::ranges::count_if(groups, [&](const Group& group) {
@@ -335,8 +341,8 @@ bool BalloonAdoption::IsClaimed(const BalloonBook& book, const std::vector<Group
   return claims > 0 && book.Count(type) + claims >= setup_->MaxBalloons(type);
 }
 
-// The types whose balloon a group may be, the likeliest first. Containers may be guests in a
-// balloon of another type.
+// The types that a group's balloon may have, the likeliest first. If only the CPUs are known, the
+// containers may also be guests in a balloon of another type.
 std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
                                            const std::vector<Group>& groups, const Group& group,
                                            const CpuSet& others, Fit fit) const {
@@ -362,8 +368,8 @@ std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
   return types;
 }
 
-// Groups on CPUs that a balloon would have for them: as many as they need, or fewer, which others
-// left them.
+// Adopts groups that are on CPUs which a balloon of a possible type would have for them: as many as
+// they need, or fewer if other balloons have the rest.
 void BalloonAdoption::AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups, Fit fit) {
   for (Group& group : groups) {
     if (group.members.front()->placed || !group.plausible) continue;
@@ -381,7 +387,7 @@ void BalloonAdoption::AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups
       const CpuSet own = OwnOf(book, group, others, missed, its);
       const int index = its != nullptr ? its->index : IndexFor(book, type, own);
       const int target = TargetOf(group, type);
-      // Each component has a CPU at least.
+      // A balloon needs at least one CPU for each component.
       const bool fewer = own.size() < target && own.size() >= setup_->WholeSize(type, 1);
       const bool exact = MayHave(group, type, own.size());
       const bool fits = exact ? fit != Fit::kFewer : fewer && fit != Fit::kExact;
@@ -423,16 +429,16 @@ CpuSet BalloonAdoption::VisibleOf(const Found& found) const {
   return found.container->may_be_elsewhere ? CpuSet() : cpus;
 }
 
-// Whether `found` hides hyperthreads, and `other` has no more than `visible` and siblings of it.
+// Whether `found` hides hyperthreads, and `other` consists of `visible` and sibling threads of it.
 bool BalloonAdoption::HidesThreadsOf(const Found& found, const CpuSet& visible,
                                      const CpuSet& other) const {
   return found.member.hide_hyperthreads && visible.IsSubsetOf(other) &&
          other.IsSubsetOf(setup_->machine().WithSiblings(visible));
 }
 
-// Groups containers without balloon names: those on the same CPUs that are of one type, or of which
-// nothing but the CPUs is known; `loosely`: also those of one type that shares no idle CPUs, if
-// they have CPUs in common.
+// Groups containers without balloon names. A group has containers on the same CPUs that are of one
+// type, or of which only the CPUs are known. `loosely`: also containers of one type that have CPUs
+// in common, if the type shares no idle CPUs.
 std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) {
   std::vector<Group> groups;
   for (Found& found : found_) {
@@ -457,7 +463,7 @@ std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) 
   }
   for (Group& group : groups)
     group.plausible = Plausible(group);
-  // Groups that can be of few types only come first.
+  // Groups whose containers are of fewer types come first, since they have fewer possible balloons.
   std::ranges::stable_sort(groups, {}, [](const Group& group) {
     std::set<int> types;
     for (const Found* const found : group.members)

@@ -15,19 +15,19 @@
 namespace resmgr {
 
 // Takes over containers that exist, and makes a book of balloons for them. A container whose
-// placement is legal does not move. Those that are alone, for claims, come first and have exactly
-// the CPUs that they had exclusively, as far as these are available:
-//   1. one whose placement names a balloon of its type is in that balloon, which gets the same
-//      number and CPUs;
-//   2. of those with CPUs only (after a loss of state), containers on the same CPUs are in one
-//      balloon, of a type of theirs that may have just these CPUs, or else is short of CPUs; those
-//      of other types are its guests, as for want of room. Nothing is resized then;
-//   3. the balloons that always exist are made from the rest;
+// placement is legal does not move. Containers of claims, each alone in its balloon, come first and
+// keep exactly the CPUs that they had exclusively, as far as these are available:
+//   1. a container whose placement names a balloon of its type is in that balloon, which gets the
+//      same number and CPUs;
+//   2. if only CPUs are known (after a loss of state), containers on the same CPUs are in one
+//      balloon, of one of their types that may have just these CPUs, or else is short of CPUs;
+//      containers of other types are its guests, as for want of room. No balloon is resized then;
+//   3. the balloons that always exist are made from the remaining CPUs;
 //   4. the other containers are placed like new ones, but none can be refused;
-//   5. a balloon found by CPUs only, whose type would give its containers other CPUs, gets another
-//      type with which they keep their CPUs, if there is one: all of them are guests then;
-//   6. if containers would still move, now or at the next restart, and nothing but CPUs is known,
-//      balloons are searched with which no container moves.
+//   5. if the type of a balloon found by CPUs only would give its containers other CPUs, the
+//      balloon gets another type that does not, if there is one: all of them are guests then;
+//   6. if containers would still move, now or at the next restart, and only CPUs are known, a
+//      search looks for balloons by which no container moves.
 class BalloonAdoption {
  public:
   BalloonAdoption(std::shared_ptr<const BalloonSetup> setup, BalloonRules rules);
@@ -42,21 +42,22 @@ class BalloonAdoption {
   struct Found {
     const Container* container = nullptr;
     BalloonMember member;
-    int type = 0;  // number of the balloon that the placement names
+    int type = 0;  // type of the balloon that the placement names
     int index = -1;
     bool placed = false;
-    bool lost = false;  // nothing is known but its CPUs
+    bool lost = false;  // only its CPUs are known
     bool alone = false;
   };
-  // Containers that were in one balloon.
+  // Containers that are taken to be of one balloon.
   struct Group {
     int type = 0;
     CpuSet visible;
     std::vector<Found*> members;
     bool plausible = true;
   };
-  // How a balloon may fit a group: it has as many CPUs as the group needs; fewer, since others have
-  // the rest; or fewer, and it is of a type that none of the containers has.
+  // How a balloon may fit a group. kExact: it has as many CPUs as the group needs. kFewer: it has
+  // fewer, since others have the rest. kOther: it has fewer and a type that none of the containers
+  // has.
   enum class Fit { kExact, kFewer, kOther };
 
   BalloonBook ByLikelihood();
@@ -104,7 +105,8 @@ class BalloonAdoption {
 
   const std::shared_ptr<const BalloonSetup> setup_;
   const BalloonRules rules_;
-  // The first balloons of a node. Those that have no containers keep the components that they had.
+  // The balloons of a node as it starts without containers. Balloons that have none now get the
+  // components that they have there.
   BalloonBook at_start_;
   std::vector<Found> found_;
   bool has_state_ = false;

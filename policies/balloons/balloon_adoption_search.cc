@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Balloons without names or numbers, by which each container keeps its CPUs; and the CPUs of a
+// Finds balloons without names or numbers by which each container keeps its CPUs, and the CPUs of a
 // balloon whose containers were found by CPUs only.
 #include <algorithm>
 #include <utility>
@@ -25,8 +25,8 @@ bool BalloonAdoption::AllStay(const BalloonBook& book, const std::vector<Group>&
   });
 }
 
-// Whether all containers keep their CPUs also when the sizes of the balloons follow their needs
-// again.
+// Whether all containers also keep their CPUs after the sizes of the balloons are adapted to their
+// needs.
 bool BalloonAdoption::AllStayLater(BalloonBook book, const std::vector<Group>& groups) const {
   book.ShrinkLarge();
   book.GrowShort();
@@ -34,9 +34,9 @@ bool BalloonAdoption::AllStayLater(BalloonBook book, const std::vector<Group>& g
   return AllStay(book, groups);
 }
 
-// Two containers are in one balloon if, and only if, one sees all CPUs that the other one sees: a
-// CPU of a balloon is seen in no other one. Those that run everywhere, as before a first start, are
-// left out.
+// Groups containers into balloons: two containers are in the same balloon if and only if one of
+// them sees all CPUs that the other one sees, since a CPU of a balloon is seen in no other balloon.
+// Containers that run on all CPUs, as before a first start, are left out.
 std::vector<BalloonAdoption::Group> BalloonAdoption::GroupSeen() {
   Group everywhere{.type = 0, .visible = setup_->available(), .members = {}};
   for (Found& found : found_)
@@ -61,7 +61,7 @@ std::vector<BalloonAdoption::Group> BalloonAdoption::GroupSeen() {
   return groups;
 }
 
-// nullopt: containers of one balloon would see the same CPUs, and do not.
+// nullopt: the containers see different CPUs, so they cannot be in one balloon.
 std::optional<SeenBalloon> BalloonAdoption::AsSeen(const Group& group) const {
   SeenBalloon seen;
   for (const Found* const found : group.members) {
@@ -76,7 +76,7 @@ std::optional<SeenBalloon> BalloonAdoption::AsSeen(const Group& group) const {
   return seen;
 }
 
-// The book of these balloons; nullopt if limits of types do not allow them.
+// The book with these balloons; nullopt if the types' limits do not allow them.
 std::optional<BalloonBook> BalloonAdoption::BookOf(const BalloonBook& start,
                                                    std::vector<Group>& groups,
                                                    const BalloonExplanation& explanation) {
@@ -138,8 +138,8 @@ std::optional<BalloonBook> BalloonAdoption::Explained(std::vector<Group>& groups
   return explained;
 }
 
-// Whether the containers may run where they do: not on more CPUs than a balloon would have. Guests
-// may be in a balloon of another type, which has more by its least size.
+// Whether the containers may be in a balloon: they do not run on more CPUs than one would have.
+// Guests may be in a balloon of another type, which may have more CPUs by its minimum size.
 bool BalloonAdoption::Plausible(const Group& group) const {
   const int size = group.visible.size();
   const bool all = group.visible == setup_->available();
@@ -157,7 +157,7 @@ bool BalloonAdoption::Plausible(const Group& group) const {
 }
 
 // Whether a balloon of the type with these containers may have so many CPUs. Components have their
-// least sizes at first, and grow when the whole needs more CPUs than it has.
+// minimum sizes at first, and grow only when the containers need more CPUs in total.
 bool BalloonAdoption::MayHave(const Group& group, int type, int size) const {
   const BalloonType& own = setup_->type(type);
   const int needed = NeededBy(group, type);
@@ -171,7 +171,8 @@ bool BalloonAdoption::MayHave(const Group& group, int type, int size) const {
   return size <= most && size >= setup_->WholeSize(type, setup_->MinCpus(type, 0));
 }
 
-// The CPUs that containers of other groups would see if they were idle, and do not.
+// CPUs that containers of other groups would see if these CPUs were idle, but do not see: so a
+// balloon has them.
 CpuSet BalloonAdoption::MissedBy(const std::vector<Group>& groups, const Group& except) const {
   CpuSet missed;
   for (const Group& group : groups) {
@@ -190,16 +191,16 @@ CpuSet BalloonAdoption::MissedBy(const std::vector<Group>& groups, const Group& 
   return missed;
 }
 
-// The balloon's own CPUs among those that its containers see: as many as they need, with one in
-// each part in which the type shares idle CPUs.
+// The balloon's own CPUs among those that its containers see: as many as they need, and one in each
+// part of the machine in which the type shares idle CPUs.
 CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
                               const CpuSet& missed, const Balloon* owner) const {
   const std::vector<CpuSet>& parts = setup_->sharing(group.type);
   const int target = TargetOf(group, group.type);
   const bool hides = std::ranges::any_of(
       group.members, [](const Found* found) { return found->member.hide_hyperthreads; });
-  // The balloon also has threads that its containers do not see: those with higher numbers than a
-  // seen thread of the core.
+  // If its containers hide threads, the balloon also has unseen threads: those with higher numbers
+  // than the seen thread of their core.
   CpuSet hidden;
   if (hides) {
     const Machine& machine = setup_->machine();
@@ -213,19 +214,20 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const
       if (own.size() < target) own.Add(cpu);
     }
     if (!setup_->type(group.type).follows_use() || own.size() <= target) return own;
-    // The rest was borrowed.
+    // The CPUs beyond the target were borrowed.
     return setup_->chooser().Grow(setup_->rules(group.type), {}, own, target).value_or(own);
   }
   const CpuSet free = (group.visible & book.idle()) | hidden;
   if (free == setup_->available() && target < free.size()) return {};
   const CpuSet certain = free - others;
   CpuSet own = owner == nullptr ? CpuSet() : owner->cpus();
-  // The balloon has these for certain: if they were idle, others would see them, too, and isolated
-  // CPUs are not shared.
+  // CPUs that the balloon certainly has: other containers would see them if they were idle, or they
+  // are isolated, which are never shared.
   const CpuSet sure = certain & group.visible & (missed | setup_->machine().isolated());
   if ((own | sure).size() <= target) own |= sure;
   if (hides) {
-    // If the core was idle, containers would see its first thread instead.
+    // If the core had no own thread, containers would see its first thread; they see another one,
+    // so that one is the balloon's own.
     const CpuSet unseen = (book.idle() - others) - group.visible;
     for (const int cpu : certain& group.visible) {
       const bool first = setup_->machine().WithSiblings({cpu}).First() == cpu;
@@ -246,7 +248,7 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const
   return own;
 }
 
-// The CPUs that the group needs, before the sizes of components are rounded up.
+// The CPUs that the group needs, before components' sizes are rounded up.
 int BalloonAdoption::NeededBy(const Group& group, int type) const {
   int64_t demand = 0;
   for (const Found* const found : group.members)

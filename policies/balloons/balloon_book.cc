@@ -23,7 +23,7 @@ void TakeBack(BalloonPart& part, const CpuSet& cpus) {
     TakeBack(below, cpus);
 }
 
-// Whether a balloon with load `own` is to be away from one with load `other`.
+// Whether a balloon with load `own` must stay away from one with load `other`.
 bool Avoids(const BalloonLoadClass& own, const BalloonLoadClass& other) {
   const auto names = [](const BalloonLoadClass& load, const std::string& name) {
     return std::ranges::find(load.avoids, name) != load.avoids.end();
@@ -97,7 +97,7 @@ int BalloonBook::MostNow(const Balloon& balloon) const {
   const int size = balloon.size;
   const int limit = setup_->MaxCpus(balloon.type, balloon.index);
   if (limit <= size) return size;
-  // Mostly every idle CPU will do.
+  // Without rooms and bounds, the balloon may have any idle CPU.
   const bool any = !setup_->keeps_rooms() && !setup_->HasBounds(balloon.type);
   return std::min(limit, size + (any ? idle_.size() : FreeFor(balloon).size()));
 }
@@ -150,8 +150,8 @@ Status BalloonBook::ResizePart(const Balloon& balloon, BalloonPart& part, int si
   return OkStatus();
 }
 
-// Prefers CPUs that the balloon borrows, then those that no other balloon borrows, unless more
-// hints would be dropped for that.
+// Prefers CPUs that the balloon itself borrows, then CPUs that no other balloon borrows, unless
+// more hints would be dropped because of that.
 StatusOr<CpuSet> BalloonBook::ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
                                          const CpuSet& own, int count,
                                          std::vector<std::string>& dropped) const {
@@ -173,8 +173,8 @@ StatusOr<CpuSet> BalloonBook::ChooseMore(const Balloon& balloon, const CpuChoice
   return cpus;
 }
 
-// Hints that containers add, those of the last one first. Each set of CPUs is there once: many
-// containers may be near to the same devices.
+// The hints of the members, those of the last member first. Each set of CPUs is there only once,
+// since many containers may be near to the same devices.
 std::vector<BalloonHint> BalloonBook::HintsOfMembers(const Balloon& balloon) {
   std::vector<BalloonHint> hints;
   for (auto member = balloon.members.rbegin(); member != balloon.members.rend(); ++member) {
@@ -186,8 +186,8 @@ std::vector<BalloonHint> BalloonBook::HintsOfMembers(const Balloon& balloon) {
   return hints;
 }
 
-// The rules of the type, which are not copied, or `changed` with the additions of containers and
-// loads.
+// The rules for a part: those of its type, without a copy, or `changed`, to which hints of
+// containers and loads were added.
 const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const BalloonPart& part,
                                             CpuChoiceRules& changed) const {
   const CpuChoiceRules& own = setup_->rules(part.type);
@@ -199,14 +199,14 @@ const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const Balloo
   return changed;
 }
 
-// The CPUs near the loads of others that a load of this type is to be away from.
+// The CPUs near to loads of other balloons that this type's loads must stay away from.
 CpuSet BalloonBook::LoadedFor(const Balloon& its, const BalloonPart& part) const {
   CpuSet loaded;
   const BalloonsOptions& options = setup_->options();
   for (const std::string& own_name : setup_->type(part.type).loads) {
     const BalloonLoadClass& own = *options.FindLoad(own_name);
     const auto add = [&](const BalloonPart& leaf) {
-      // A part has its own CPUs alone.
+      // Skips the part itself, which alone has its CPUs.
       if (leaf.cpus.empty() || leaf.cpus.Intersects(part.cpus)) return;
       for (const std::string& name : setup_->type(leaf.type).loads) {
         const BalloonLoadClass& load = *options.FindLoad(name);
@@ -214,7 +214,8 @@ CpuSet BalloonBook::LoadedFor(const Balloon& its, const BalloonPart& part) const
         loaded |= AllOf(PartsOfLoad(setup_->machine(), load.level), leaf.cpus);
       }
     };
-    // A balloon that is being made is not in the list yet.
+    // The balloon's own parts are added apart, since a balloon that is being made is not in the
+    // list yet.
     ForEachLeaf(its.part, add);
     for (const Balloon& balloon : balloons_)
       ForEachLeaf(balloon.part, add);
@@ -326,7 +327,7 @@ void BalloonBook::Leave(ContainerKey key) {
   GrowShort();
 }
 
-// Balloons that lack CPUs first take idle ones of the NUMA node that has most of their CPUs.
+// Balloons that lack CPUs first grow with idle CPUs of the NUMA node where most of their CPUs are.
 void BalloonBook::GrowAtHome() {
   for (size_t place = 0; place < balloons_.size() && !idle_.empty(); ++place) {
     const Balloon& balloon = balloons_[place];
@@ -348,7 +349,8 @@ void BalloonBook::GrowShort() {
     const int target = Target(balloon);
     if (Lacks(balloon) == 0) continue;
     if (idle_.empty()) return;
-    // A composite may have no room for one more in each component where fewer would fit.
+    // If a composite balloon has no room for one more CPU in each component, a smaller size may
+    // still fit.
     for (int wanted = std::min(target, MostNow(balloon)); wanted > size; --wanted) {
       if (Resize(balloons_.Change(place), wanted).ok()) break;
     }

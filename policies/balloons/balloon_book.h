@@ -15,9 +15,9 @@
 
 namespace resmgr {
 
-// All balloons of a node: which CPUs and containers each has. A call that fails changes nothing.
-// Every CPU is in at most one balloon. A copy is independent, and cheap: it shares the balloons
-// that neither changes. Balloons are in the order of their creation and named by their place in the
+// All balloons of a node, with their CPUs and containers. A call that fails changes nothing. Every
+// CPU is in at most one balloon. Copies are independent and cheap: they share the balloons that
+// none of them changes. Balloons are in the order of their creation and named by their place in the
 // list; a place is valid until a balloon is removed.
 class BalloonBook {
  public:
@@ -25,7 +25,7 @@ class BalloonBook {
 
   const BalloonSetup& setup() const { return *setup_; }
   const SharedList<Balloon>& balloons() const { return balloons_; }
-  // CPUs that no balloon has by requests.
+  // CPUs that no balloon has; balloons may borrow some of them.
   const CpuSet& idle() const { return idle_; }
   // The idle CPUs that no balloon borrows.
   CpuSet unlent() const { return idle_ - lent_; }
@@ -35,41 +35,42 @@ class BalloonBook {
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if there is none
   int Count(int type) const;
 
-  // Makes a balloon of the type, of its least size, near `hints`, too, with components like those
-  // of `parts` if given. ResourceExhausted: there is no room, or the type has its greatest number
-  // of balloons.
+  // Makes a balloon of the type with its minimum size, preferably near `hints`, and with components
+  // like those of `parts` if given. ResourceExhausted: there is no room, or the type has its
+  // maximum number of balloons.
   StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {},
                           const BalloonPart* parts = nullptr);
-  // Makes the balloons that always exist and are missing.
+  // Makes those balloons that must always exist and are missing.
   Status CreateAlways(const std::vector<BalloonHint>& hints = {});
   // Calls `create` for each balloon that always exists and is missing.
   Status CreateAlwaysBy(const std::function<Status(int type)>& create);
-  // A balloon for one container of a type whose containers are alone, which keeps its CPUs until
-  // the container leaves: idle ones within `place`. Cores that are idle are not split where that is
-  // not needed, and CPUs that others borrow come last. ResourceExhausted: too few are idle there.
+  // Makes a balloon for one container of a type whose containers are alone; it keeps its CPUs until
+  // the container leaves. Takes idle CPUs within `place`: splits no idle core if possible, and
+  // takes CPUs that others borrow last. ResourceExhausted: too few are idle there.
   StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
-  // Makes a balloon with this number and those of the CPUs that are idle. Returns its place;
-  // nullopt if none are idle.
+  // Makes a balloon with this number and those of the CPUs that are idle; if it exists already,
+  // adds them. Returns its place; nullopt if none of the CPUs is idle.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
 
-  // Changes the balloon to another type, which has no components, with these members. False: its
-  // size or the number of balloons does not allow that.
+  // Changes the type of a balloon without components, and its members. False: the limits of the
+  // types do not allow it.
   bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);
 
-  // Adopted balloons get their room; one without enough of it grows like others. Only after all
-  // were adopted: a room may not have the CPUs of another balloon.
+  // Chooses the rooms of adopted balloons; if a balloon finds too little room, it grows without
+  // one. To be called after all were adopted, since a room may not have CPUs of another balloon.
   void KeepRooms();
 
-  // The container joins, and the balloon grows to what it then needs.
+  // The container joins, and the balloon grows to the size that it then needs.
   Status Join(size_t place, const BalloonMemberPtr& member);
   // The container joins, and the balloon grows only as far as it can.
   void Squeeze(size_t place, const BalloonMemberPtr& member);
-  // Only adds the member.
+  // The container joins, and the size stays.
   void Put(size_t place, const BalloonMemberPtr& member);
   // Replaces the balloon's member `former` by this one, which may be the same container with other
-  // needs; the size follows. It fails only where more is needed than before.
+  // needs, and adapts the size. Can only fail if more is needed than before.
   Status Replace(size_t place, ContainerKey former, const BalloonMemberPtr& member);
-  // The container is gone: the balloon shrinks or goes, and others that are short of CPUs grow.
+  // The container is gone: the balloon shrinks or is removed, and balloons that are short of CPUs
+  // grow.
   void Leave(ContainerKey key);
   // Balloons with fewer CPUs than their containers need grow as far as possible.
   void GrowShort();
@@ -78,26 +79,26 @@ class BalloonBook {
   // How many more CPUs the balloon's containers need. 0 for a balloon of a claim, which keeps its
   // size.
   int Lacks(const Balloon& balloon) const;
-  // Makes `count` of the balloon's CPUs in `part` idle, though its containers need them. The
-  // balloon has no components.
+  // Makes `count` of the balloon's CPUs in `part` idle, although its containers need them. The
+  // balloon must have no components.
   void GiveUp(size_t place, const CpuSet& part, int count);
-  // Grows a balloon that lacks CPUs. False: it cannot.
+  // Grows a balloon that lacks CPUs by one. False: it cannot grow.
   bool GrowByOne(size_t place);
 
-  // Lets the balloon borrow `count` CPUs, or as many as it may and are idle.
+  // Lets the balloon borrow `count` CPUs, or fewer if its type allows fewer or fewer are idle.
   void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
   // How many CPUs it may borrow by the limits of its type.
   int MostBorrowed(const Balloon& balloon) const;
-  // The CPUs that it may borrow in addition.
+  // The CPUs that the balloon may borrow in addition to those that it has borrowed.
   CpuSet FreeToBorrow(const Balloon& balloon) const { return FreeFor(balloon) - lent_; }
-  // Adopts CPUs that it had borrowed before a restart; those that are not idle are left out.
+  // Restores borrowing from before a restart, as far as the CPUs are idle.
   void AdoptBorrowed(size_t place, const CpuSet& cpus);
-  // Takes borrowed CPUs back that are not idle any more, or that are more than the balloon may
-  // have. Ends each decision.
+  // Ends the borrowing of CPUs that are not idle any more, or that exceed the balloon's limit.
+  // Called at the end of each decision.
   void SettleBorrowed();
 
-  // Whole CPUs that the balloon would need with `more` milli-CPUs, and the number that it can have
-  // now.
+  // Needed: the whole CPUs that the balloon would need with `more` milli-CPUs. MostNow: the number
+  // of CPUs that it can have now.
   int Needed(const Balloon& balloon, int64_t more) const;
   int MostNow(const Balloon& balloon) const;
   // Whether maxPods of its type allows a container of this pod.
@@ -106,9 +107,9 @@ class BalloonBook {
   CpuSet FreeForNew(int type, int index) const;
   int NextIndex(int type) const;
 
-  // Idle CPUs on which containers of the balloon may run, too.
+  // Idle CPUs that containers of the balloon may use, too.
   CpuSet SharedIdle(const Balloon& balloon) const;
-  // Whether the balloon could share any of these CPUs if it were idle.
+  // Whether containers of the balloon could use any of these CPUs if they were idle.
   bool Shares(const Balloon& balloon, const CpuSet& cpus) const;
 
  private:
@@ -116,7 +117,7 @@ class BalloonBook {
   Status ResizePart(const Balloon& balloon, BalloonPart& part, int size,
                     std::vector<std::string>& dropped);
   int Target(const Balloon& balloon) const;
-  // The CPUs of all components when the whole is to have `size`.
+  // The number of CPUs of all components together if the balloon is to have `size`.
   int SizeAt(const BalloonPart& part, int size) const;
   void Shrink(size_t place, ContainerKey gone = {});
   void GrowAtHome();
@@ -133,13 +134,13 @@ class BalloonBook {
   size_t Add(Balloon balloon);
   void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;
   CpuSet WantedBy(int type) const;
-  int Instances(int type) const;  // components of composites included
+  int Instances(int type) const;  // number of its balloons, components of composites included
   Status KeepRoom(Balloon& balloon) const;
 
   std::shared_ptr<const BalloonSetup> setup_;
   SharedList<Balloon> balloons_;
   CpuSet idle_;
-  CpuSet lent_;  // CPUs that balloons borrow, together
+  CpuSet lent_;  // all CPUs that balloons borrow
   uint64_t last_serial_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a BalloonBook gets balloons.
+// The functions of BalloonBook that make balloons.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -17,7 +17,7 @@ int CountParts(const BalloonPart& part, int type) {
   return count;
 }
 
-// Adds the type and all types inside it.
+// Adds the type, its components and their components.
 void AddTypesOf(const BalloonSetup& setup, int type, std::set<int>& types) {
   if (!types.insert(type).second) return;
   for (const int component : setup.type(type).components)
@@ -49,7 +49,8 @@ int BalloonBook::Instances(int type) const {
   return count;
 }
 
-// A part with all components, or with the one of which there are the fewest.
+// A new part without CPUs: with all components or, for balanceComponents, with the component of
+// which there are the fewest.
 BalloonPart BalloonBook::MakePart(int type) const {
   BalloonPart part{.type = type, .cpus = {}};
   const BalloonType& own = setup_->type(type);
@@ -96,7 +97,8 @@ StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& h
   balloon.Recount();
   RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
   if (!hints.empty()) {
-    // Its size comes later; the hints are those of its first container.
+    // Until the first container joins, its hints are those of a stand-in member; its CPUs are
+    // chosen when the size is set.
     balloon.members.push_back(std::make_shared<BalloonMember>(BalloonMember{.hints = hints}));
   }
   const CpuSet before = idle_;
@@ -110,8 +112,8 @@ StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& h
   return Add(std::move(balloon));
 }
 
-// Chooses the CPUs in which a balloon of a type with growWithin grows: those that it has, and more
-// in the same part of the machine.
+// Chooses the room of a balloon of a type with growWithin: its present CPUs, and more in the same
+// part of the machine.
 Status BalloonBook::KeepRoom(Balloon& balloon) const {
   const BalloonType& own = setup_->type(balloon.type);
   if (own.grow_within == BalloonLevel::kNone) return OkStatus();
@@ -141,10 +143,10 @@ Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
   return CreateAlwaysBy([&](int type) { return Create(type, hints).status(); });
 }
 
-// If one type has no room, the balloons of the other types are made nevertheless.
+// If there is no room for a type's balloons, those of the other types are made nevertheless.
 Status BalloonBook::CreateAlwaysBy(const std::function<Status(int type)>& create) {
   Status first_error;
-  // Those with CPUs of their own first, then by priority, then in the order of the list.
+  // Types that list CPUs come first; then the order is by priority, then by the list.
   for (int round = -1; round < 4; ++round) {
     for (int type = 0; type < setup_->types(); ++type) {
       const BalloonType& own = setup_->type(type);
@@ -184,8 +186,8 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   const CpuSet own = cpus & FreeForNew(type, index);
   for (size_t place = 0; place < balloons_.size(); ++place) {
     if (balloons_[place].type != type || balloons_[place].index != index) continue;
-    // BalloonAdoption has made this balloon already, with the CPUs that its type lists. It gets
-    // back the other CPUs that it had before.
+    // BalloonAdoption has already made this balloon with the CPUs that its type lists. The other
+    // CPUs that it had are added.
     Balloon& there = balloons_.Change(place);
     there.part.cpus |= own;
     there.Recount();
@@ -222,7 +224,7 @@ void BalloonBook::KeepRooms() {
   }
 }
 
-// The CPUs of the components are not remembered: each component gets those that its hints want.
+// The components' CPUs are not saved, so each component gets those that its hints want.
 void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   if (part.parts.empty()) {
     part.cpus = cpus;
@@ -230,7 +232,8 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   }
   const BalloonType& own = setup_->type(part.type);
   if (own.balance_components) {
-    // The one whose least size is nearest to the CPUs that there are.
+    // Prefers the largest component whose minimum size fits into these CPUs, then the one whose
+    // hints want most of them.
     const auto fit = [&](int component) {
       const int least = setup_->WholeSize(component, setup_->ShareOf(component, 1, 1));
       const bool too_large = least > cpus.size();
@@ -255,7 +258,7 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   }
 }
 
-// The CPUs that the first hints of the leaves of a type want.
+// The CPUs that the first hints of a type, or of its innermost components, want.
 CpuSet BalloonBook::WantedBy(int type) const {
   const BalloonType& own = setup_->type(type);
   const std::vector<BalloonHint>& hints = setup_->rules(type).hints;

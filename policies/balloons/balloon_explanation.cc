@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owners of a core's threads alone decide what a container sees of the core, beside the parts
-// of the machine in which its balloon shares idle CPUs. These parts are those in which it sees any
-// CPU. So each core has a short list of choices of owners; a type that is chosen for a balloon
-// strikes some of them off, and the sizes of balloons decide among those that are left.
+// The owners of a core's threads determine which threads of the core a container sees, together
+// with the parts of the machine in which its balloon shares idle CPUs. These parts are those in
+// which the container sees any CPU. So there is a short list of possible owners for each core. Each
+// type that is tried for a balloon excludes some of them, and the sizes of balloons decide among
+// the rest.
 #include "policies/balloons/balloon_explanation.h"
 
 #include <algorithm>
@@ -18,15 +19,16 @@
 namespace resmgr {
 namespace {
 
-// The search ends after so much work: in all, and for each try.
+// Limits of the work of the search: in all, and for each try.
 constexpr int64_t kMostWork = 4'000'000;
 constexpr int64_t kMostWorkOfTry = kMostWork / 40;
-constexpr size_t kWorkOfOffer = 20;    // for each balloon and core,
+constexpr size_t kWorkOfOffer = 20;    // work for each balloon and core of an offer,
 constexpr size_t kWorkOfMember = 250;  // and for each container
-constexpr size_t kWorkOfLook = 4;      // at a choice
-constexpr size_t kMostChoices = 4096;  // of a core
+constexpr size_t kWorkOfLook = 4;      // work to examine a choice
+constexpr size_t kMostChoices = 4096;  // limit of choices of a core's owners
 
-// The least or greatest number of CPUs of a balloon that is to have `cpus`.
+// The minimum or maximum number of CPUs of a balloon that is to have `cpus`: components may differ
+// in size.
 int WholeSizeOf(const BalloonSetup& setup, int type, int cpus, bool greatest) {
   const BalloonType& own = setup.type(type);
   if (!own.composite()) return cpus;
@@ -54,17 +56,17 @@ class ExplanationSearch {
   bool Run();
 
  private:
-  // The knowledge of a balloon of containers that were seen.
+  // The knowledge about one of the seen balloons.
   struct Decided {
     CpuSet sees;
-    int known_type = -1;      // its type, if it is one of the book's
-    std::vector<int> domain;  // types, the likeliest first
+    int known_type = -1;      // its type if the book has the balloon; else -1
+    std::vector<int> domain;  // possible types, the likeliest first
     int type = -1;            // -1: not decided yet
     CpuSet reach;             // where it shares idle CPUs
     std::vector<size_t> cores;
     int64_t failures = 0;
   };
-  // Former choices of cores, by the number of the core.
+  // The choices of cores before a decision, with the number of each core.
   using Former = std::vector<std::pair<size_t, std::vector<uint16_t>>>;
 
   bool FindKnown();
@@ -97,13 +99,13 @@ class ExplanationSearch {
   std::vector<OwnedCore> cores_;
   std::vector<std::vector<size_t>> places_;  // by core: the balloons that see any of its threads
   std::vector<size_t> order_;
-  std::map<int, int> known_;  // owner of a CPU of a balloon of the book
+  std::map<int, int> known_;  // the owners of the CPUs that balloons of the book have
   size_t members_ = 0;        // containers of all balloons
   SearchWork work_;
-  int64_t end_of_try_ = 0;  // of what is left of it
+  int64_t end_of_try_ = 0;  // the try is over when only this much work is left
 };
 
-// Balloons of the book that have containers among those that were seen.
+// Finds the balloons of the book whose CPUs are seen, and notes the owners of their CPUs.
 bool ExplanationSearch::FindKnown() {
   for (const Balloon& balloon : book_.balloons()) {
     int owner = kKnownBalloon;
@@ -126,7 +128,8 @@ std::vector<int> ExplanationSearch::OwnersOf(int cpu) const {
   for (size_t place = 0; place < seen_.size(); ++place) {
     if (decided_[place].sees.Contains(cpu)) owners.push_back(static_cast<int>(place));
   }
-  // An isolated CPU is seen by its balloon alone, and so is every other one that is not idle.
+  // An isolated CPU, or one that a balloon has, is seen in one balloon only. So a CPU that several
+  // see is idle, and nothing explains it if it is isolated.
   if (owners.size() > 1) return isolated ? std::vector<int>() : std::vector<int>{kIdleCpu};
   const bool seen = !owners.empty();
   const CpuSet core = setup_.machine().WithSiblings({cpu});
@@ -144,7 +147,8 @@ std::vector<int> ExplanationSearch::OwnersOf(int cpu) const {
   return owners;
 }
 
-// All combinations that show the balloons what they see as far as this depends on no type.
+// Lists the combinations of owners by which the containers see what they do, as far as this depends
+// on no type.
 bool ExplanationSearch::Combine(OwnedCore& core, const std::vector<std::vector<int>>& owners) {
   std::vector<size_t> places;
   for (size_t place = 0; place < seen_.size(); ++place)
@@ -191,7 +195,8 @@ bool ExplanationSearch::MakeCores() {
   return true;
 }
 
-// Whether with these owners the containers of a balloon see those threads of the core that they do.
+// Whether, with these owners, the containers of a balloon see exactly the threads of the core that
+// they do see.
 bool ExplanationSearch::Shows(size_t place, const OwnedCore& core, const CoreOwners& owners) const {
   const Decided& decided = decided_[place];
   const SeenBalloon& seen = seen_[place];
@@ -219,7 +224,7 @@ bool ExplanationSearch::IsExcluded(size_t place, const OwnedCore& core, uint16_t
   return !Shows(place, core, owners);
 }
 
-// Strikes the choices off that a balloon of this type excludes. False: none is left of a core.
+// Removes the choices that this type of the balloon excludes. False: none is left for a core.
 bool ExplanationSearch::Decide(size_t place, int type, Former& former) {
   Decided& decided = decided_[place];
   decided.type = type;
@@ -249,15 +254,15 @@ void ExplanationSearch::Undo(size_t place, Former& former) {
 ExplainedSize ExplanationSearch::SizeOf(size_t place, int type) const {
   const int needed = seen_[place].needed[static_cast<size_t>(type)];
   const bool known = decided_[place].known_type >= 0;
-  // Components have their least sizes until the whole lacks CPUs.
+  // Components keep their minimum sizes until the containers need more CPUs in total.
   const int least = known ? 1 : WholeSizeOf(setup_, type, setup_.MinCpus(type, 0), false);
   return {.least = std::max(least, 1),
           .most = WholeSizeOf(setup_, type, needed, true),
           .best = setup_.WholeSize(type, needed)};
 }
 
-// Whether the choices that are left allow a size of its type, with a CPU in each part in which it
-// shares idle ones.
+// Whether the remaining choices allow the balloon a size of its type, and a CPU in each part in
+// which it shares idle CPUs.
 bool ExplanationSearch::IsPossible(size_t place) {
   const Decided& decided = decided_[place];
   const ExplainedSize range = SizeOf(place, decided.type);
@@ -291,8 +296,8 @@ bool ExplanationSearch::IsPossible(size_t place) {
   });
 }
 
-// Whether the balloon that was decided last is possible, and those that see cores of which choices
-// were struck off. All others were before.
+// Whether the balloon that was decided last is possible, and also the balloons that see cores whose
+// choices were reduced. All others were possible before and have not changed.
 bool ExplanationSearch::DecidedArePossible(size_t place, const Former& changed) {
   std::vector<bool> looked(seen_.size());
   looked[place] = true;
@@ -308,7 +313,8 @@ bool ExplanationSearch::DecidedArePossible(size_t place, const Former& changed) 
   return true;
 }
 
-// Whether it may have as many CPUs as its containers need of such a balloon.
+// Whether the balloon may have exactly as many CPUs as its containers need in a balloon of this
+// type.
 bool ExplanationSearch::MayBeExact(size_t place, int type) const {
   const BalloonType& own = setup_.type(type);
   const int size = decided_[place].sees.size();
@@ -317,7 +323,7 @@ bool ExplanationSearch::MayBeExact(size_t place, int type) const {
   return own.follows_use() || !setup_.sharing(type).empty() ? best <= size : best == size;
 }
 
-// The types that each balloon may have if nothing is known of the others.
+// Finds the types that each balloon may have by itself.
 bool ExplanationSearch::MakeDomains() {
   using Rank = std::tuple<bool, bool, bool, bool, int, int>;
   for (size_t place = 0; place < seen_.size(); ++place) {
@@ -356,7 +362,8 @@ bool ExplanationSearch::MayBeOneMore(size_t place, int type) const {
   return book_.Count(type) + others < setup_.MaxBalloons(type);
 }
 
-// Types for the balloons from `depth` on.
+// Decides the types of the balloons from `depth` on. False: there are no such types, or the try is
+// over.
 bool ExplanationSearch::Assign(size_t depth) {
   if (depth == order_.size()) return Offer();
   const size_t place = order_[depth];
@@ -373,7 +380,7 @@ bool ExplanationSearch::Assign(size_t depth) {
   return false;
 }
 
-// The CPUs of the balloons that always exist and that no containers have.
+// The number of CPUs of balloons that always exist and have no containers.
 int ExplanationSearch::CpusOfEmptyBalloons() const {
   int sum = 0;
   for (int type = 0; type < setup_.types(); ++type) {
@@ -425,7 +432,7 @@ BalloonExplanation ExplanationSearch::ExplanationOf(const OwnerChoice& choice) c
   return explanation;
 }
 
-// Each try begins with the balloons that no type fitted in the tries before.
+// Each try begins with the balloons for which most types failed in the tries before.
 bool ExplanationSearch::Run() {
   for (size_t place = 0; place < seen_.size(); ++place) {
     decided_[place].sees = seen_[place].all();
@@ -442,7 +449,7 @@ bool ExplanationSearch::Run() {
     });
     end_of_try_ = work_.left() - kMostWorkOfTry;
     if (Assign(0)) return true;
-    if (!TryIsOver()) return false;  // all were tried
+    if (!TryIsOver()) return false;  // all combinations were tried
   }
   return false;
 }

@@ -15,12 +15,12 @@ using Time = std::chrono::system_clock::time_point;
 
 struct BalloonUse {
   double cpus = 0;
-  bool any = false;  // some container was measured
+  bool any = false;  // at least one container was measured
   bool all = true;
 };
 
-// Containers that see one thread of each core use the other threads, too, since these do nothing
-// else.
+// The factor for containers that see one thread of each core: the other thread does nothing else,
+// so it counts as used, too.
 double HiddenPart(const BalloonBook& book, const Balloon& balloon) {
   const bool hides = std::ranges::any_of(
       balloon.members, [](const BalloonMemberPtr& member) { return member->hide_hyperthreads; });
@@ -46,13 +46,13 @@ BalloonUse UseOf(const BalloonBook& book, const Balloon& balloon,
   return use;
 }
 
-// The clock may have been set back since the last change.
+// A change is also allowed if the clock was set back after the last one.
 bool MayChange(const Balloon& balloon, const BalloonType& type, Time now) {
   const std::optional<Time>& last = balloon.borrowed_at;
   return !last || now < *last || now - *last >= type.use_pause;
 }
 
-// The number of CPUs that a balloon with `size` of them should have.
+// The number of CPUs that a balloon with `size` CPUs should have by its containers' use.
 int WantedCpus(const BalloonType& type, const BalloonUse& use, int size) {
   const double percent = 100 * use.cpus / size;
   const int step = std::max(size / 2, 1);
@@ -73,7 +73,7 @@ struct Growth {
   int wanted = 0;
 };
 
-// One CPU after the other.
+// Distributes the idle CPUs one by one, each to the balloon with the most use per CPU.
 void Divide(std::vector<Growth>& growths, int idle) {
   std::vector<int> wanted;
   for (Growth& growth : growths)
@@ -129,7 +129,8 @@ int64_t BalloonDonors::LoadOf(const Donor& donor, int size) const {
   return 100 * balloon.demand / (size * percent);
 }
 
-// Those that have most of their CPUs elsewhere come first, so that they lie closer together then.
+// Takes CPUs first from balloons that have most of theirs elsewhere, so that the rest of their CPUs
+// are closer together.
 void BalloonDonors::Give(int count) {
   for (; count > 0; --count) {
     Donor* best = nullptr;

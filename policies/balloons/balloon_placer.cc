@@ -33,8 +33,8 @@ bool Any(const Balloon&, const BalloonMember&) {
   return true;
 }
 
-// The expected use of each CPU of a balloon by its containers; one without a request counts as a
-// tenth of a CPU.
+// The expected use of each CPU of a balloon with `size` CPUs; a container without a request counts
+// as a tenth of a CPU.
 int64_t Crowd(const Balloon& balloon, int size) {
   int64_t sum = 0;
   for (const BalloonMemberPtr& member : balloon.members)
@@ -42,11 +42,11 @@ int64_t Crowd(const Balloon& balloon, int size) {
   return sum / size;
 }
 
-// The parts of the machine in which a balloon is to lie.
+// The levels at which CPUs for a balloon are sought, one after the other.
 constexpr std::array kWherePossibleTogether = {BalloonLevel::kNuma, BalloonLevel::kPackage,
                                                BalloonLevel::kSystem};
 
-// Containers without a request fit everywhere.
+// Whether the container is placed by the balloons' use: one without a request fits everywhere.
 bool SpreadsEvenly(const BalloonType& type, const BalloonMember& member) {
   return member.demand == 0 && type.spread_best_effort &&
          type.fill_order == BalloonFillOrder::kBalanced;
@@ -62,21 +62,21 @@ std::optional<size_t> PlaceOf(const BalloonBook& book, uint64_t serial) {
   return static_cast<size_t>(at - book.balloons().begin());
 }
 
-// The CPUs in which a container that is alone has its balloon.
+// The CPUs in which a container that is to be alone gets its balloon.
 CpuSet PlaceOfAlone(const BalloonSetup& setup, const BalloonMember& member) {
   return member.hints.empty() ? setup.available() : member.hints.front().cpus & setup.available();
 }
 
 }  // namespace
 
-// Tries the candidates in their order, and takes the first one that can grow as needed.
+// Tries the candidates in order, and takes the first balloon that can grow as needed.
 BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
                                        const BalloonMemberPtr& shared, std::string_view step,
                                        bool (*belongs)(const Balloon&, const BalloonMember&),
                                        Room room) {
   const BalloonType& type = book.setup().type(member.type);
-  // Lower is better: for a container without a request the use of each CPU; then the rest, then
-  // containers.
+  // Smaller is better: first the use per CPU (only for a container without a request), then the
+  // most free CPUs, then the fewest containers; packed filling reverses the last two.
   using Rank = std::tuple<int64_t, int64_t, int64_t, uint64_t>;
   std::vector<std::pair<Rank, size_t>> candidates;
   for (size_t place = 0; place < book.balloons().size(); ++place) {
@@ -167,7 +167,8 @@ StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& memb
   if (found.ok()) return found;
   const bool alone = book_.setup().type(member->type).alone;
   if (!alone && book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
-    // Whole CPUs of all balloons may be more than the requests.
+    // Since each balloon has whole CPUs, all balloons may need more CPUs than the requests add up
+    // to.
     found = TakeFromSharing(*member, member, kWherePossibleTogether, true);
     if (!found.ok()) found = Overcommit(*member, member);
   }
@@ -192,8 +193,8 @@ bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
              setup.MaxCpus(member.type, book_.NextIndex(member.type));
 }
 
-// By the scheduler's arithmetic: the requests of all containers and the allocatable CPUs. It does
-// not count claims there.
+// Whether the scheduler may have sent the container by its own arithmetic: the requests of all
+// containers fit into the allocatable CPUs. Claims are not counted there.
 bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   int64_t sum = member.request;
   const BalloonSetup& setup = book_.setup();
@@ -203,7 +204,8 @@ bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
 }
 
-// The merge of a balloon's containers into another one of the same type that saves most.
+// The merge that saves most CPUs: the containers of one balloon move into another one of the same
+// type.
 std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& book,
                                                              int budget) const {
   const BalloonSetup& setup = book.setup();
@@ -266,8 +268,8 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
   return NoSuch("moving others");
 }
 
-// Takes the CPUs in one part of the machine at one of the levels, if a part has enough of them; the
-// part with the most idle CPUs comes first.
+// Takes CPUs of balloons that can give some up. All CPUs come from one part of the machine at one
+// of the levels; the part with the most idle CPUs is tried first.
 BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
                                                   const BalloonMemberPtr& shared,
                                                   std::span<const BalloonLevel> levels,
@@ -301,8 +303,8 @@ BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
   return NoSuch("CPUs of others");
 }
 
-// A balloon that would be split, though its type asks for one part of the machine, gets CPUs there
-// of others that find as many elsewhere.
+// If the type wants its balloons in one part of the machine, and this one would be split, takes
+// CPUs there from other balloons that find as many elsewhere.
 BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMemberPtr& shared) {
   const BalloonSetup& setup = book_.setup();
   const BalloonLevel within = setup.type(member.type).make_room_within;
@@ -325,13 +327,13 @@ BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMe
   return found;
 }
 
-// The balloon that is then least short of CPUs: of its type, else any, the reserved ones late, and
-// at last those with as many pods as they may have.
+// Joins the balloon that is then least short of CPUs: first those of its type, then any others,
+// reserved and fixed ones late, and those with their maximum number of pods last.
 BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
                                              const BalloonMemberPtr& shared) {
   const BalloonSetup& setup = book_.setup();
   const BalloonBook before = book_;
-  // A new balloon with the idle CPUs may be the best.
+  // A new balloon with the remaining idle CPUs may be the best.
   const bool idle = !book_.FreeForNew(member.type, book_.NextIndex(member.type)).empty();
   const StatusOr<size_t> created =
       idle ? book_.Create(member.type, member.hints) : Try(NoSuch("idle CPUs"));
@@ -347,7 +349,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
         book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
-    // Guests join containers that are to be apart only as the last choice.
+    // Balloons that keep containers apart get guests only late.
     const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
     int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !apart ? 1 : 2));
     if (!book_.PodFits(balloon, member.pod)) group = 5;
@@ -357,11 +359,12 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   std::ranges::sort(candidates);
   const BalloonBook with_created = std::exchange(book_, before);
   for (const auto& [rank, place] : candidates) {
-    // The created balloon is the last one.
+    // The created balloon is in `with_created` only; the other candidates are tried without it.
     BalloonBook trial = created.ok() && place == *created ? with_created : before;
     trial.Squeeze(place, shared);
     const Balloon& balloon = trial.balloons()[place];
-    // A composite may need more CPUs than there are for the first container.
+    // A composite balloon may need more CPUs than are left even for its first container, and then
+    // has none.
     if (balloon.size == 0) continue;
     member.text =
         TextForWantOfRoom(member.text, trial.NameOf(balloon), setup.type(member.type).name);
@@ -371,7 +374,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   return NoSuch("sharing");
 }
 
-// One more than are shown tells the caller that there are more.
+// Returns one balloon more than are shown if there are more, so that the caller can tell.
 std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& member) const {
   std::vector<ConsideredBalloon> considered;
   if (book_.setup().type(member.type).alone) return considered;
@@ -401,7 +404,7 @@ Status BalloonPlacer::Refusal(const BalloonMember& member) const {
     limits += fmt::format(", maxBalloons {}", setup.MaxBalloons(member.type));
   }
   if (type.max_pods > 0) limits += fmt::format(", maxPods {}", type.max_pods);
-  // No scheduler sends it here.
+  // A request above all allocatable CPUs can never be met.
   const int64_t allocatable = int64_t{1000} * setup.available().size() - setup.reserved_milli();
   const auto code =
       member.request > allocatable ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted;

@@ -10,42 +10,42 @@
 
 namespace resmgr {
 
-// Limit of considered balloons in an explanation.
+// Limit of considered balloons that an explanation shows.
 inline constexpr size_t kMostToldBalloons = 16;
 
-// Chooses the balloon of a new container: it asks one method after the other (same group, pod or
+// Chooses the balloon of a new container: tries one method after the other (same group, pod or
 // namespace; new, balanced, inflated balloons) as the type says, and takes the first balloon that
-// can have the container. Where only CPUs are missing it then makes room: a few containers of small
-// balloons move to others of their type. Unless the options say otherwise, a container that the
-// scheduler was right to send then gets CPUs of balloons whose containers share them anyway, or at
-// last joins a balloon that is then short of CPUs. A container that is to be alone gets a new
-// balloon, wholly where its hint says.
+// can have the container. If only CPUs are missing, it makes room: a few containers of small
+// balloons move to other balloons of their type. After that, unless the options forbid it, a
+// container that the scheduler rightly sent gets CPUs of balloons whose containers share CPUs
+// anyway, or joins a balloon that becomes short of CPUs. A container that is to be alone gets a new
+// balloon, inside the CPUs of its hint.
 class BalloonPlacer {
  public:
   explicit BalloonPlacer(BalloonBook& book) : book_(book) {}
 
-  // The place of the balloon that the member joined; its text and the considered balloons are
-  // complete then. ResourceExhausted names the need, the limits and what is idle; the book is as
-  // before then.
+  // Returns the place of the balloon that the member joined, and completes the member's text and
+  // considered balloons. ResourceExhausted names the need, the limits and what is idle; the book
+  // does not change then.
   StatusOr<size_t> Place(const std::shared_ptr<BalloonMember>& member);
-  // Options that would let this one in now, which Place refuses: single changes of its type or of
-  // the section.
+  // Options that would let a container in that Place refuses: single changes of its type or of the
+  // section.
   std::vector<std::string> WaysIn(const BalloonMember& member) const;
-  // Never fails while any balloon has CPUs: for containers that run already.
+  // Places a container that runs already, even on too few CPUs. Fails only if no balloon has CPUs.
   StatusOr<size_t> PlaceRunning(const std::shared_ptr<BalloonMember>& member);
 
  private:
   using Try = StatusOr<size_t>;
-  // The number of CPUs that must suffice for a container, and the number by which the emptiest
-  // balloon is found: present CPUs for both; possible CPUs for both; possible CPUs, with the
-  // emptiest balloon found by present CPUs.
+  // For each candidate, the CPUs that must suffice and the CPUs by which the emptiest balloon is
+  // chosen. kPresent: present CPUs for both. kMost: possible CPUs for both. kMostByPresent:
+  // possible CPUs must suffice, and present CPUs choose.
   enum class Room { kPresent, kMost, kMostByPresent };
   struct Merge {
     uint64_t from = 0;
     uint64_t to = 0;
     int saved = 0;
     int moved = 0;
-    bool dedicated = false;  // of a type that prefers to keep containers apart
+    bool dedicated = false;  // whether the type keeps containers apart
   };
 
   Try Chain(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
@@ -55,14 +55,14 @@ class BalloonPlacer {
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
   Try ByRules(BalloonMember& member, const BalloonMemberPtr& shared);
-  // Places the container on CPUs that other balloons give up. `may_lack`: these may be short of
-  // CPUs then; else they have to find as many elsewhere.
+  // Places the container on CPUs that other balloons give up. `may_lack`: these balloons may become
+  // short of CPUs; else they must find as many elsewhere.
   Try TakeFromSharing(BalloonMember& member, const BalloonMemberPtr& shared,
                       std::span<const BalloonLevel> levels, bool may_lack);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);
   std::optional<Merge> BestMerge(const BalloonBook& book, int budget) const;
   static bool CarryOut(BalloonBook& book, const Merge& merge);
-  // Whether enough CPUs would help.
+  // Whether the limits of the type would allow the container if there were enough CPUs.
   bool LimitsAllow(const BalloonMember& member) const;
   bool SchedulerMaySend(const BalloonMember& member) const;
   Status Refusal(const BalloonMember& member) const;

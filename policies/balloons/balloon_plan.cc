@@ -11,8 +11,9 @@
 namespace resmgr {
 namespace {
 
-// The nodes of the CPUs; for each type of memory that is asked for and none of them has, the
-// nearest ones; then only nodes of those types, if there are any.
+// The memory nodes of the CPUs. If none of these has a type of memory that is asked for, the
+// nearest nodes of that type are added. If any of all these nodes are of the types that are asked
+// for, only these remain.
 NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) {
   const auto usable = [](const NumaNode& node) { return node.allowed && node.memory.value > 0; };
   const auto has = [types](const NumaNode& node) {
@@ -55,8 +56,8 @@ NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) 
   return matching.empty() ? chosen : matching;
 }
 
-// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for. Guests
-// do not count: their texts say that they have less.
+// Whether the balloon has fewer CPUs than its containers ask for. Guests do not count, since their
+// own texts say that they have less.
 bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
   if (setup.type(balloon.type).alone) return false;
   int64_t demand = 0;
@@ -65,8 +66,8 @@ bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
   return balloon.size < setup.CpusFor(balloon.type, demand);
 }
 
-// Whether the containers of a balloon run on the same CPUs as before, and are short of CPUs exactly
-// if they were before. `idle` has the CPUs for which "idle and not borrowed" has changed.
+// Whether the containers of a balloon run on the same CPUs as before, and their shortage of CPUs
+// has not changed. `idle`: CPUs that have become, or are no longer, idle and not borrowed.
 bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& now,
                 const CpuSet& idle) {
   const bool same =
@@ -80,14 +81,14 @@ constexpr std::string_view kBorrowed = "; by use CPUs ";
 constexpr std::string_view kOwn = "; own CPUs ";
 constexpr std::string_view kBeforeFewer = "; ";
 
-// Names the CPUs that the balloon borrows and its own ones.
+// The end of a reason, with the balloon's borrowed and own CPUs.
 std::string OwnCpusText(const CpuSet& own, const CpuSet& borrowed) {
   const std::string by_use =
       borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, borrowed.ToString());
   return fmt::format("{}{}{}", by_use, kOwn, own.ToString());
 }
 
-// The text of a container whose balloon has fewer CPUs than it asks for.
+// The text of a container in a balloon that has fewer CPUs than needed.
 std::string ThatLacksCpus(const std::string& text) {
   return fmt::format("{}{}{}", text, kBeforeFewer, kFewerCpus);
 }
@@ -138,7 +139,7 @@ Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon,
     placement.cpus = view.cpus;
     if (member.hide_hyperthreads) {
       const Machine& machine = book_.setup().machine();
-      // The balloon's own thread of a core comes before an idle one.
+      // If a core has an own and an idle thread of the balloon, the own one is visible.
       placement.cpus = OneThreadPerCore(machine, view.own) |
                        OneThreadPerCore(machine, view.cpus - machine.WithSiblings(view.own));
     }
@@ -163,7 +164,7 @@ Plan BalloonPlan::Since(const BalloonBook& before, const Snapshot& snapshot) con
   auto former = before.balloons().begin();
   const auto end = before.balloons().end();
   for (const Balloon& balloon : book_.balloons()) {
-    // Both are in the order of their serial numbers.
+    // Both lists are in the order of the balloons' serial numbers.
     while (former != end && former->serial < balloon.serial)
       ++former;
     const bool known = former != end && former->serial == balloon.serial;

@@ -12,13 +12,13 @@
 
 namespace resmgr {
 
-// Placements of the containers in balloons. Refers to the book, which must outlive it.
+// Makes the placements of containers in balloons. The book must outlive it.
 class BalloonPlan {
  public:
   explicit BalloonPlan(const BalloonBook& book) : book_(book) {}
 
   Placement PlacementOf(const Balloon& balloon, const BalloonMember& member) const;
-  // The changes for containers of balloons that differ from a former state of the book.
+  // The changes for containers of balloons that differ from the book `before`.
   Plan Since(const BalloonBook& before, const Snapshot& snapshot) const;
   // The changes for all containers.
   Plan Complete(const Snapshot& snapshot) const;
@@ -26,18 +26,18 @@ class BalloonPlan {
  private:
   // The properties that the containers of one balloon have in common.
   struct View {
-    CpuSet own{};  // borrowed ones included
+    CpuSet own{};  // the balloon's CPUs, borrowed ones included
     CpuSet cpus{};
     std::string pool{};
-    std::string own_text{};  // as the reason ends
-    bool is_short = false;   // of CPUs for the containers that are entitled to them
-    // Memory nodes by the types that a container asks for; mostly one.
+    std::string own_text{};  // the end of the reason
+    bool is_short = false;   // fewer CPUs than the containers without guests ask for
+    // Memory nodes for each set of types that containers ask for; usually one.
     std::vector<std::pair<unsigned, NodeSet>> mems{};
   };
 
   View ViewOf(const Balloon& balloon) const;
   Placement PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member) const;
-  // Members that `except`, unless nullptr, has are left out.
+  // Members that are also in `except`, which may be nullptr, are left out.
   void AddChanges(const Snapshot& snapshot, const Balloon& balloon, const Balloon* except,
                   Plan& plan) const;
   const NodeSet& MemoryOf(View& view, unsigned types) const;
@@ -48,14 +48,15 @@ class BalloonPlan {
 // The lowest CPU of each core in `cpus`.
 CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 
-// The reason of a placement in a balloon is a text, and at its end the CPUs that the balloon
-// borrows and its own ones, by which they are found again after a restart, since containers may run
-// on other ones, too.
+// The reason of a placement in a balloon has two parts: a text, and the CPUs that the balloon
+// borrows and its own CPUs. After a restart the balloon's CPUs are read from there, since
+// containers may also run on other CPUs.
 
-// The text of a container that is in a balloon since its own type has no CPUs for it.
+// The text of a container that is in `balloon` because its own type has no CPUs for it.
 std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
                               const std::string& type);
-// The text in front of the balloon's CPUs, and these CPUs; empty if the reason has none.
+// The two parts of a reason: the text, and the balloon's own CPUs, which are empty if the reason
+// has none.
 std::string TextOfReason(const std::string& reason);
 CpuSet OwnCpusOfReason(const std::string& reason);
 CpuSet BorrowedCpusOfReason(const std::string& reason);

@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// More than any machine has, so that sums stay numbers.
+// Larger requests are cut to this value, so that sums do not overflow; no machine has so many CPUs.
 constexpr int64_t kMostMilliCpus = 1'000'000'000;
 constexpr std::string_view kBalloon = "balloon.balloons";
 constexpr std::string_view kCpuPreserve = "cpu.preserve";
@@ -51,7 +51,7 @@ struct GroupPart {
   bool closed = true;
 };
 
-// Takes the first part of a text; nullopt at its end.
+// Removes the first part of a text and returns it; nullopt at the end.
 std::optional<GroupPart> NextGroupPart(std::string_view& text) {
   if (text.empty()) return std::nullopt;
   const size_t dollar = std::min(text.find('$'), text.size());
@@ -110,7 +110,7 @@ int BalloonRules::FindType(std::string_view name) const {
 std::string BalloonRules::KnownTypes() const {
   constexpr int kMostNamedTypes = 10;
   std::string names;
-  const int types = setup_.types() - 1;  // without that of claims, which is the last one
+  const int types = setup_.types() - 1;  // without the type of claims, which is the last one
   for (int type = 0; type < std::min(types, kMostNamedTypes); ++type)
     names.append(names.empty() ? "" : ", ").append(Printable(setup_.type(type).name, 64));
   if (types > kMostNamedTypes) names += fmt::format(" and {} more", types - kMostNamedTypes);
@@ -131,11 +131,13 @@ StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
           Printable(name, 64), KnownTypes());
     }
     why = fmt::format("type {} by annotation", name);
-    // Any user who may create pods may write annotations.
+    // The reserved type needs a privileged namespace: any user who may create pods may write
+    // annotations.
     const bool privileged = setup_.options().privileged.Include(pod);
     if (name != kReservedType || privileged) return type;
   }
-  // Pools of cri-resource-manager: an unknown one is the default.
+  // The annotations of cri-resource-manager's pools: an unknown pool has no effect, and the default
+  // applies.
   for (const std::string_view key : {"pool.podpools", "dynamic-pool.dynamic-pools"}) {
     const int type = FindType(Named(pod, key, container.name));
     if (type < 0 || setup_.type(type).name == kReservedType) continue;
@@ -173,7 +175,7 @@ StatusOr<BalloonMember> BalloonRules::MemberFor(const Pod& pod, const Container&
   return MemberOfType(pod, container, type, std::move(why));
 }
 
-// As under the other policies, it concerns whole CPUs of Guaranteed pods alone.
+// As under the other policies, the check applies only to whole CPUs of Guaranteed pods.
 Status BalloonRules::CheckAsked(const Pod& pod, const Container& container) const {
   const MilliCpu request = container.requirements.cpu_request;
   if (pod.qos != QosClass::kGuaranteed || !request.IsWhole() ||

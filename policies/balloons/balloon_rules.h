@@ -22,21 +22,20 @@ class BalloonRules {
 
   // Why the container is in no balloon; empty if it is in one.
   std::string WhyInNone(const Pod& pod, const Container& container) const;
-  // The container as a member of a balloon of its type; its text tells why it has this type.
+  // The container as a member of a balloon of its type, with a text about why it has this type.
   // InvalidArgument if its annotation names no type, or a type that takes no containers.
   StatusOr<BalloonMember> MemberFor(const Pod& pod, const Container& container) const;
-  // InvalidArgument if an annotation asks for what no balloon can give.
+  // InvalidArgument if an annotation asks for something that no balloon can give.
   Status CheckAsked(const Pod& pod, const Container& container) const;
-  // The same as MemberFor for a running container, which is of the default type if it could not be
-  // created.
+  // As MemberFor, for a running container: if that fails, the container is of the default type.
   BalloonMember RunningMember(const Pod& pod, const Container& container) const;
-  // Annotations that only other namespaces may use.
+  // One sentence for each annotation that has no effect because only other namespaces may use it.
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;
 
  private:
   // The type of this name that the configuration has; -1: none.
   int FindType(std::string_view name) const;
-  // The names of the first types, for a message.
+  // The names of the first types, for error messages.
   std::string KnownTypes() const;
   StatusOr<int> TypeOf(const Pod& pod, const Container& container, std::string& why) const;
   BalloonMember MemberOfType(const Pod& pod, const Container& container, int type,
@@ -47,9 +46,9 @@ class BalloonRules {
   const PinningRule& pinning_;
 };
 
-// Checks a text of groupBy, in which ${KEY}, or $KEY up to the next $ or the end, stands for the
-// value of a container, and $$ for $. InvalidArgument if it has ${ without }, or a key that no
-// container can have.
+// Checks a text of groupBy. ${KEY}, or $KEY up to the next $ or the end, is replaced by the
+// container's value for the key, and $$ by $. InvalidArgument if a } is missing, or if no container
+// can have the key.
 Status CheckGroup(std::string_view text);
 
 }  // namespace resmgr

@@ -108,7 +108,7 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
   return setup;
 }
 
-// The CPUs that the balloons of the type `reserved` have from the start.
+// Sets the CPUs that the balloons of the type `reserved` have from the start.
 Status BalloonSetup::Reserve(const PolicyContext& context) {
   const int index = options_.FindType(kReservedType);
   BalloonType& type = options_.types[static_cast<size_t>(index)];
@@ -152,7 +152,7 @@ Status BalloonSetup::Reserve(const PolicyContext& context) {
   type.priority = std::min(type.priority, 1);
   type.cpus = cpus;
   type.own_cpus = true;
-  // The reserved balloon may grow beyond its CPUs.
+  // The reserved balloon may grow beyond its listed CPUs.
   if (type.max_cpus == 0) type.max_cpus = kUnlimited;
   return OkStatus();
 }
@@ -183,7 +183,7 @@ Status BalloonSetup::CountInstances() {
   return OkStatus();
 }
 
-// Balloons without CPUs would be made without end.
+// Refuses more balloons that always exist than CPUs: those without CPUs would be made without end.
 Status BalloonSetup::CheckCounts() const {
   const int cpus = available_.size();
   int64_t sum = 0;
@@ -193,7 +193,7 @@ Status BalloonSetup::CheckCounts() const {
     return InvalidArgument("policy.balloons: type {}: {} balloons are to exist always, on {} CPUs",
                            type.name, type.min_balloons, cpus);
   }
-  // All but the type of claims.
+  // The type of claims is not counted.
   if (sum < cpus + types()) return OkStatus();
   return InvalidArgument("policy.balloons: {} balloons are to exist always, on {} CPUs", sum, cpus);
 }
@@ -261,7 +261,7 @@ std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type,
     if (std::ranges::find(type.close_to, device.name) != type.close_to.end()) continue;
     hints.push_back({fmt::format("far from {}", device.name), available_ - device.cpus});
   }
-  // Cores of a kind that other types want and this one does not.
+  // The type avoids cores of a kind that other types want.
   for (const BalloonType& other : options_.types) {
     if (other.core_type.empty() || other.core_type == type.core_type) continue;
     const CpuSet cpus = CoresOfKind(*machine_, other.core_type);
@@ -327,8 +327,8 @@ int BalloonSetup::MaxCpus(int index, int balloon) const {
 int BalloonSetup::WholeSize(int index, int cpus) const {
   const BalloonType& own = type(index);
   if (!own.composite()) return cpus;
-  // A balloon gets one of the components. The first stands for all: sizes differ only if they are
-  // not alike.
+  // Such a balloon has one of the components. The first one stands for all of them, since their
+  // sizes differ only if the components do.
   if (own.balance_components) {
     const int first = own.components.front();
     return WholeSize(first, ShareOf(first, cpus, 1));

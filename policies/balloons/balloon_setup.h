@@ -10,10 +10,11 @@
 
 namespace resmgr {
 
-// The options applied to this machine; fixed while a policy lives. The machine must outlive it.
+// The options as applied to this machine; fixed during the life of a policy. The machine must
+// outlive it.
 class BalloonSetup {
  public:
-  // InvalidArgument if options and machine do not fit.
+  // InvalidArgument if the options do not fit the machine.
   static StatusOr<BalloonSetup> Create(const PolicyContext& context, BalloonsOptions options);
 
   const Machine& machine() const { return *machine_; }
@@ -29,28 +30,30 @@ class BalloonSetup {
 
   int types() const { return static_cast<int>(options_.types.size()); }
   const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
-  // The type of the containers that stand for claims. It is not in the configuration, and its name
-  // differs from all names there.
+  // The type of containers that stand for claims. It is not in the configuration, and no type there
+  // can have its name.
   int claim_type() const { return types() - 1; }
-  // The rules of a type without the load of others.
+  // The rules of a type, without loads of other balloons.
   const CpuChoiceRules& rules(int type) const { return rules_[static_cast<size_t>(type)]; }
-  // The parts of the machine in which a type shares idle CPUs; empty if it does not.
+  // The parts of the machine in which balloons of a type share idle CPUs; empty if they do not.
   const std::vector<CpuSet>& sharing(int type) const { return sharing_[static_cast<size_t>(type)]; }
 
   int MinBalloons(int type) const;
-  int MaxBalloons(int type) const;  // a large number if there is no limit
-  // The CPUs that balloon `index` of a type may have; all if the type has no instances by level.
+  int MaxBalloons(int type) const;  // a very large number if there is no limit
+  // The CPUs that balloon `index` of a type may have; all CPUs if the type does not have its
+  // instances per level.
   const CpuSet& Bounds(int type, int index) const;
   bool HasBounds(int type) const { return !instance_parts_[static_cast<size_t>(type)].empty(); }
-  // The CPUs that this balloon always has.
+  // The CPUs that this balloon has from the start and always keeps.
   CpuSet Fixed(int type, int index) const;
   int MinCpus(int type, int index) const;
-  int MaxCpus(int type, int index) const;  // a large number if there is no limit; 0: refused
+  int MaxCpus(int type, int index) const;  // very large: no limit; 0: takes no containers
   // Whole CPUs for the request, without limits.
   int CpusFor(int type, int64_t milli_cpu) const;
-  // The CPUs of a balloon of the type that is to have `cpus`: each component is rounded up.
+  // The number of CPUs of a balloon of the type that is to have `cpus`: each component's size is
+  // rounded up.
   int WholeSize(int type, int cpus) const;
-  // The part of `cpus` for one of `count` components, which has the least size of its type.
+  // The share of `cpus` for one of `count` components, at least the minimum size of its type.
   int ShareOf(int component, int cpus, size_t count) const;
 
  private:
@@ -73,11 +76,11 @@ class BalloonSetup {
   bool follows_use_ = false;
   std::vector<CpuChoiceRules> rules_;
   std::vector<std::vector<CpuSet>> sharing_;
-  std::vector<std::vector<CpuSet>> instance_parts_;  // by type, of instances per level
+  std::vector<std::vector<CpuSet>> instance_parts_;  // by type: the parts with its instances
 };
 
-// The CPUs near to a device whose path tells them: of a NUMA node, a CPU or a cache below
-// /sys/devices/system. Empty for all other devices, whose place only sysfs shows.
+// The CPUs near to a device, if its path alone shows them: a NUMA node, a CPU or a cache below
+// /sys/devices/system. Empty for all other devices.
 CpuSet CpusNearDevice(const Machine& machine, std::string_view path);
 
 }  // namespace resmgr

@@ -13,10 +13,10 @@ namespace resmgr {
 namespace {
 
 constexpr int64_t kMost = CpuSet::kBits;
-// The limits of a configuration: the cost of a decision grows with each entry.
+// Limits of the configuration, since the cost of a decision grows with each entry.
 constexpr size_t kMostTypes = 256;
 constexpr size_t kMostItems = 64;  // of any other list
-// The names of types are in names of pools, in metrics and in logs.
+// Limited, since names of types appear in names of pools, in metrics and in logs.
 constexpr size_t kLongestName = 200;
 constexpr std::string_view kThePolicys = "the policy's";
 
@@ -125,7 +125,7 @@ std::optional<std::string> TextOf(const BalloonInstances& instances) {
   return fmt::format("{}{}", instances.number, unit);
 }
 
-// The keys that nri-plugins does not have.
+// Keys of balloon types that nri-plugins does not have.
 void DescribeOwnTypeKeys(ConfigSection& section, BalloonType& type) {
   section.Choice("sizeBy",
                  {{"request", BalloonSizeBy::kRequest},
@@ -183,7 +183,7 @@ void DescribeUse(ConfigSection& section, BalloonType& type) {
   });
 }
 
-// Keys whose values a composite balloon's components decide.
+// Keys of a composite type that have no effect, since its components decide these values.
 void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
   if (type.composite()) {
     for (const std::string_view key :
@@ -270,7 +270,7 @@ void DescribeComponents(ConfigSection& section, BalloonType& type) {
   }
 }
 
-// Limits that contradict each other.
+// Reports limits that contradict each other.
 void CheckLimits(ConfigSection& section, const BalloonType& type) {
   if (type.max_cpus > 0 && type.min_cpus > type.max_cpus) {
     section.Fail("minCPUs",
@@ -431,7 +431,7 @@ void DescribePolicyKeys(ConfigSection& section, BalloonsOptions& options, Proble
   DescribeGlobs(
       section, "controllableInterrupts", options.controllable_interrupts,
       "globs of the interrupts that may be moved, in place of `classes.irq.Controllable`");
-  // Keys of a BalloonsPolicy object.
+  // Keys that only a BalloonsPolicy object of nri-plugins has.
   section.Map("agent", [&](ConfigSection& agent) {
     agent.Bool("podResourceAPI", options.pod_resource_api,
                "the kubelet is asked where devices are, if a type has `podresourceapi:` in "

@@ -15,10 +15,10 @@
 namespace resmgr {
 namespace {
 
-// The limits of a configuration: the cost of a decision grows with each entry.
-constexpr size_t kMostDevices = 256;  // different ones of all types
-constexpr int kMostLevels = 8;        // of components in components
-constexpr int64_t kMostLeaves = 256;  // of one composite
+// Limits of the configuration, since the cost of a decision grows with each entry.
+constexpr size_t kMostDevices = 256;  // different devices of all types
+constexpr int kMostLevels = 8;        // depth of components in components
+constexpr int64_t kMostLeaves = 256;  // innermost components of a type
 
 // The types that exist without being configured.
 void AddBuiltInTypes(BalloonsOptions& options) {
@@ -49,14 +49,15 @@ void AddBuiltInTypes(BalloonsOptions& options) {
                         options.reserved_namespaces.end());
 }
 
-// A type after its components of components are expanded.
+// A type whose components, and their components, are being counted.
 struct Expansion {
   enum class State { kUnknown, kOpen, kDone } state = State::kUnknown;
   int levels = 0;
   int64_t leaves = 1;
 };
 
-// Visits each type once. InvalidArgument if a type is a component of itself, or is too large.
+// Counts the innermost components of each type once. InvalidArgument if a type is a component of
+// itself, or is too large.
 Status Expand(const BalloonsOptions& options, int type, std::vector<Expansion>& known) {
   const BalloonType& own = options.types[static_cast<size_t>(type)];
   Expansion& here = known[static_cast<size_t>(type)];
@@ -112,7 +113,7 @@ Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
   return problems.ToStatus();
 }
 
-// A key that no container has would silently group nothing.
+// Refuses keys that no container has, which would group nothing without notice.
 Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   for (const BalloonType& type : options.types) {
     const Status status = CheckGroup(type.group_by);
@@ -123,7 +124,7 @@ Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   return OkStatus();
 }
 
-// A claim that is no glob names one interrupt.
+// A claim that is no glob is the name of one interrupt, which must be a controllable one.
 Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
   const std::vector<std::string>& globs = options.controllable_interrupts;
   for (const BalloonType& type : options.types) {
@@ -141,7 +142,7 @@ Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
   return OkStatus();
 }
 
-// Types by name, once all are known.
+// Replaces names of types by their indices, after all types are known.
 Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   Problems problems;
   std::vector<std::string_view> known;
@@ -186,7 +187,7 @@ constexpr size_t kMostNamed = 16;
 constexpr size_t kMostText = 64;
 constexpr std::string_view kPodResources = "podresourceapi:";
 
-// Adds a sentence about the first names; nothing if there are none.
+// Adds a sentence that names the first of `names`; nothing if there are none.
 void Tell(std::string_view sentence, const std::vector<std::string>& names,
           std::vector<std::string>& notes) {
   if (names.empty()) return;

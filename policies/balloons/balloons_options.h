@@ -25,12 +25,12 @@ class ConfigSection;
 
 using RawValues = std::map<std::string, ConfigNode, std::less<>>;
 
-// The values of its containers that count for the size of a balloon.
+// Whether requests, limits or a value between them count for the size of a balloon.
 enum class BalloonSizeBy { kRequest, kLimit, kBetween };
-// The balloon of a type that a container fills.
+// The order in which the balloons of a type are tried for a container.
 enum class BalloonFillOrder { kBalanced, kPacked, kFirstFree };
 
-// How many balloons of a type there are at first and at most: a number, a number in each part of a
+// The number of balloons of a type, at the start and at most: a number, a number in each part of a
 // level, or a share of the CPUs.
 struct BalloonInstances {
   int64_t number = 0;  // 0: the key is not set
@@ -38,17 +38,17 @@ struct BalloonInstances {
   BalloonLevel per = BalloonLevel::kNone;
 };
 
-// One of `balloonTypes`; the fields are its keys. README.md beside this file explains each.
+// One entry of `balloonTypes`; the fields are its keys, which README.md beside this file explains.
 struct BalloonType {
   std::string name;
   std::vector<std::string> namespaces{};
   std::vector<Expression> expressions{};
   std::string group_by{};
   int64_t min_cpus = 0;
-  int64_t max_cpus = 0;  // 0: no limit; -1: containers are refused
+  int64_t max_cpus = 0;  // 0: no limit; -1: no container is accepted
   int64_t min_balloons = 0;
   int64_t max_balloons = 0;
-  int priority = 0;  // the place in the order of pre-creation: 0 (high) to 3 (none)
+  int priority = 0;  // order in which balloons are created at the start: 0 (high) to 3 (none)
   bool balance = false;
   bool spread_cores = false;
   bool prefer_new = false;
@@ -61,18 +61,18 @@ struct BalloonType {
   std::string core_type{};  // "performance", "efficient" or ""
   std::vector<std::string> loads{};
   std::vector<std::string> component_names{};
-  std::vector<int> components{};  // indices of these types
+  std::vector<int> components{};  // indices of the components' types
   bool balance_components = false;
-  unsigned memory_types = 0;  // bits of MemoryType; 0: those of the CPUs' nodes
+  unsigned memory_types = 0;  // bits of MemoryType; 0: any, on the nodes of the CPUs
   bool pin_memory = true;
-  PoolClassNames classes{};               // of its containers, and of the CPUs of its balloons
+  PoolClassNames classes{};               // of its containers and of its balloons' CPUs
   std::vector<std::string> irq_claims{};  // globs of interrupts that run on its balloons' CPUs
   std::string irq_mode{};                 // "isolate", "sink", or ""
 
-  // Additions of ours.
+  // Keys that nri-plugins does not have:
   BalloonSizeBy size_by = BalloonSizeBy::kRequest;
   int64_t overcommit_percent = 100;  // requests of a balloon's containers, in percent of its CPUs
-  CpuSet cpus{};                     // the CPUs of its balloon, or of its balloons together
+  CpuSet cpus{};                     // CPUs of its balloon, or of all its balloons together
   bool own_cpus = false;             // `cpus` is set
   BalloonInstances instances{};
   BalloonLevel grow_within = BalloonLevel::kNone;
@@ -80,14 +80,14 @@ struct BalloonType {
   int64_t max_pods = 0;
   BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
   bool spread_best_effort = true;
-  // Balloons borrow idle CPUs if their containers use more than this percentage of their CPUs, and
-  // give them back below the other one. 0: they do not.
+  // Balloons borrow idle CPUs if their containers use more than grow_above percent of their CPUs,
+  // and give them back below shrink_below percent. grow_above 0: they never borrow.
   int64_t grow_above = 0;
   int64_t shrink_below = 50;
-  std::chrono::milliseconds use_pause = std::chrono::seconds(30);  // between two such changes
+  std::chrono::milliseconds use_pause = std::chrono::seconds(30);  // between such changes
 
-  // The type of claims, which no configuration has: each container has a balloon of its own, which
-  // keeps its size, and no other container ever joins it.
+  // True only for the type of claims, which is not in the configuration: each container has a
+  // balloon of its own, which keeps its size and gets no other container.
   bool alone = false;
 
   RawValues raw{};  // keys that are printed unchanged
@@ -114,14 +114,14 @@ struct BalloonsOptions {
   std::vector<std::string> reserved_namespaces{};
   PrivilegedNamespaces privileged{};
   std::vector<Expression> preserve{};
-  bool pod_resource_api = true;  // the kubelet is asked for devices that types name
+  bool pod_resource_api = true;  // whether the kubelet is asked for devices that types name
   std::vector<BalloonLoadClass> load_classes{};
-  std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
-  std::string idle_cpu_class{};      // of CPUs in no balloon
+  std::vector<BalloonType> types{};  // with `reserved` and `default`, in order of precedence
+  std::string idle_cpu_class{};      // class of CPUs that are in no balloon
   std::vector<std::string> controllable_interrupts = {"*"};
-  std::vector<std::string> without_effect{};  // other keys that are read without effect
+  std::vector<std::string> without_effect{};  // other accepted keys, which have no effect
   RawValues raw{};                            // keys that are printed unchanged
-  bool overcommit_when_short = true;          // else a container is refused when no CPUs are left
+  bool overcommit_when_short = true;          // false: without CPUs left, containers are refused
   int64_t move_budget = 4;
 
   int FindType(std::string_view name) const;  // -1 if there is none
@@ -131,23 +131,25 @@ struct BalloonsOptions {
 inline constexpr std::string_view kReservedType = "reserved";
 inline constexpr std::string_view kDefaultType = "default";
 
-// Either may be nullptr; `keys` gets the description of every option with its value. Checks
-// everything that needs no machine. InvalidArgument "FILE:LINE: path: ...".
+// Reads the section. Both arguments may be nullptr; `keys` gets the description of every option
+// with its value. Checks everything that does not depend on the machine. InvalidArgument
+// "FILE:LINE: path: ...".
 StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
                                               std::vector<ConfigKey>* keys = nullptr);
 
-// The keys of policy.balloons. `problems` gets those that have a place of their own.
+// Describes the keys of policy.balloons. `problems` gets errors that have a line of their own.
 void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems& problems);
 
-// Bits of a list of dram, hbm, pmem; nullopt for other words.
+// The bits for a list of the words dram, hbm, pmem; nullopt for other words.
 std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
 
-// Names keys without effect in a section policy.balloons, one sentence each: keys that are read for
-// the sake of nri-plugins' files, and the kubelet's devices. None for a section that is wrong. The
-// same for any number of types: a list is cut after some names.
+// One sentence for each key without effect in a section policy.balloons: keys that are accepted so
+// that files of nri-plugins can be used, and the kubelet's devices. Empty if the section is
+// invalid. The number of sentences does not depend on the number of types: a sentence names only
+// some of them.
 std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section);
 
-// The classes that balloon types and idle CPUs have.
+// The classes that the section names, of balloon types and of idle CPUs.
 std::vector<NamedClass> BalloonsNamedClasses(const ConfigNode& section);
 
 }  // namespace resmgr

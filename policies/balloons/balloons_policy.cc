@@ -134,7 +134,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   const int type = member->type;
   if (const std::optional<size_t> held = book_.Find(predecessor.key)) {
     const std::string held_text = book_.MemberOf(predecessor.key)->text;
-    // A member that waits for room goes on waiting.
+    // A guest stays a guest with its text, and continues to wait for room.
     if (held_text.starts_with(kWantOfRoom)) member->text = held_text;
     if (book_.balloons()[*held].type == type &&
         book_.Replace(*held, predecessor.key, member).ok()) {
@@ -159,7 +159,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     }
   }
   if (place && book_.Join(*place, member).ok()) {
-    // The former balloon may have had CPUs for others, too.
+    // The former balloon may have had CPUs for other containers, too, which are not there any more.
     book_.ShrinkLarge();
     return true;
   }
@@ -168,7 +168,8 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   return false;
 }
 
-// Names are reused by other balloons, so an equal name does not prove that it is the same balloon.
+// A new balloon may have the name of a former one, so an equal name does not prove that it is the
+// same.
 bool BalloonsPolicy::IsFormer(const Balloon& balloon, const CpuSet& own,
                               const BalloonMember& member) const {
   if (balloon.members.empty() || balloon.HoldsPodOf(member)) return true;
@@ -183,7 +184,7 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
   if (!rules().WhyInNone(pod, container).empty()) return Plan{};
   StatusOr<BalloonMember> decided = rules().MemberFor(pod, container);
   const std::optional<size_t> place = book_.Find(key);
-  // The container runs in a balloon that would not be created for it any more.
+  // A running container may have annotations or options by which it could not be created any more.
   if (!decided.ok() && place) decided = rules().RunningMember(pod, container);
   if (!decided.ok()) return decided.status();
   BalloonBook before = book_;
@@ -194,7 +195,7 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
     member->text = held->text;
     member->considered = held->considered;
     may_stay = member->demand <= held->demand;
-    // A guest looks for room in a balloon of its own type.
+    // A guest is placed anew, to find room in a balloon of its own type.
     const bool guest = held->type != book_.balloons()[*place].type;
     if (!guest && book_.Replace(*place, key, member).ok()) {
       book_.GrowShort();
@@ -237,7 +238,7 @@ StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey ke
   return MakePlan(snapshot, before);
 }
 
-// Containers that share for want of room look for a balloon of their type again.
+// Containers that are guests for want of room look for a balloon of their type again.
 StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!container.placement.reason.starts_with(kWantOfRoom)) return;
@@ -305,7 +306,7 @@ ClassNames BalloonsPolicy::ClassesOf(ContainerKey key) const {
   return place ? ClassesOfType(book_.balloons()[*place].type) : ClassNames();
 }
 
-// The parts of a composite balloon whose CPUs have classes of their own.
+// Adds zones for the parts of a composite balloon whose CPUs have classes of their own.
 void BalloonsPolicy::AddParts(const BalloonPart& part, const std::string& above,
                               std::vector<Zone>& zones) const {
   int number = 0;

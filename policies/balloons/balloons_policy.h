@@ -20,11 +20,11 @@ namespace resmgr {
 // shrink with the requests of their containers. Rules, options, annotations and differences from
 // nri-plugins: README.md beside this file.
 //
-// Placements carry all that it must know again after a restart: the balloon's name is the pool, and
-// the reason ends with the balloon's own CPUs, since containers may run on idle ones, too.
+// All state that is needed after a restart is in the placements: the balloon's name is the pool,
+// and the reason ends with the balloon's own CPUs, since containers may run on idle ones, too.
 class BalloonsPolicy : public Policy {
  public:
-  // InvalidArgument when the section is wrong, or the machine has too few CPUs for the balloons
+  // InvalidArgument if the section is invalid, or if the machine has too few CPUs for the balloons
   // that always exist.
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
@@ -42,7 +42,7 @@ class BalloonsPolicy : public Policy {
   StatusOr<Plan> MoveShared(const Snapshot& snapshot,
                             std::span<const policy::PoolMove> moves) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
-  // The considered places, with the balloons' state at the time of the placement.
+  // The considered balloons as they were at the time of the placement.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const override;
@@ -61,12 +61,12 @@ class BalloonsPolicy : public Policy {
   void AddParts(const BalloonPart& part, const std::string& above, std::vector<Zone>& zones) const;
   BalloonRules rules() const { return {*setup_, pinning_}; }
   BalloonPlan plan_of_book() const { return BalloonPlan(book_); }
-  // Ends a decision: what changes for containers of balloons that differ from `before`.
+  // Ends a decision: returns the changes for containers of balloons that differ from `before`.
   Plan MakePlan(const Snapshot& snapshot, const BalloonBook& before);
   Placement UnboundPlacement(const std::string& why, const Container& container) const;
-  // A new attempt of a container takes its former place, if it has one that fits.
+  // Gives a new attempt of a container its former place; false if that does not fit.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);
-  // Makes one move of MoveShared; after a failure the caller restores the book.
+  // Makes one move of MoveShared; after a failure the caller must restore the book.
   Status MoveOne(const policy::PoolMove& move);
   bool IsFormer(const Balloon& balloon, const CpuSet& own, const BalloonMember& member) const;
 

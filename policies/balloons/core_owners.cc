@@ -8,14 +8,14 @@
 namespace resmgr {
 namespace {
 
-// Costs of faults of a choice. A step may mend a dearer fault at the price of a cheaper one, which
-// a later step mends.
-constexpr int64_t kTooLarge = 1'000'000;         // for each CPU of a balloon
-constexpr int64_t kUnexplained = 2 * kTooLarge;  // for each CPU of balloons without containers
+// Costs of the faults of a choice. A step may remove a fault and cause a cheaper one, which a later
+// step removes.
+constexpr int64_t kTooLarge = 1'000'000;         // for each excess CPU of a balloon
+constexpr int64_t kUnexplained = 2 * kTooLarge;  // per wrong CPU of balloons without containers
 constexpr int64_t kTooSmall = 3 * kTooLarge;
 constexpr int64_t kNotThere = 3 * kTooLarge;  // for each part in which a balloon has to have a CPU
 
-constexpr size_t kStepsOfThread = 4;  // to choose its owner
+constexpr size_t kStepsOfThread = 4;  // work to choose the owner of a thread
 
 }  // namespace
 
@@ -54,7 +54,7 @@ OwnerChoice::OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<OwnerW
   }
 }
 
-// How far the size of the balloon is from what its containers need.
+// The cost of the balloon's faults: its size, parts without a CPU, and borrowed CPUs.
 int64_t OwnerChoice::CostOf(size_t place) const {
   const ExplainedSize& size = wanted_[place].size;
   const Owned& owned = owned_[place];
@@ -68,7 +68,7 @@ int64_t OwnerChoice::CostOfEmpty() const {
   return kUnexplained * std::abs(empty_ - wanted_empty_);
 }
 
-// One CPU of this owner more or less.
+// Adds (1) or removes (-1) a CPU of this owner.
 void OwnerChoice::Count(int owner, int cpu, int change) {
   if (owner == kEmptyBalloon) {
     cost_ -= CostOfEmpty();
@@ -106,7 +106,7 @@ void OwnerChoice::Choose(size_t core, size_t choice) {
   chosen_[core] = choice;
 }
 
-// Takes the first of the best choices if it is better than the present one.
+// Takes the best choice, the first among equals, if it is better than the present one.
 bool OwnerChoice::ImproveCore(size_t core) {
   const size_t count = cores_[core].left.size();
   if (count == 1) return false;

@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// Owners of a CPU that are none of the balloons that were seen.
+// Owners of CPUs other than the seen balloons:
 inline constexpr int kIdleCpu = -1;  // the CPU is idle
 inline constexpr int kEmptyBalloon = -2;
-inline constexpr int kKnownBalloon = -3;  // of the book
+inline constexpr int kKnownBalloon = -3;  // a balloon of the book
 
 // The owner of each thread of a core, in the order of their numbers: a balloon's place or, if it
 // borrows the thread, its place plus the number of balloons.
@@ -22,7 +22,7 @@ struct OwnedCore {
   CpuSet cpus;
   std::vector<int> threads;
   std::vector<CoreOwners> choices;
-  std::vector<uint16_t> left;  // the choices that no type of a balloon excludes
+  std::vector<uint16_t> left;  // choices that are not excluded by the types of balloons
 
   const CoreOwners& choice(size_t number) const { return choices[left[number]]; }
 };
@@ -33,14 +33,14 @@ struct ExplainedSize {
   int best = 0;
 };
 
-// The wishes of the type of a balloon for its owners.
+// The size and the parts that a balloon should have by its type.
 struct OwnerWishes {
   ExplainedSize size;
-  std::vector<CpuSet> parts;  // it has a CPU in each of these, which have nothing in common
+  std::vector<CpuSet> parts;  // disjoint parts in each of which it must have a CPU
 };
 
-// Work of a search, in steps of about ten nanoseconds: the same on every machine, so that a search
-// that ends for want of steps always has the same result.
+// Counts the work of a search in steps of about ten nanoseconds. The count does not depend on the
+// machine, so a search that ends for lack of steps always has the same result.
 class SearchWork {
  public:
   explicit SearchWork(int64_t left) : left_(left) {}
@@ -52,15 +52,16 @@ class SearchWork {
   int64_t left_;
 };
 
-// Chooses among the owners that are left of each core, core by core, until no other choice of one
-// core is better. Pure.
+// Chooses the owners of each core among its remaining choices, core by core, until no change of one
+// core is an improvement. Pure.
 class OwnerChoice {
  public:
-  // `empty`: how many CPUs balloons without containers have. References stay with the caller.
+  // `empty`: the number of CPUs that balloons without containers have. The references must outlive
+  // this.
   OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<OwnerWishes> wanted, int empty,
               SearchWork& work);
 
-  // Whether all balloons have sizes that they may have; false also at the end of the work.
+  // Returns whether all balloons have possible sizes; false also if the work is used up.
   bool Find();
   const CoreOwners& OwnersOf(size_t core) const { return cores_[core].choice(chosen_[core]); }
 
@@ -68,8 +69,8 @@ class OwnerChoice {
   struct Owned {
     int cpus = 0;
     int borrowed = 0;
-    int missing = 0;                 // parts without a CPU
-    std::vector<int16_t> part_of{};  // by CPU; -1: in none
+    int missing = 0;                 // number of parts in which it has no CPU
+    std::vector<int16_t> part_of{};  // by CPU: index of its part; -1: it is in none
     std::vector<int> in_part{};
   };
 

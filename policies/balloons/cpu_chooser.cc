@@ -113,14 +113,15 @@ StatusOr<CpuSet> CpuChooser::Grow(const CpuChoiceRules& rules, const CpuSet& own
   return Choose(rules, own, idle, rules.loaded, count, dropped);
 }
 
-// One CPU after the other, each away from the load of those before.
+// Chooses the CPUs one by one, each away from the loads of those chosen before.
 CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
                                int count, std::vector<std::string>* dropped) const {
   const std::vector<CpuSet>& parts = PartsOfLoad(machine_, rules.own_load);
   CpuSet loaded = rules.loaded | AllOf(parts, own);
   CpuSet chosen;
   for (int i = 0; i < count; ++i) {
-    // The first answer is used for all of them, so that they lie together.
+    // If possible, the first CPU is taken from a group that has room for all, so that they are
+    // close together.
     const int wanted = i == 0 && (idle - loaded).size() >= count ? count : 1;
     const CpuSet found =
         Choose(rules, own | chosen, idle - chosen, loaded, wanted, i == 0 ? dropped : nullptr);
@@ -131,7 +132,7 @@ CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, c
   return chosen;
 }
 
-// Loads are the last hint.
+// The loads to avoid count as the last hint.
 CpuSet CpuChooser::Choose(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
                           const CpuSet& loaded, int count,
                           std::vector<std::string>* dropped) const {
@@ -196,7 +197,8 @@ CpuTree::CpuTree(const Machine& machine, const CpuSet& cpus, bool by_thread) {
   IndexParts();
 }
 
-// Parts stay in the order of their parents, and below a parent in that of their lowest CPU.
+// Parts stay in the order of their parents; below one parent they are in the order of their lowest
+// CPU.
 void CpuTree::Divide(const std::function<int(int cpu)>& group_of) {
   std::vector<Part> below;
   const size_t begin = level_begins_[levels() - 1];

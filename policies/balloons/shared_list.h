@@ -8,10 +8,10 @@
 
 namespace resmgr {
 
-// A list whose copies share their values, each until one of the copies changes it: so a copy costs
-// a pointer for each value, and a value that is at the same address in two copies is the same in
-// both. With copied values a decision about 64 balloons takes 385,000 instructions in place of
-// 73,500 (callgrind, 500 containers on 512 CPUs). Used by one thread.
+// A list whose copies share their values until one of the copies changes a value. So a copy costs a
+// pointer for each value, and values at the same address in two copies are equal. If values were
+// copied, a decision about 64 balloons would take 385,000 instructions instead of 73,500
+// (callgrind, 500 containers on 512 CPUs). Used by one thread.
 template <typename T>
 class SharedList {
  public:
@@ -41,7 +41,8 @@ class SharedList {
   Iterator end() const { return Iterator(values_.data() + values_.size()); }
   const T& operator[](size_t place) const { return *values_[place]; }
 
-  // The value, to be changed in this list alone; until the list is copied or the value removed.
+  // Returns the value for changes in this list only. The reference is valid until the list is
+  // copied or the value removed.
   T& Change(size_t place) {
     std::shared_ptr<T>& value = values_[place];
     if (value.use_count() > 1) value = std::make_shared<T>(*value);

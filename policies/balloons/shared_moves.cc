@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of BalloonsPolicy that moves containers between balloons of a type because of their use.
+// The part of BalloonsPolicy that moves containers between balloons of one type because of their
+// use.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kByUse = "; moved by what is used";
 
-// The reason why a container stays in its balloon, whatever its use; empty if it may move.
+// Why a container must stay in its balloon; empty if it may move.
 std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
                             const BalloonMember& member) {
   const BalloonType& type = setup.type(balloon.type);
@@ -72,7 +73,7 @@ std::vector<std::string> BalloonsPolicy::TargetsOf(const Snapshot& /*snapshot*/,
   return names;
 }
 
-// The container keeps its text, so that a restart adopts it as before.
+// The member's text does not change, so that a restart adopts the container as before.
 Status BalloonsPolicy::MoveOne(const policy::PoolMove& move) {
   const std::optional<size_t> place = book_.Find(move.key);
   if (!place) return FailedPrecondition("the container is in no balloon");

@@ -12,13 +12,14 @@ namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
 
-// Whether the placement was decided when there was no room. CPUs that became free since do not by
-// themselves justify a move.
+// Whether the container shares because there was no room when it was placed. CPUs that became free
+// since are no reason to move it.
 bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
 }
 
-// The CPUs of others. A container that may be elsewhere does not count as a user.
+// CPUs that other containers use. A container that may be elsewhere is not counted in `users`, so
+// all users there are others.
 const CpuSet& UsedByOthers(const CpuUsers& users, const Container& container) {
   return container.may_be_elsewhere ? users.any : users.several;
 }
@@ -75,12 +76,11 @@ ExclusivePolicy::Members ExclusivePolicy::MembersOf(const Snapshot& snapshot) {
   return members;
 }
 
-// Adopts exclusive CPUs of which all are known: those saved as exclusive, and those of a container
-// that is entitled to exclusive CPUs only and is the sole user of that many CPUs. One that is the
-// sole user of fewer was about to get more and keeps them, too (FinishGrowing). Sole users of their
-// CPUs come first (`alone`). In the second pass only running containers are `users`. One of two
-// containers on the same CPUs may claim exactly that many by coincidence; if both run, it is a
-// coincidence.
+// Adopts exclusive CPUs that are fully known: CPUs saved as exclusive, and, of a container that is
+// entitled only to exclusive CPUs, exactly that many CPUs of which it is the sole user. A sole user
+// of fewer CPUs was about to get more: it keeps these (FinishGrowing). Sole users come first
+// (`alone`). In the second pass only running containers count as `users`: of two containers on the
+// same CPUs, one may have exactly that many by coincidence, and if both run, it is a coincidence.
 void ExclusivePolicy::AdoptExact(const Members& members, const CpuUsers& users, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
@@ -90,7 +90,7 @@ void ExclusivePolicy::AdoptExact(const Members& members, const CpuUsers& users, 
     const bool own = decided || !cpus.Intersects(UsedByOthers(users, *container));
     if (grants_.contains(container->key) || (alone && !own)) continue;
     if (!own && container->state == ContainerState::kRunning) continue;
-    // Saved as shared: it is the sole user of these CPUs by coincidence.
+    // The CPUs were saved as shared, so it is the sole user only by coincidence.
     if (cpus.size() < claim.exclusive && !decided && present.pool == kSharedPool) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
     if (!alone && (cpus.size() < claim.exclusive || !cpus.IsSubsetOf(Ownable(claim)))) continue;
@@ -102,9 +102,10 @@ void ExclusivePolicy::AdoptExact(const Members& members, const CpuUsers& users, 
   }
 }
 
-// Adopts a container with exclusive and shared CPUs that is known from the runtime alone: its
-// exclusive CPUs are those that no other container uses. If it is the sole user of shared ones,
-// too, these are more than it is entitled to, and any of them will do: its cpuset stays the same.
+// Adopts a container with exclusive and shared CPUs if only the runtime's report is known: its
+// exclusive CPUs are those that no other container uses. There may be more of these than it is
+// entitled to, if it is also the sole user of shared CPUs. Then any of them will do, since its
+// cpuset stays the same.
 void ExclusivePolicy::AdoptMixed(const Members& members, const CpuUsers& users) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member)) continue;
@@ -115,8 +116,9 @@ void ExclusivePolicy::AdoptMixed(const Members& members, const CpuUsers& users) 
   }
 }
 
-// If an earlier change did not reach all containers, others use its exclusive CPUs as well: at most
-// one of these runs already, so CPUs that no two running containers use come first.
+// Adopts a container whose exclusive CPUs others use as well, because an earlier change did not
+// reach all containers. At most one of these containers can be running there, so CPUs that no two
+// running containers use are preferred.
 void ExclusivePolicy::AdoptUnclear(const Members& members, const CpuUsers& running) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
@@ -136,7 +138,7 @@ bool ExclusivePolicy::IsUnknownMix(const Member& member) {
 
 void ExclusivePolicy::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
   if (from.size() < member.claim.exclusive) return;
-  // Isolated CPUs are never shared: the container must keep those that it has.
+  // Isolated CPUs are never shared, so the container keeps all that it has.
   const CpuSet isolated = from & cpus_.isolated;
   CpuSet place = PlaceToKeep(from & preferred, member.claim, isolated);
   if (place.empty()) place = PlaceToKeep(from, member.claim, isolated);
@@ -147,7 +149,7 @@ void ExclusivePolicy::AdoptSome(const Member& member, const CpuSet& from, const 
        {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});
 }
 
-// Containers with a decision for fewer CPUs stay unchanged.
+// Gives containers with fewer exclusive CPUs the missing ones, unless fewer were decided for them.
 void ExclusivePolicy::FinishGrowing(const Members& members) {
   for (const auto& [pod, container, claim] : members) {
     const auto held = grants_.find(container->key);
@@ -166,8 +168,8 @@ void ExclusivePolicy::FinishGrowing(const Members& members) {
   }
 }
 
-// An existing container cannot be refused: without room it shares. Returns such containers with the
-// reason.
+// Places the other containers. Since an existing container cannot be refused, it shares if there is
+// no room. Returns such containers with the reason.
 std::map<ContainerKey, std::string> ExclusivePolicy::GrantTheRest(const Members& members) {
   std::map<ContainerKey, std::string> refused;
   const CpuSet shared = SharedNow();
@@ -196,8 +198,8 @@ bool ExclusivePolicy::WasFoundSharing(const Placement& present, const CpuSet& sh
          present.cpus->IsSubsetOf(cpus_.shared | shared);
 }
 
-// Containers that share for want of room, or have fewer exclusive CPUs than requested, get the
-// requested ones that are free now.
+// Gives containers that share for want of room, or have fewer exclusive CPUs than requested, the
+// requested number if it is free now.
 StatusOr<Plan> ExclusivePolicy::Rebalance(const Snapshot& snapshot) {
   const CpuSet shared_before = SharedNow();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;

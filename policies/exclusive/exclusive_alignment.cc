@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of ExclusivePolicy for exclusive CPUs that must be in one place of the machine, and for
-// what would let a refused container in.
+// the changes that would let a refused container in.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -18,8 +18,9 @@ CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const 
   return picker_.Grantable(usable);
 }
 
-// Takes the options' choice if that is in one place; else the place with the tightest fit. A new
-// attempt gets the CPUs of the former one in any case: they were granted.
+// Takes the CPUs that the options choose if these are in one place; else CPUs of the place that
+// fits most tightly. A new attempt gets the CPUs of the former one even if they are not in one
+// place, since they were granted before.
 StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& claim,
                                                              const ExclusivePicker::Need& need,
                                                              const CpuSet& ordinary,
@@ -74,7 +75,8 @@ CpuSet ExclusivePolicy::PlaceToKeep(const CpuSet& current, const CpuClaim& claim
   return best == nullptr ? CpuSet() : best->cpus;
 }
 
-// The shortage of each place, or only of its own place for a container that stays on `current`.
+// A refusal with the free CPUs of each place, or only of its own place for a container that keeps
+// `current`.
 Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
                                     const CpuSet& now) const {
   const std::string_view in_one = InOnePlace(claim.alignment);

@@ -14,8 +14,8 @@
 namespace resmgr {
 namespace {
 
-// Limit of pods whose CPUs are remembered, since policies are not told when a pod ends; the memory
-// is only a preference.
+// Limit of pods whose CPUs are remembered, since policies do not learn when a pod ends; remembered
+// CPUs are only preferred.
 constexpr size_t kRememberedPods = 256;
 
 constexpr std::string_view kReservedPool = "reserved";
@@ -59,7 +59,8 @@ std::vector<std::string> ExclusivePolicy::Unheeded(const Pod& pod,
   return {std::move(why)};
 }
 
-// Adds the containers that hold the missing CPUs, and whether their end would help.
+// Adds the containers that hold the missing CPUs. InvalidArgument if the node can never grant so
+// many.
 Status ExclusivePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                 const CpuClaim& claim, ContainerKey key) const {
   if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
@@ -175,7 +176,8 @@ Status ExclusivePolicy::GiveOrSettle(const Snapshot& snapshot, const Pod& pod, C
     Give(key, *std::move(grant));
     return OkStatus();
   }
-  // A need that the options exclude is refused, since a new attempt of the container would be, too.
+  // If the options exclude the need, the error is returned: a new attempt of the container would be
+  // refused, too.
   const bool room = grant.status().code() != StatusCode::kResourceExhausted;
   if (room || claim.exclusive > AskedFor(key)) return grant.status();
   if (held != grants_.end() && held->second.cpus.size() < claim.exclusive) {
@@ -294,7 +296,7 @@ bool ExclusivePolicy::Legal(const CpuSet& cpus) const {
   return cpus.IsSubsetOf(Grantable() - granted_) && CheckShared(cpus, granted_).ok();
 }
 
-// Finds CPUs for a new grant beside `granted`.
+// Finds CPUs for a new grant that are not in `granted`.
 StatusOr<ExclusivePolicy::Grant> ExclusivePolicy::Find(const CpuClaim& claim, const Pod& pod,
                                                        const Former& former,
                                                        const CpuSet& granted) const {
@@ -334,7 +336,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::Pick(const Choice& choose,
   const Status taken = CheckShared(pick->cpus, granted);
   if (taken.ok()) return pick;
   CpuSet last = pick->cpus & ordinary_;
-  // Another choice of a container that grows differs in its new CPUs alone.
+  // For a container that grows, only the new CPUs can be chosen differently.
   if (const CpuSet added = last - granted_; !added.empty()) last = added;
   if (last.empty() || isolated.empty()) return taken;
   StatusOr<ExclusivePicker::Pick> without =
@@ -342,8 +344,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::Pick(const Choice& choose,
   return without.ok() && CheckShared(without->cpus, granted).ok() ? std::move(without) : taken;
 }
 
-// Isolated CPUs count, and the unreserved part of the reserved ones, since the scheduler does not
-// distinguish them from others.
+// Checks the overhead of pods against all free CPUs, isolated ones and the unreserved part of the
+// reserved ones included, since the scheduler does not distinguish them.
 Status ExclusivePolicy::CheckOverhead(const Snapshot& snapshot, int more) const {
   const int64_t promised = snapshot.Overheads().promised.value;
   const int free = (Grantable() - granted_).size();

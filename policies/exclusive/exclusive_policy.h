@@ -22,7 +22,7 @@
 
 namespace resmgr {
 
-// The entitlement of a container.
+// The CPUs that a container is entitled to.
 struct CpuClaim {
   int exclusive = 0;      // whole CPUs that no other container uses
   bool shared = true;     // runs on the shared CPUs as well; always true if `exclusive` is 0
@@ -57,20 +57,21 @@ class ExclusivePolicy final : public Policy {
     CpuSet shared;    // the shared set while nothing is granted
     CpuSet isolated;  // may be granted; never part of the shared set
     CpuSet reserved;  // never granted; may be part of the shared set
-    // The reserved CPUs are shared while all others are granted.
+    // Whether containers share the reserved CPUs while all other CPUs are granted.
     bool lend_reserved = false;
     // The part of the reserved CPUs that pods may ask for (PolicyContext::unreserved).
     MilliCpu unreserved{};
   };
-  // Pure functions, which are called only for containers that are bound.
+  // Pure functions; they are only called for containers that may be bound.
   struct Rules {
     // A container's entitlement.
     std::function<CpuClaim(const Pod&, const Container&)> claim;
-    // Why its annotations are not heeded; may be empty: they all are.
+    // Why some of its annotations have no effect; empty if all have one.
     std::function<std::string(const Pod&, const Container&)> unheeded{};
   };
 
-  // `name` is that in the configuration, and a constant. The machine must outlive this object.
+  // `name` is the policy's name in the configuration, a constant. The machine must outlive this
+  // object.
   ExclusivePolicy(std::string_view name, const Machine& machine, const ExclusiveOptions& options,
                   const Cpus& cpus, PinningRule pinning, Rules rules);
 
@@ -89,7 +90,7 @@ class ExclusivePolicy final : public Policy {
   // The pools kSharedPool, "exclusive", and "isolated" and "reserved" if there are such CPUs.
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
   std::vector<std::string> Explain(ContainerKey key) const override;
-  // The considered places, with the CPUs that were free when it was placed.
+  // The considered places, with the CPUs that were free when the container was placed.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const override;
@@ -113,12 +114,14 @@ class ExclusivePolicy final : public Policy {
   Plan Join(const CpuClaim& claim, ContainerKey key);
 
   CpuSet SharedNow() const;
-  // Empty only temporarily: see CheckShared.
+  // The shared CPUs if `granted` are exclusive. May only be empty within a decision: see
+  // CheckShared.
   CpuSet SharedBeside(const CpuSet& granted) const;
-  // CPUs that may ever be granted.
+  // CPUs that can be granted at all.
   CpuSet Grantable() const { return ordinary_ | cpus_.isolated; }
-  // The grantable CPUs that count as a container's exclusive ones when it is found together with
-  // others on them: one that requires isolated CPUs is on ordinary ones only because it got none.
+  // The grantable CPUs that may be a container's exclusive ones if other containers were found on
+  // them, too: a container that requires isolated CPUs is on ordinary ones only if it got none
+  // exclusively.
   CpuSet Ownable(const CpuClaim& claim) const {
     return claim.require_isolated ? cpus_.isolated : Grantable();
   }
@@ -129,7 +132,7 @@ class ExclusivePolicy final : public Policy {
   void AdoptExact(const Members& members, const CpuUsers& users, bool alone);
   void AdoptMixed(const Members& members, const CpuUsers& users);
   void AdoptUnclear(const Members& members, const CpuUsers& running);
-  // Whether the container has exclusive and shared CPUs that cannot be distinguished.
+  // Whether the container has exclusive and shared CPUs, and it is not known which are which.
   static bool IsUnknownMix(const Member& member);
   void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);
   void FinishGrowing(const Members& members);
@@ -143,12 +146,12 @@ class ExclusivePolicy final : public Policy {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const Former& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
-  // CPUs from `ordinary` and `isolated`, which are free.
+  // Chooses among the free CPUs in `ordinary` and `isolated`.
   using Choice = std::function<StatusOr<ExclusivePicker::Pick>(const CpuSet& ordinary,
                                                                const CpuSet& isolated)>;
   // Lets `choose` pick CPUs that are not in `granted`. Shared containers, future ones included,
-  // need a CPU to run on: a choice that would take their last one is made again without it, since
-  // isolated CPUs may do in its place.
+  // need a CPU to run on: if the choice would take the last one, it is repeated without that CPU,
+  // since isolated CPUs may be chosen in its place.
   StatusOr<ExclusivePicker::Pick> Pick(const Choice& choose, const CpuSet& granted) const;
   // Picks CPUs that must be in one place (CpuClaim::alignment).
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
@@ -156,18 +159,18 @@ class ExclusivePolicy final : public Policy {
                                               const CpuSet& ordinary, const CpuSet& isolated) const;
   StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim,
                                               const CpuSet& free) const;
-  // The CPUs of the smallest place that has enough of `current`, `needed` included; empty if there
-  // is none.
+  // The CPUs of the smallest place that has enough of `current`, with all of `needed`; empty if
+  // there is none.
   CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim, const CpuSet& needed = {}) const;
   // The part of `free` that a container with this claim may get.
   CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
   Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& now) const;
-  // Grants the claim; if that is not possible, but the claim is not larger than before, the
-  // container keeps its exclusive CPUs, or shares, and the claim is changed accordingly.
+  // Grants the claim. If that is not possible, but the claim is not larger than before, the
+  // container keeps its exclusive CPUs, or shares, and the claim is changed to that.
   Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
   int AskedFor(ContainerKey key) const;
-  // Whether the container runs on the shared CPUs, like one that had no room when it was placed,
-  // and no decision about it is known.
+  // Whether the container was found on the shared CPUs without a known decision: then it had no
+  // room when it was placed.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const CpuClaim& claim,
                  ContainerKey key) const;
@@ -178,7 +181,7 @@ class ExclusivePolicy final : public Policy {
   // Checks that the overhead that kubelets promised to pods stays free with `more` further
   // exclusive CPUs.
   Status CheckOverhead(const Snapshot& snapshot, int more) const;
-  // Says that these CPUs are not the last shared ones beside `granted`.
+  // Refuses `cpus` if they are the last shared ones beside `granted`.
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
   void Take(ContainerKey key);
@@ -188,7 +191,7 @@ class ExclusivePolicy final : public Policy {
   // Whether some or all of the container's CPUs are shared ones.
   bool Shares(const CpuClaim& claim, ContainerKey key) const;
   Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
-  // Writes the placement in place, since it is expensive to move.
+  // Writes into `empty`, since a placement is expensive to move.
   void Place(const CpuClaim& claim, ContainerKey key, Placement& empty) const;
   void PlaceShared(std::string_view reason, Placement& empty) const;
   void AddSharer(ContainerKey key);
@@ -206,8 +209,8 @@ class ExclusivePolicy final : public Policy {
   const PinningRule pinning_;
   const Rules rules_;
   std::map<ContainerKey, Grant> grants_;
-  CpuSet granted_;  // the union of grants_
-  // The requested number of exclusive CPUs of containers that have fewer, or none.
+  CpuSet granted_;  // all CPUs in grants_
+  // Containers with fewer exclusive CPUs than requested, or none, and the requested number.
   std::map<ContainerKey, int> wanting_;
   std::map<PodSandboxId, CpuSet> left_by_pods_;
   std::deque<PodSandboxId> remembered_pods_;  // oldest first

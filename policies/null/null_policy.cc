@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kLetGo = "none";
 
-// Without options.
+// The section may have no keys.
 Status ReadNullSection(const ConfigNode& section, std::vector<ConfigKey>* /*keys*/) {
   return ConfigSection(section, "policy.null").Finish();
 }

@@ -6,10 +6,10 @@
 
 namespace resmgr {
 
-// Places nothing: every container keeps its request's values. The relay does not even read calls
-// while this is the active policy; the object serves the change to this policy. A container that
-// another policy placed gets an empty placement, upon which the resource manager lets it go
-// (pkg/policy/pinning.h). A container that was never placed stays where it was found.
+// Binds nothing: every container keeps the values of its request. The relay does not even read
+// calls while this policy is active; the object is only needed for the change to it. A container
+// that another policy placed gets an empty placement, and then the resource manager undoes its
+// binding (pkg/policy/pinning.h). A container that was never placed stays where it was found.
 class NullPolicy : public Policy {
  public:
   std::string_view name() const override { return "null"; }

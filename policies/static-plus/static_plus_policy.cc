@@ -28,10 +28,11 @@ namespace {
 
 // The section policy.static-plus; README.md beside this file explains each option.
 struct StaticPlusOptions {
-  // Containers that get the whole CPUs of their request exclusively, without an annotation.
+  // The containers that get the whole CPUs of their request exclusively if they have no annotation
+  // about it.
   enum class Grant { kAlways, kGuaranteed, kAnnotated };
   Grant grant = Grant::kAlways;
-  // Patterns with * and ?, beside "kube-system".
+  // Patterns with * and ?, in addition to "kube-system".
   std::vector<std::string> reserved_pool_namespaces{};
   PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
@@ -58,9 +59,9 @@ void Describe(ConfigSection& section, StaticPlusOptions& options) {
   options.privileged.Describe(section, "the annotation `prefer-reserved-cpus: \"true\"`");
 }
 
-// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
-// kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude
-// each other.
+// Reads the section. `section` may be nullptr; `keys` gets the description of every option
+// (ReadSection). kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and
+// options that exclude each other.
 StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
                                                   std::vector<ConfigKey>* keys = nullptr) {
   return ReadSection<StaticPlusOptions>(section, "policy.static-plus", &Describe, keys);
@@ -89,8 +90,7 @@ std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
   return fmt::format("namespace {}", pod.namespace_name);
 }
 
-// The reason why the container gets no exclusive CPUs; empty if it gets the whole ones of its
-// request.
+// Why the container gets no exclusive CPUs; empty if it gets the whole CPUs of its request.
 std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
                       const Container& container) {
   const MilliCpu request = container.requirements.cpu_request;
@@ -115,8 +115,8 @@ std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
   return "";
 }
 
-// The note that the annotation prefer-reserved-cpus does not count in the pod's namespace; empty if
-// it counts, is absent, or the namespace is a reserved one.
+// A note that the annotation prefer-reserved-cpus has no effect in the pod's namespace; empty if it
+// has an effect, is absent, or the namespace is a reserved one.
 std::string WhyNotHeeded(const StaticPlusOptions& options, const Pod& pod,
                          const Container& container) {
   const bool asks =
@@ -154,7 +154,8 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
 
   const MilliCpu request = container.requirements.cpu_request;
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
-  // The need beyond the reported value is unknown, and is served from the shared CPUs.
+  // The container may need more than the reported value, by an unknown amount, which comes from the
+  // shared CPUs.
   const bool more = MayAskForMore(container);
   const bool asks = WantsSharedCpus(pod.annotations, container.name);
   claim.shared = request.Fraction() > 0 || more || asks;

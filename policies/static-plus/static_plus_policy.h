@@ -10,11 +10,10 @@ namespace resmgr {
 // annotations and differences from the policy of that name in CRI Resource Manager: README.md
 // beside this file.
 //
-// The shared set is never empty: when all CPUs are granted it is the reserved ones, and without
-// those an allocation that would take its last CPU is refused.
+// The shared set is never empty: if all other CPUs are granted, it consists of the reserved ones,
+// and if there are none, an allocation that would take its last CPU is refused.
 //
-// Creating it fails with kInvalidArgument if the section is invalid or the CPUs leave none to
-// share.
+// Creating it fails with kInvalidArgument if the section is invalid or no CPUs are left to share.
 PolicyFactory StaticPlusPolicyFactory();
 
 }  // namespace resmgr

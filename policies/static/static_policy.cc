@@ -54,9 +54,9 @@ void Describe(ConfigSection& section, StaticOptions& options) {
                "kernel-isolated CPUs (`isolcpus`) are preferred for every exclusive container");
 }
 
-// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
-// kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude
-// each other.
+// Reads the section. `section` may be nullptr; `keys` gets the description of every option
+// (ReadSection). kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and
+// options that exclude each other.
 StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section,
                                           std::vector<ConfigKey>* keys = nullptr) {
   return ReadSection<StaticOptions>(section, "policy.static", &Describe, keys);
@@ -73,7 +73,8 @@ ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context, const StaticOptions
   };
 }
 
-// A label of the pod, used by the oldest releases of cri-resource-manager before annotations.
+// A label of pods that the oldest releases of cri-resource-manager used before they had
+// annotations.
 constexpr std::string_view kPreferIsolatedLabel = "cri.resource-manager.prefer-isolated-cpus";
 
 std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) {
@@ -84,8 +85,8 @@ std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) 
   return label == pod.labels.end() ? std::nullopt : ParseBool(label->second);
 }
 
-// Whether the webhook's annotation shows that a Guaranteed pod has resources of its own: its
-// containers alone would put it into another class.
+// Whether a Guaranteed pod has pod-level resources: the webhook's annotation shows that its
+// containers alone would give it another class.
 bool HasPodLevelResources(const Pod& pod) {
   const auto annotation = pod.annotations.find(kResourcesAnnotation);
   if (annotation == pod.annotations.end()) return false;

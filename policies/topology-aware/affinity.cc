@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-using Keys = std::array<std::string_view, 2>;  // the first existing one counts
+using Keys = std::array<std::string_view, 2>;  // the first one that exists counts
 constexpr Keys kAffinity = {"cri-resource-manager.intel.com/affinity",
                             "resource-policy.nri.io/affinity"};
 constexpr Keys kAntiAffinity = {"cri-resource-manager.intel.com/anti-affinity",
@@ -62,7 +62,7 @@ std::vector<std::string> NamesIn(const ConfigNode& node) {
   return names;
 }
 
-// The first of the keys that the annotations have; their end if there is none.
+// Finds the first of the keys that the annotations have; their end if they have none.
 StringMap::const_iterator FindFirst(const StringMap& annotations, const Keys& keys) {
   for (const std::string_view key : keys) {
     const auto found = annotations.find(key);
@@ -163,7 +163,8 @@ StatusOr<std::span<const Affinity>> AffinityReader::Read(const StringMap& pod_an
 }
 
 const StatusOr<PodAffinities>* AffinityReader::Find(const StringMap& pod_annotations) {
-  // All inputs of the result, with lengths, so that different inputs never give equal keys.
+  // The key contains all inputs of the result with their lengths, so that different inputs never
+  // have equal keys.
   std::string key;
   for (const Keys& keys : {kAffinity, kAntiAffinity}) {
     const auto found = FindFirst(pod_annotations, keys);

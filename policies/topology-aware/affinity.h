@@ -20,7 +20,7 @@
 
 namespace resmgr {
 
-// A demand to be placed near to other containers (weight above 0) or away from them (below 0).
+// A wish to be placed near to other containers (weight above 0) or away from them (below 0).
 struct Affinity {
   static constexpr int kMaxWeight = 1000;
 
@@ -28,7 +28,7 @@ struct Affinity {
   std::optional<Expression> scope{};  // nullopt: containers of the same pod
   Expression match{};
 
-  // Whether the affinity is about the other container.
+  // Whether the affinity applies to the other container.
   bool Meets(const Pod& own_pod, const Pod& pod, const Container& container) const;
 };
 
@@ -43,16 +43,16 @@ class PodAffinities {
  public:
   static constexpr size_t kMaxOfOne = 64;
   static constexpr size_t kMaxOfPod = 512;
-  // Bytes of both annotations together. They are read where decisions are made, and Kubernetes
-  // lets a pod have 256 KiB.
+  // Limit of both annotations together, in bytes: they are read during decisions, and Kubernetes
+  // allows 256 KiB.
   static constexpr size_t kMaxText = size_t{16} * 1024;
 
-  // InvalidArgument: a malformed annotation, or one beyond these bounds.
+  // InvalidArgument: a malformed annotation, or one beyond these limits.
   static StatusOr<PodAffinities> Read(const StringMap& pod_annotations);
 
   // The affinities of one container. InvalidArgument for more than kMaxOfOne.
   StatusOr<std::span<const Affinity>> Of(std::string_view container) const;
-  // The number for all containers together.
+  // The number of affinities of all containers together.
   size_t size() const { return size_; }
 
  private:
@@ -64,12 +64,12 @@ class PodAffinities {
   size_t size_ = 0;
 };
 
-// PodAffinities that remembers: the pods of one workload carry the same texts, and reading YAML
-// takes longer than all the rest of a decision. Thread-compatible.
+// PodAffinities with a cache: the pods of a workload have the same texts, and reading YAML takes
+// longer than the rest of a decision. Thread-compatible.
 class AffinityReader {
  public:
-  // Limits of remembered texts (the last ones used), of a text's length and of its affinities: any
-  // user who may create pods may write anything there.
+  // Limits of cached texts (the last ones used), of the length of a text and of its affinities,
+  // since any user who may create pods may write anything there.
   static constexpr size_t kRemembered = 64;
   static constexpr size_t kMaxRememberedSize = size_t{8} * 1024;
   static constexpr size_t kMaxRememberedAffinities = 256;
@@ -93,38 +93,38 @@ class AffinityReader {
   StatusOr<PodAffinities> not_remembered_;
 };
 
-// Finds the containers that affinities are about, without asking each expression about each
-// container in each decision. For every key that expressions look at it has a column: the distinct
-// values that containers have for it, and which container has which. An expression is asked once
-// for each value, and there are far fewer namespaces and labels than containers: with affinities in
-// each fifth pod a decision takes 52,500 instructions in place of 107,000 (callgrind, 500
-// containers on 512 CPUs).
+// Finds the containers that affinities apply to, without evaluating each expression for each
+// container in each decision. There is a column for every key of the expressions: the distinct
+// values that containers have for it, and the value of each container. An expression is evaluated
+// once for each value, and there are far fewer namespaces and labels than containers: with
+// affinities in each fifth pod a decision takes 52,500 instructions instead of 107,000 (callgrind,
+// 500 containers on 512 CPUs).
 //
-// The index is empty before the first question, so nodes without affinities pay nothing. A
-// container counts with the values that it had when it was put in; its id, which may change later,
-// is not a column. Thread-compatible.
+// The index is empty before the first question, so nodes without affinities pay nothing. It uses
+// the values that a container had when it was put in; its id, which may change later, is never a
+// column. Thread-compatible.
 class AffinityIndex {
  public:
-  // More keys than these at once push out the one that was asked for longest ago.
+  // Limit of columns: a further key replaces the one that was used longest ago.
   static constexpr size_t kMaxColumns = 32;
 
   // Forgets everything; the next question starts anew.
   void Clear();
-  // The container is placed in this pool, or in another one than before. Nothing happens before
-  // the first question.
+  // The container is placed in this pool, for the first time or after another one. Does nothing
+  // before the first question.
   void Put(const Pod& pod, const Container& container, int pool);
-  // The container, that was put in, is in this pool now.
+  // A container that was put in is in this pool now.
   void Move(ContainerKey key, int pool);
-  // Unknown ones are fine, for Move as well.
+  // Does nothing for unknown containers, as Move.
   void Erase(ContainerKey key);
 
-  // For each of `pools` pools the weights of `affinities`, summed over the containers there that
-  // they are about, for a container of `own_pod`. `pool_of` returns the pool of a container of the
-  // snapshot, or nullopt, and must agree with the pools that were put in.
+  // For each of `pools` pools, the sum of the weights of `affinities` for a container of `own_pod`,
+  // over the containers in the pool that they apply to. `pool_of` returns the pool of a container
+  // of the snapshot, or nullopt, and must agree with the pools that were put in.
   using PoolOf = std::function<std::optional<int>(ContainerKey)>;
   std::vector<int64_t> Weights(std::span<const Affinity> affinities, const Pod& own_pod,
                                size_t pools, const Snapshot& snapshot, const PoolOf& pool_of);
-  // The weights for each container that the affinities are about.
+  // For each container that the affinities apply to, its weight.
   std::map<ContainerKey, int64_t> Meant(std::span<const Affinity> affinities, const Pod& own_pod,
                                         const Snapshot& snapshot, const PoolOf& pool_of);
 
@@ -138,8 +138,8 @@ class AffinityIndex {
   static constexpr Number kNone = 0;
   struct Column {
     std::string key{};
-    std::vector<std::string> values{""};  // by number; the first one stands for kNone
-    std::vector<uint32_t> users{0};       // how many containers have it, by number
+    std::vector<std::string> values{""};  // by number; the first entry belongs to kNone
+    std::vector<uint32_t> users{0};       // by number: how many containers have the value
     std::vector<Number> unused{};
     std::unordered_map<std::string, Number, Hash, std::equal_to<>> numbers{};
     std::vector<Number> of_slot{};
@@ -154,9 +154,9 @@ class AffinityIndex {
     int pool = kFree;
   };
   static constexpr int kFree = -1;
-  using Marks = std::vector<uint8_t>;  // by slot
+  using Marks = std::vector<uint8_t>;  // by slot: 1 or 0
 
-  // Visits slots with weights.
+  // Visits each slot that the affinities apply to, with its weight.
   template <typename Visit>
   void ForEachMeant(std::span<const Affinity> affinities, const Pod& own_pod,
                     const Snapshot& snapshot, const PoolOf& pool_of, const Visit& visit);

@@ -45,7 +45,8 @@ void CpuLedger::CountOwn(const Share& share, int pool, int sign) {
   if (share.shares) state.users += sign;
 }
 
-// Counts the need in this pool and those around it, except in `end` and those around `end`.
+// Adds (`sign` 1) or subtracts (-1) the need in this pool and its ancestors, up to but without
+// `end`.
 void CpuLedger::CountNeed(const Share& share, int pool, int end, int sign) {
   for (int id = pool; id != end; id = tree_.at(id).parent) {
     State& state = states_[IndexOf(id)];
@@ -57,14 +58,16 @@ void CpuLedger::CountNeed(const Share& share, int pool, int end, int sign) {
 void CpuLedger::Move(const Share& share, int to) {
   CountOwn(share, share.pool, -1);
   CountOwn(share, to, 1);
-  // Children come before their parents. The need of pools around both does not change.
+  // One pool is inside the other and has the lower id, since children come before parents. The need
+  // of pools around both does not change.
   const auto [lower, upper] = std::minmax(share.pool, to);
   CountNeed(share, lower, upper, to < share.pool ? 1 : -1);
   UpdateSpareAround(lower);
   UpdateRoomsAround(lower, upper);
 }
 
-// Counts the free CPUs of the pool and of those below it after `changed` changed hands.
+// Updates the free CPUs of the pool and of those below it after `changed` were granted or given
+// back.
 void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
   const Pool& place = tree_.at(pool);
   if (!place.sharable.Intersects(changed)) return;
@@ -77,7 +80,7 @@ void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
   UpdateSpare(pool);
 }
 
-// Updates the rooms of the pool and of those below it after `changed` changed hands.
+// Updates the rooms of the pool and of those below it after `changed` were granted or given back.
 void CpuLedger::UpdateRooms(int pool, const CpuSet& changed) {
   const Pool& place = tree_.at(pool);
   if (!place.sharable.Intersects(changed)) return;
@@ -91,7 +94,8 @@ void CpuLedger::UpdateSpareAround(int pool) {
     UpdateSpare(id);
 }
 
-// Updates the spare CPUs of the pool; those of its children, and its need, must be up to date.
+// Updates the spare CPUs of the pool; its need, and the spare CPUs of its children, must be up to
+// date.
 void CpuLedger::UpdateSpare(int pool) {
   State& state = states_[IndexOf(pool)];
   int64_t spare = state.direct_free;
@@ -110,15 +114,16 @@ void CpuLedger::UpdateRoom(int pool) {
   }
 }
 
-// Updates rooms after the needs of this pool and of those around it, up to `end`, have changed; the
-// need of `end` has not.
+// Updates the rooms of this pool and its ancestors up to `end`, whose needs have changed; the need
+// of `end` has not.
 void CpuLedger::UpdateRoomsAround(int pool, int end) {
   if (pool == end) return;
   UpdateRoomsAround(tree_.at(pool).parent, end);
   UpdateRoomsBelow(pool);
 }
 
-// Most pools below a pool have less room than it, so that its room does not limit theirs.
+// Stops where a room did not change: most pools have less room than the pool around them, which
+// then does not limit them.
 void CpuLedger::UpdateRoomsBelow(int pool) {
   const int64_t before = Room(pool);
   UpdateRoom(pool);
@@ -127,7 +132,7 @@ void CpuLedger::UpdateRoomsBelow(int pool) {
     UpdateRoomsBelow(child);
 }
 
-// The CPU time beyond the needs of the pool, `extra` included; below 0 where they are not met.
+// The CPU time of the pool beyond its needs and `extra`; below 0 if there is not enough for these.
 int64_t CpuLedger::Unneeded(int pool, int64_t extra) const {
   const State& state = Of(pool);
   int64_t need = state.need + extra;

@@ -30,7 +30,7 @@ class CpuLedger {
   CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved,
             MilliCpu unreserved = {});
 
-  // The CPUs that one container holds.
+  // The CPUs that one container takes.
   struct Share {
     int pool = 0;
     CpuSet exclusive{};  // ordinary and isolated CPUs
@@ -39,8 +39,8 @@ class CpuLedger {
   };
   void Give(const Share& share);
   void Take(const Share& share);
-  // Moves a `share` to a pool around its own or inside of it. Has the effect of Take and Give, but
-  // visits less of the ledger.
+  // Moves `share` to another pool, around its own pool or inside it. Has the effect of Take and
+  // Give, but visits fewer pools.
   void Move(const Share& share, int to);
 
   const CpuSet& exclusive() const { return exclusive_; }
@@ -52,38 +52,42 @@ class CpuLedger {
   bool CanShare(int pool) const {
     return FreeCpus(pool) > 0 || (Lends(pool) && !reserved_.empty());
   }
-  // The root's sharing containers are on reserved CPUs.
+  // Whether containers share the reserved CPUs in this pool: in the root, if all other CPUs are
+  // exclusive.
   bool Lends(int pool) const { return pool == tree_.root() && Of(pool).free_count == 0; }
   CpuSet FreeIsolated(int pool) const { return tree_.at(pool).isolated - exclusive_; }
   // The room of the shared set for requests; below 0 if more is granted than the set has.
   int64_t Room(int pool) const { return Of(pool).room; }
-  // Whether a container that shares `shared` in one pool could do so in `pool` below it instead.
+  // Whether a container that shares `shared` in the pool `above` could do so in `pool`, which is
+  // inside it.
   bool HasRoomBelow(int above, int pool, int64_t shared) const;
-  // Containers whose pool it is.
+  // The number of containers in exactly this pool.
   int Members(int pool) const { return Of(pool).members; }
   // The number of containers that share in the pool or below, and their requests.
   int Sharers(int pool) const { return Of(pool).users_below; }
   int64_t Need(int pool) const { return Of(pool).need; }
-  // Use of the shared set, by containers of exactly this pool.
+  // The requests on the shared set by containers of exactly this pool.
   int64_t OwnShared(int pool) const { return Of(pool).own_shared; }
 
-  // Whether containers share more of the pool's CPUs than are left of them, or share none at all.
+  // Whether containers of the pool request more shared CPUs than are left, or none is left for
+  // them.
   bool IsOverfull(int pool) const { return Unneeded(pool, 0) < 0; }
   // The requests beyond the remaining CPUs; 0 if these are enough.
   int64_t Excess(int pool) const { return std::max<int64_t>(-Unneeded(pool, 0), 0); }
 
-  // How many ordinary CPUs can be granted exclusively from the pool, when sharing containers move
-  // to larger pools for it and the same container also shares `fraction` somewhere.
+  // How many ordinary CPUs of the pool one container can get exclusively if sharing containers move
+  // to larger pools for it; the container also shares `fraction` somewhere.
   int Grantable(int pool, int64_t fraction) const;
-  // The same if no container moves, and `fraction` is shared in the same pool.
+  // As Grantable, if no container moves, and `fraction` is shared in the same pool.
   int Sliceable(int pool, int64_t fraction) const;
-  // CPUs of which any `count`, up to Sliceable(pool, fraction), can be granted and leave every pool
-  // its need. `preferred` as for TakeIdleGroups: they are kept for this grant.
+  // CPUs of which any `count` up to Sliceable(pool, fraction) can be granted so that every pool
+  // keeps what it needs. CPUs in `preferred`, as for TakeIdleGroups, are kept in the result.
   CpuSet Spare(int pool, int64_t fraction, std::span<const CpuSet> preferred) const;
-  // Whether these CPUs can be granted when sharing containers move for it.
+  // Whether these CPUs can be granted if sharing containers may move for it.
   bool CanSpare(const CpuSet& cpus) const;
-  // Whether a container may keep these CPUs for itself: sharing containers have a CPU left. Resizes
-  // may have made their requests larger than the set, which takes no CPUs away from others.
+  // Whether a container may keep these CPUs: sharing containers must have at least one CPU left.
+  // They may request more than the set has, by resizes, which take no CPUs away from other
+  // containers.
   bool CanKeep(const CpuSet& cpus) const;
   // The part of the reserved CPUs that pods may ask for, counted as the root's.
   MilliCpu unreserved() const { return unreserved_; }
@@ -94,8 +98,8 @@ class CpuLedger {
     int free_count = 0;
     int direct_free = 0;
     int members = 0;
-    int users = 0;        // of the shared set
-    int users_below = 0;  // those of the pools below, too
+    int users = 0;        // containers that use the shared set
+    int users_below = 0;  // as `users`, with the pools below
     int64_t own_shared = 0;
     int64_t need = 0;  // requests of this pool and of those below
     int64_t room = 0;
@@ -114,7 +118,7 @@ class CpuLedger {
   void UpdateRoomsBelow(int pool);
   void UpdateRoom(int pool);
   int64_t Unneeded(int pool, int64_t extra) const;
-  // The CPU time for requests of the pool beside its exclusive CPUs.
+  // The CPU time that the pool has for requests on shared CPUs.
   int64_t Capacity(int pool) const {
     const int64_t more = pool == tree_.root() ? unreserved_.value : 0;
     return int64_t{1000} * Of(pool).free_count + more;

@@ -27,7 +27,7 @@ std::tuple<int, int> Rank(const Cpu& cpu, CpuPriority priority) {
   }
 }
 
-// The best first.
+// CPUs by rank, the best first.
 std::vector<CpuSet> InOrder(const Machine& machine, CpuPriority priority) {
   std::map<std::tuple<int, int>, CpuSet> by_rank;
   for (const Cpu& cpu : machine.cpus()) {
@@ -101,14 +101,14 @@ bool ExclusiveFinder::CanKeep(const Demand& demand, int pool) const {
   if (demand.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated))
     return false;
   if (Usable(demand.need, held) != held) return false;
-  // Something must be left for the fraction.
+  // For a fraction, a shared CPU must be left beside the held ones.
   return demand.need.fraction == 0 || Count(demand.need) < held.size() ||
          !book_.cpus().SharedSet(book_.tree().root()).IsSubsetOf(held);
 }
 
-// The number of isolated CPUs among those that it needs beside its held ones; nullopt if the pool
-// lacks CPUs. CPUs of one kind are better than a mixture: the kernel balances threads over ordinary
-// CPUs only.
+// How many of the CPUs that the container needs beside its held ones are isolated; nullopt if the
+// pool lacks CPUs. CPUs of one kind are better than a mixture, since the kernel balances threads
+// only over ordinary CPUs.
 std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
@@ -132,7 +132,7 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int po
   return std::nullopt;
 }
 
-// How many ordinary CPUs it can have.
+// How many ordinary CPUs the container can have.
 int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   if (need.isolated_required) return 0;
@@ -142,13 +142,14 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   const int whole = free.size();
   if (whole <= grantable) return whole / threads_ * threads_;
   if (!uneven_) return grantable / threads_ * threads_;
-  // The last core may have more threads than are missing, but not among the largest cores alone.
+  // If cores differ in size, the last core may have more threads than can be granted, but not if
+  // only the largest cores are taken.
   const int largest = WholeCoresFrom(threads_, free).size();
   return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
 }
 
-// The CPUs from which `count` ordinary ones, at most Ordinary(demand, pool), are picked: the held
-// ones and those that sharing containers can spare, if these are enough, else all.
+// The CPUs from which `count` ordinary ones (at most Ordinary(demand, pool)) are picked: the held
+// ones and those that sharing containers can spare if these are enough, else all.
 CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
@@ -192,7 +193,7 @@ CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
   return whole;
 }
 
-// The demand, confined to the place of the pool that fits it best; nullopt if none has room.
+// The demand, restricted to the place of the pool that fits it best; nullopt if no place has room.
 std::optional<Demand> ExclusiveFinder::Confined(const Demand& demand, int pool) const {
   if (Count(demand.need) <= demand.held.size() && CanKeep(demand, pool)) {
     Demand keeping = demand;
@@ -260,9 +261,8 @@ std::optional<CpuSet> ExclusiveFinder::PickAny(const Demand& demand, int pool) c
   return picked;
 }
 
-// Takes whole cores, since no other container may get the rest of one. If these are too many CPUs,
-// cores that are not needed are left out: with cores of different sizes the needed number may not
-// be whole cores.
+// Takes whole cores, since no other container may get the rest of a core. Cores that are not needed
+// are left out: if cores differ in size, whole cores may not give exactly the needed number.
 CpuSet ExclusiveFinder::InWholeCores(const Demand& demand, const CpuSet& picked) const {
   const int count = Count(demand.need);
   const bool keeps = demand.keeps_held && count >= demand.held.size();
@@ -284,7 +284,7 @@ std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) 
     case Source::kBesideHeld:
       return PickBesideHeld(demand, pool);
     case Source::kHeld:
-      // The part of its present CPUs that it keeps is chosen by nearness alone.
+      // Among its present CPUs, those that it keeps are chosen only by nearness.
       from = demand.held;
       order = {book_.tree().at(pool).isolated};
       break;
@@ -322,7 +322,7 @@ CpuSet ExclusiveFinder::PickBesideHeld(const Demand& demand, int pool) const {
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 
-// Takes as many ordinary CPUs as possible: the kernel balances threads over these only.
+// Takes as many ordinary CPUs as possible, since the kernel balances threads only over these.
 CpuSet ExclusiveFinder::PickAnyKind(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   const int count = Count(need);

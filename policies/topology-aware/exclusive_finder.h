@@ -12,38 +12,38 @@
 namespace resmgr {
 
 // Finds the exclusive CPUs of a container in a pool, among the free ones of the book:
-//   1. those that it holds, or a part of them; where it needs more, further ones beside them, of
-//      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
-//      both kinds; no others where it runs on them;
-//   2. isolated ones, if it shall have them;
-//   3. ordinary ones: those that sharing containers can spare without moving or, when these are too
-//      few, any for which sharing containers move to larger pools (GrantBook::MakeRoom);
+//   1. CPUs that it holds, or a part of them. If it needs more, further ones beside them: isolated
+//      ones if it holds such and enough of them are free, else ordinary ones, else both kinds. If
+// it
+//      runs on the held CPUs, no others replace them;
+//   2. isolated ones if it is to have them;
+//   3. ordinary ones: CPUs that sharing containers can spare without moving or, if these are too
+//      few, any CPUs for which sharing containers move to larger pools (GrantBook::MakeRoom);
 //   4. for a demand of any kind, ordinary and isolated ones together.
-// Where they have to lie in one place (Need::alignment), each place of the pool is tried by itself,
-// and the one that has enough and fits tightest is taken. CPUs that the container holds stay or are
-// a part of what it gets even if they lie in several places.
-// Changes nothing. The book must outlive it.
+// If the CPUs must lie in one place (Need::alignment), each place of the pool is tried by itself,
+// and the tightest one that has enough is taken. Held CPUs stay, or are a part of the result, even
+// if they lie in several places. Changes nothing. The book must outlive it.
 class ExclusiveFinder {
  public:
   explicit ExclusiveFinder(const GrantBook& book);
 
-  // How many CPUs a grant takes: whole cores where hyperthreads are hidden. Where cores have
-  // different numbers of threads, this is the minimum.
+  // How many CPUs a grant takes: whole cores if hyperthreads are hidden. If cores have different
+  // numbers of threads, this is the minimum.
   int Count(const Need& need) const;
-  // Whether these CPUs are what a grant takes, no fewer and no more.
+  // Whether these are exactly as many CPUs as a grant takes.
   bool Meets(const Need& need, const CpuSet& cpus) const;
-  // Whether the pool has all of the CPUs; the fraction may come from a pool around it. Nothing is
-  // picked, so all pools can be asked.
+  // Whether the pool has all of the needed CPUs; the fraction may come from a pool around it. Picks
+  // nothing, so it is cheap enough to ask for all pools.
   bool Has(const Demand& demand, int pool) const {
     if (demand.need.alignment != Alignment::kPrefer) return Confined(demand, pool).has_value();
     return FindSource(demand, pool) != Source::kNone;
   }
-  // nullopt when it has not.
+  // Picks the CPUs; nullopt if the pool does not have them.
   std::optional<CpuSet> Pick(const Demand& demand, int pool) const;
-  // The CPUs in the one place that has as many as it needs, the place with the most of `preferred`
-  // and then the fewest in all. If no place has as many: all.
+  // The part of `cpus` in one place that has enough of them: the place with the most of
+  // `preferred`, then the one with the fewest of `cpus`. All of `cpus` if no place has enough.
   CpuSet PartInOnePlace(const Need& need, const CpuSet& cpus, const CpuSet& preferred = {}) const;
-  // The number of these CPUs that it could have after other containers end, and now.
+  // How many of these CPUs the container could have: at most, after other containers end, and now.
   int MostOf(const Need& need, const CpuSet& cpus) const;
   int FreeOf(const Demand& demand, const CpuSet& cpus) const;
   const AlignedPlaces& places() const { return places_; }
@@ -69,21 +69,22 @@ class ExclusiveFinder {
   CpuSet PickBesideHeld(const Demand& demand, int pool) const;
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
-  // As Usable, for the isolated CPUs that are free in the pool and within the demand's place.
+  // The part of the pool's free isolated CPUs, within the demand's place, that such a need can
+  // take.
   CpuSet UsableIsolated(const Demand& demand, int pool) const;
   CpuSet UsableOrdinary(const Demand& demand, const CpuSet& cpus) const;
   int Grantable(const Demand& demand, int pool) const;
   CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
-  // The cores with at least this many threads.
+  // The cores with at least this many threads, as far as all their threads are in `cpus`.
   CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 
   const GrantBook& book_;
   const AlignedPlaces places_;
-  int threads_ = 1;      // of the core that has most
-  bool uneven_ = false;  // some cores have fewer
-  // All online CPUs by priority, the best first.
+  int threads_ = 1;      // threads of the largest core
+  bool uneven_ = false;  // whether some cores have fewer
+  // All online CPUs by rank for each priority, the best first.
   const std::vector<CpuSet> high_;
   const std::vector<CpuSet> normal_;
   const std::vector<CpuSet> low_;

@@ -52,7 +52,7 @@ const Grant* GrantBook::Find(ContainerKey key) const {
 
 CpuLedger::Share GrantBook::ShareOf(const Grant& grant) const {
   const bool shares = grant.need.Shares();
-  // The request of a preserved container weighs on the shared CPUs, wherever it runs.
+  // The request of a preserved container counts on the shared CPUs, wherever it runs.
   const bool weighs = shares || grant.need.cpu_class == CpuClass::kPreserved;
   return {.pool = grant.pool,
           .exclusive = grant.exclusive,
@@ -213,7 +213,7 @@ std::vector<ContainerKey> GrantBook::NarrowMemory() {
     memory_.Take(*grant.zone, grant.need.memory, grant.Huge());
     const std::optional<MemoryZone> best =
         memory_.Find(grant.pool, grant.types, grant.need.memory, grant.Huge());
-    // No other container loses by this: memory on fewer nodes disturbs fewer containers.
+    // The new zone is inside the present one, so no other container is affected more than before.
     if (best && memory_.Nodes(*best) != memory_.Nodes(*grant.zone) &&
         memory_.Nodes(*best).IsSubsetOf(memory_.Nodes(*grant.zone))) {
       grant.zone = best;
@@ -250,7 +250,7 @@ int64_t GrantBook::ReservedRoom() const {
   return int64_t{1000} * reserved_.size() - reserved_used_;
 }
 
-// One thread of each core where the container shall see no more.
+// The CPUs that the container sees: one thread of each core if its hyperthreads are hidden.
 CpuSet GrantBook::Visible(const Grant& grant, const CpuSet& cpus) const {
   if (!grant.need.hide_hyperthreads) return cpus;
   CpuSet visible;
@@ -281,7 +281,8 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   placement.exclusive = Visible(grant, grant.exclusive);
   placement.cpus = placement.exclusive;
   if (grant.need.Shares()) *placement.cpus |= Visible(grant, cpus_.SharedSet(grant.pool));
-  // Exclusive CPUs need no weight; on the shared ones it competes with its fraction.
+  // On exclusive CPUs shares have no effect, so they are set to the fraction with which the
+  // container competes on shared CPUs.
   if (!grant.exclusive.empty() && grant.need.fraction > 0) {
     placement.cpu_shares = SharesFromMilliCpu(MilliCpu{grant.need.fraction});
   }
@@ -289,13 +290,13 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   return placement;
 }
 
-// From here on: how sharing containers make room for exclusive grants.
+// The rest of this file moves sharing containers to make room for exclusive grants.
 
 std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
   std::vector<ContainerKey> moved;
   if (granted.empty()) return moved;
-  // Children come before their parents, so a container that leaves a pool counts in the next
-  // larger.
+  // Children come before their parents, so containers that leave a pool are already counted in its
+  // parent.
   for (const Pool& pool : tree_.pools()) {
     if (pool.parent < 0 || !pool.sharable.Intersects(granted)) continue;
     while (cpus_.IsOverfull(pool.id)) {
@@ -320,9 +321,10 @@ void GrantBook::AddSharersBelow(int pool, std::vector<Sharer>& sharers) const {
   }
 }
 
-// The containers that leave an overfull pool next: all if it has no CPU left to share; else the
-// smallest one whose move suffices, or the largest one. Containers of the pool itself come before
-// those below, which would lose more, and the youngest first among equals.
+// The containers that leave an overfull pool next. If the pool has no CPU left to share, all of
+// them; else the smallest one whose move is enough, or the largest one. Containers of the pool
+// itself come before those of pools below, which would lose more; among equals, the youngest comes
+// first.
 std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
   const std::vector<Sharer>* sharers = &sharers_[IndexOf(pool)];
   const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };
@@ -370,7 +372,7 @@ std::vector<ContainerKey> GrantBook::MoveBack() {
   }
   for (size_t i = moves_.size(); i-- > 0;) {
     const Move move = moves_[i];
-    // Checked first, since hardly any container finds its former room again.
+    // A quick check first, since few containers find their former room again.
     if (!cpus_.HasRoomBelow(move.to, move.from, move.fraction)) continue;
     const auto found = grants_.find(move.key);
     const bool gone = found == grants_.end();
@@ -385,8 +387,8 @@ std::vector<ContainerKey> GrantBook::MoveBack() {
   return moved;
 }
 
-// Forgets moves of containers that are gone or were moved again by another decision, so that every
-// remaining move ends at its container's present pool.
+// Forgets moves of containers that are gone, or that another decision has moved again, so that
+// every remaining move ends at its container's present pool.
 void GrantBook::ForgetOldMoves() {
   std::map<ContainerKey, int> last;
   for (const Move& move : moves_)

@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// The place of a container's memory: the nodes of these types in this pool, which has memory of its
-// own. `types` are never more than the pool has.
+// The memory nodes where a container's memory may be: those of these types in this pool, which must
+// have memory of its own. `types` has only types that the pool has.
 struct MemoryZone {
   int pool = 0;
   MemoryTypes types = 0;
@@ -28,7 +28,7 @@ struct HugeMemory {
 };
 using HugeMemories = std::vector<HugeMemory>;  // one for each page size
 
-// How much of one kind of memory (ordinary pages, or huge pages of one size) is granted, by zone.
+// How much memory of one kind (ordinary pages, or huge pages of one size) is granted in each zone.
 // Thread-compatible.
 class ZoneUse {
  public:
@@ -37,9 +37,9 @@ class ZoneUse {
 
   void Add(const MemoryZone& zone, int64_t size);
 
-  // Granted in exactly this zone.
+  // The memory granted in exactly this zone.
   int64_t Own(const MemoryZone& zone) const { return own_[IndexOf(zone.pool)][zone.types]; }
-  // Granted in all zones that share nodes with this one.
+  // The memory granted in all zones that share nodes with this one.
   int64_t Used(const MemoryZone& zone) const { return used_[IndexOf(zone.pool)][zone.types]; }
   // Memory granted in this pool and all below, of any type.
   int64_t Within(int pool) const;
@@ -51,23 +51,23 @@ class ZoneUse {
 
   const PoolTree& tree_;
   std::vector<ByTypes> own_;     // by pool
-  std::vector<ByTypes> within_;  // likewise, with all pools below
+  std::vector<ByTypes> within_;  // by pool, with all pools below
   std::vector<ByTypes> used_;    // by zone
 };
 
-// The granted memory of each zone. The kernel does not report whose memory lies on which node of a
-// zone, so a grant counts in full wherever it may lie: grants in a zone are safe if all memory that
-// may use any of its nodes fits into it. Huge pages are counted by their sizes, beside the ordinary
-// memory, and by the same rule. Thread-compatible.
+// The granted memory of each zone. The kernel does not report whose memory is on which node of a
+// zone, so a grant counts in full wherever it may be: the grants in a zone are safe if all memory
+// that may use any of its nodes fits into the zone. Huge pages are counted by size, apart from the
+// ordinary memory, by the same rule. Thread-compatible.
 class MemoryLedger {
  public:
   // The tree must outlive it.
   explicit MemoryLedger(const PoolTree& tree);
 
-  // The zone of a pool: its own or, where it has no such memory, that of the nearest ancestor;
-  // nullopt when the machine has no such memory.
+  // The zone of a pool: its own or, if it has no memory of these types, that of the nearest
+  // ancestor; nullopt if the machine has no such memory.
   std::optional<MemoryZone> ZoneAt(int pool, MemoryTypes types) const;
-  // The next larger one with more nodes; nullopt when there is none.
+  // The next larger zone, which has more nodes; nullopt if there is none.
   std::optional<MemoryZone> Larger(const MemoryZone& zone, MemoryTypes types) const;
   // The smallest zone at the pool or above with room for this size.
   std::optional<MemoryZone> Find(int pool, MemoryTypes types, Bytes size,
@@ -91,11 +91,11 @@ class MemoryLedger {
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
   // Memory used by this pool and all below, of any type.
   Bytes Within(int pool) const { return Bytes{use_.Within(pool)}; }
-  // Free memory in huge pages of this size; 0 where the machine has none.
+  // Free memory in huge pages of this size; 0 if the machine has none.
   Bytes FreeHuge(const MemoryZone& zone, Bytes page) const;
-  // Zones with grants that are not safe there, for want of memory of any kind.
+  // Zones whose grants are not safe, for lack of memory of any kind.
   std::vector<MemoryZone> Overfull() const;
-  // Whether a grant of this size, which is counted in this zone, is not safe there.
+  // Whether a grant of this size, already counted in this zone, is not safe there.
   bool IsUnsafe(const MemoryZone& zone, Bytes size, const HugeMemories& huge) const;
 
  private:

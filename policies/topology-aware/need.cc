@@ -17,19 +17,20 @@ namespace {
 
 constexpr std::string_view kSystemNamespace = "kube-system";
 
-// Pods may state any number. A larger one is cut to this, which no machine has and whose sums do
-// not overflow.
+// Limits of a request: pods may state any number, and larger ones are cut to these, which no
+// machine has and whose sums do not overflow.
 constexpr int64_t kMostMilliCpus = int64_t{1'000'000'000};
 constexpr Bytes kMostMemory{int64_t{1} << 50};
 
-// "2MB", as kubelets write page sizes into requests, is 2Mi.
+// Parses the page sizes in kubelets' requests, where "2MB" means 2Mi.
 std::optional<Bytes> PageSize(std::string text) {
   if (text.ends_with('B')) text.back() = 'i';
   const StatusOr<Bytes> size = ParseBytes(text);
   return size.ok() ? std::optional(*size) : std::nullopt;
 }
 
-// Kubelets name every page size of the node.
+// Huge pages of the request. Kubelets name every page size of the node, also those that are not
+// requested.
 HugeMemories HugeMemoryOf(const LinuxResources& requested) {
   HugeMemories huge;
   for (const auto& [size, limit] : requested.hugepage_limits) {
@@ -59,7 +60,7 @@ bool IsReserved(const Pod& pod, const Preferences& preferences, const TopologyAw
   return InReservedNamespace(pod, options);
 }
 
-// The whole CPUs of a Guaranteed container that are exclusive: all or none of them.
+// Whether a Guaranteed container gets all of its whole CPUs exclusively; if not, it gets none.
 bool WantsExclusive(MilliCpu request, const Preferences& preferences,
                     const TopologyAwareOptions& options, Need& need) {
   if (request.IsWhole()) {
@@ -101,7 +102,7 @@ void DecideGuaranteed(const Container& container, const Preferences& preferences
   need.alignment = preferences.alignment.value_or(options.alignment);
   need.why += AnnotatedAlignment{.alignment = preferences.alignment}.Note();
   if (MayAskForMore(container)) need.why += kMayAskForMoreNote;
-  // On CPUs of its own a quota could only throttle it.
+  // A container with only exclusive CPUs needs no quota, which could only throttle it.
   need.lift_quota = options.lift_quota && need.fraction == 0 && SharesTell(request);
 }
 
@@ -128,7 +129,7 @@ std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOpt
   if (std::exchange(preferences.preserve_memory, false)) ignore("memory.preserve");
   if (preferences.reserved == true) {
     preferences.reserved.reset();
-    // Pods of reserved namespaces get reserved CPUs anyway.
+    // No note for pods of reserved namespaces, which get reserved CPUs anyway.
     if (!InReservedNamespace(pod, options)) ignore("prefer-reserved-cpus");
   }
   return ignored;
@@ -166,7 +167,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
     DecideGuaranteed(container, preferences, options, need);
     if (need.cpu_class == CpuClass::kExclusive &&
         WantsSharedCpus(pod.annotations, container.name)) {
-      // The least fraction makes the container count as a user of the shared CPUs.
+      // At least the smallest fraction, so that the container counts as a user of the shared CPUs.
       need.fraction = std::max<int64_t>(need.fraction, 1);
       need.lift_quota = false;
       need.why += kAndSharedNote;

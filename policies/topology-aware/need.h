@@ -20,22 +20,22 @@ namespace resmgr {
 enum class CpuClass {
   kReserved,   // on the reserved CPUs, shared by all such containers
   kShared,     // on the shared set of a pool
-  kExclusive,  // exclusive CPUs, and the shared set as well where a fraction is left
+  kExclusive,  // on exclusive CPUs; with a fraction, also on the shared set
   kPreserved,  // not placed at all
 };
 
-// One container's request to a pool, from its requirements, QoS class, annotations and options.
+// The request of one container to a pool, by its requirements, QoS class, annotations and options.
 struct Need {
   CpuClass cpu_class = CpuClass::kShared;
-  int full = 0;            // exclusive CPUs
-  int64_t fraction = 0;    // of the shared set or the reserved CPUs, in milli-CPUs
-  int64_t cpu_limit = 0;   // of a Burstable container that may use more than it asks for; else 0
+  int full = 0;            // number of exclusive CPUs
+  int64_t fraction = 0;    // milli-CPUs of the shared set or the reserved CPUs
+  int64_t cpu_limit = 0;   // if a Burstable container may use more than it requests; else 0
   bool unlimited = false;  // a Burstable container without a limit
   PoolLevel unlimited_level = PoolLevel::kPackage;
-  bool isolated = false;           // exclusive CPUs from the isolated ones if possible
-  bool isolated_explicit = false;  // the pod's annotation demands it
+  bool isolated = false;           // exclusive CPUs are isolated ones if possible
+  bool isolated_explicit = false;  // the pod's annotation asks for isolated CPUs
   bool isolated_required = false;
-  bool isolated_never = false;               // the pod's annotation demands it
+  bool isolated_never = false;               // the pod's annotation excludes isolated CPUs
   Alignment alignment = Alignment::kPrefer;  // of exclusive CPUs
   Packing packing = Packing::kAuto;
   bool hide_hyperthreads = false;
@@ -43,46 +43,46 @@ struct Need {
   Bytes memory{};
   bool memory_estimated = false;  // an estimate never refuses the container
   Bytes memory_limit{};           // 0: not above `memory`
-  HugeMemories huge{};            // beside `memory`; never a reason to refuse the container
+  HugeMemories huge{};            // in addition to `memory`; never a reason for a refusal
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
-  std::chrono::milliseconds cold_start{0};  // as requested; Grant::cold: whether it takes place
+  std::chrono::milliseconds cold_start{0};  // requested time; Grant::cold: whether it is one
   bool lift_quota = false;
-  std::string why{};  // the rule behind the class
+  std::string why{};  // the rule that led to the class
 
   bool Shares() const {
     return cpu_class == CpuClass::kShared || (cpu_class == CpuClass::kExclusive && fraction > 0);
   }
 };
 
-// Removes the preferences that only pods of PrivilegedNamespaces may ask for. Returns one sentence
-// for each, for the user.
+// Removes the preferences that only pods of PrivilegedNamespaces may use. Returns one sentence
+// about each for the user.
 std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOptions& options,
                                           Preferences& preferences);
 
-// `has_reserved`: there are reserved CPUs at all.
+// `has_reserved`: whether there are reserved CPUs.
 Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
                 const TopologyAwareOptions& options, bool has_reserved);
 
-// The need of a container that is not bound, for this reason: its request counts in the root, and
-// its memory wherever there is room.
+// The need of a container that is not bound, for the reason `why`: its request counts in the root,
+// and its memory wherever there is room.
 Need UnboundNeed(const Need& need, std::string_view why);
 
-// One container to find a place for.
+// A container that needs a place.
 struct Demand {
   Need need{};
   std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
-  std::vector<LocalityHint> hints{};  // the hints that count
+  std::vector<LocalityHint> hints{};  // hints that are not filtered out
   bool strict_hints = false;
   bool pick_by_hints = false;
-  // Exclusive CPUs may be isolated ones, all or some, although the container does not ask for
-  // these, so that it need not be refused.
+  // To avoid a refusal, exclusive CPUs may be isolated ones, all or some, although the container
+  // does not ask for these.
   bool any_kind = false;
   bool may_move = false;  // a rebalance may replace its exclusive CPUs
-  // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
-  // of them, even where no other container could be granted any.
+  // Its present exclusive CPUs, which are free in the book. It may get them again, or a part of
+  // them, even if they could not be granted to another container.
   CpuSet held{};
-  // The container runs on `held`: if it needs at least as many, it gets all of these.
+  // Whether the container runs on `held`: if it needs at least as many CPUs, it gets all of these.
   bool keeps_held = false;
   // The only CPUs from which exclusive ones may come.
   std::optional<CpuSet> within{};

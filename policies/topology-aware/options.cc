@@ -24,7 +24,8 @@ struct NotHere {
 constexpr std::string_view kNoScheduling =
     "is not supported: name classes of scheduling in PoolClasses, or in annotations of pods";
 
-// Keys that users of the peers may have in this section.
+// Keys of the peers (cri-resource-manager, nri-plugins) that this section does not have; the
+// message says why.
 constexpr std::array<NotHere, 5> kNotHere = {{
     {"NamespaceSchedulingClasses", kNoScheduling},
     {"PodQoSSchedulingClasses", kNoScheduling},
@@ -159,11 +160,11 @@ void Describe(ConfigSection& section, TopologyAwareOptions& options) {
 
 constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
 constexpr std::string_view kNewDomain = "resource-policy.nri.io";
-// The beginning of names of resources in the sources of hints.
+// The prefix of resource names in the sources of hints.
 constexpr std::string_view kPodResources = "podresourceapi:";
 constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
 
-// The annotations for one container, one key after the other.
+// Reads the annotations for one container, one key after the other.
 class Reader {
  public:
   Reader(const Pod& pod, std::string_view container, bool asks_kubelet,
@@ -201,7 +202,7 @@ class Reader {
     }
   }
 
-  // The value for this container; kNull when there is none.
+  // The value for this container; kNull if there is none.
   ConfigNode Find(std::string_view key) {
     StatusOr<ConfigNode> value = ReadAnnotation(pod_.annotations, key, container_);
     if (value.ok()) return *std::move(value);

@@ -22,7 +22,7 @@
 
 namespace resmgr {
 
-// The CPUs that an exclusive grant takes first, on machines that have several kinds of cores.
+// The kind of CPUs that an exclusive grant takes first, on machines with several kinds of cores.
 enum class CpuPriority {
   kHigh,    // performance cores
   kNormal,  // cores of no special kind, else performance cores
@@ -30,7 +30,7 @@ enum class CpuPriority {
   kNone,    // the nearest memory of any type
 };
 
-// Whether containers lie apart from each other or leave large holes (packing.h).
+// Whether containers are placed apart from each other or so that large holes are left (packing.h).
 enum class Packing {
   kAuto,    // apart while at least half of the CPU time is free, then packed
   kSpread,  // always apart
@@ -47,8 +47,8 @@ struct TopologyAwareOptions {
   bool colocate_pods = false;
   bool colocate_namespaces = false;
   bool lift_quota = true;
-  bool pod_resource_api = false;                   // the kubelet is asked where devices are
-  std::vector<std::string> reserved_namespaces{};  // globs, beside kube-system
+  bool pod_resource_api = false;                   // whether the kubelet is asked for devices
+  std::vector<std::string> reserved_namespaces{};  // globs, in addition to kube-system
   PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;
   Alignment alignment = Alignment::kPrefer;
@@ -64,9 +64,9 @@ struct TopologyAwareOptions {
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
 
-// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
-// InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values, and options of the peers
-// that are not this policy's here; the message then says what to do.
+// Reads the section. `section` may be nullptr; `keys` gets the description of every option
+// (ReadSection). InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values, and options
+// of the peers that this policy does not have; the message then says what to do.
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
                                                         std::vector<ConfigKey>* keys = nullptr);
 
@@ -76,22 +76,23 @@ std::vector<NamedClass> TopologyAwareNamedClasses(const ConfigNode& section);
 // Decides which of a container's locality hints count, by the paths of their sources.
 struct HintFilter {
   struct Paths {
-    bool glob = false;  // else prefixes
+    bool glob = false;  // false: they are prefixes
     std::vector<std::string> paths{};
   };
   bool mounts = true;
   bool devices = true;
   bool pod_resources = true;
-  bool strict = false;  // a hint that the pool cannot follow refuses the container
+  bool strict = false;  // whether a hint that cannot be followed refuses the container
   std::optional<Paths> allow{};
-  std::optional<Paths> deny{};  // asked first
+  std::optional<Paths> deny{};  // has precedence
 
-  // For a hint's source: "device /dev/sda", "mount /data", "pod-resources podresourceapi:RESOURCE".
+  // Whether a hint with this source counts. Sources: "device /dev/sda", "mount /data",
+  // "pod-resources podresourceapi:RESOURCE".
   bool Accepts(std::string_view source) const;
 };
 
-// The preferences of a pod's annotations for the placement of one of its containers. A missing one
-// is empty.
+// The preferences in a pod's annotations for one of its containers; empty or false if an annotation
+// is missing.
 struct Preferences {
   std::optional<bool> shared{};
   std::optional<bool> isolated{};
@@ -101,20 +102,20 @@ struct Preferences {
   bool pick_by_hints = false;
   bool preserve_cpus = false;
   bool preserve_memory = false;
-  bool allow_rebalance = false;  // of exclusive CPUs
+  bool allow_rebalance = false;  // whether a rebalance may replace its exclusive CPUs
   std::optional<CpuPriority> priority{};
   std::optional<Alignment> alignment{};
   std::optional<PoolLevel> unlimited_burstable{};
   std::optional<MemoryTypes> memory_types{};
-  std::chrono::milliseconds cold_start{0};  // the time with PMEM only, at first
+  std::chrono::milliseconds cold_start{0};  // time with PMEM only, after the start
   HintFilter hints{};
   // Annotations that could not be read, or that have no effect here, one sentence each.
   std::vector<std::string> notes{};
 };
 
-// Reads them in all forms of pkg/kube/annotations.h. Any user who may create pods may write
-// anything there: an unreadable annotation is noted and has no effect. `asks_kubelet`: the kubelet
-// gives hints to pods that ask for them.
+// Reads the annotations in all forms of pkg/kube/annotations.h. Any user who may create pods may
+// write anything there, so an unreadable annotation has no effect except for a note.
+// `asks_kubelet`: whether the kubelet gives hints to pods that ask for them.
 Preferences ReadPreferences(const Pod& pod, std::string_view container_name,
                             bool asks_kubelet = false);
 

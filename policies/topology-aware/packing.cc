@@ -9,12 +9,12 @@
 namespace resmgr {
 namespace {
 
-// A sharing container counts this much beside its request, since one without a request runs, too.
+// Added to the request of each sharing container, since containers without a request run, too.
 constexpr int64_t kAskedForAtLeast = 500;  // milli-CPUs
 
-// CPUs left in pools that are worth as much as a sharing container near its memory. With fewer,
-// more exclusive containers lie in one NUMA node, and less memory lies near its CPUs; with more it
-// is the reverse.
+// Weight of a sharing container that loses its near memory, in CPUs left over in pools. With a
+// smaller weight, more exclusive containers are in one NUMA node, and less memory is near to its
+// CPUs; with a larger weight, the opposite.
 constexpr int64_t kLeftForMove = 3;
 
 struct Part {
@@ -22,7 +22,7 @@ struct Part {
   int pool;
 };
 
-// The most free CPUs first.
+// The children of the pool with their free CPUs, those with the most first.
 std::vector<Part> PartsOf(const PoolTree& tree, const CpuSet& from, int pool) {
   std::vector<Part> parts;
   for (const int child : tree.at(pool).children) {
@@ -35,7 +35,7 @@ std::vector<Part> PartsOf(const PoolTree& tree, const CpuSet& from, int pool) {
   return parts;
 }
 
-// How many of the parts are needed at least; 0 when all are too few.
+// The minimum number of parts that together have `count` CPUs; 0 if all together have too few.
 size_t FewestFor(std::span<const Part> parts, int count) {
   int sum = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -45,16 +45,16 @@ size_t FewestFor(std::span<const Part> parts, int count) {
   return 0;
 }
 
-// Parts that are used up, from `first` on, and one for the rest.
+// A choice of parts: from `first` on, parts that are used up, and `last` for the rest.
 struct Choice {
   size_t first;
   size_t last;
   int rest;
-  int left;  // in the last one
+  int left;  // CPUs that are left in the last part
 };
 
-// The choice of neighbours in the order of sizes that leaves the fewest CPUs; nullopt: none is
-// possible.
+// The choice that leaves the fewest CPUs, with used-up parts that are neighbours in the order of
+// sizes; nullopt: no choice is possible.
 std::optional<Choice> Tightest(std::span<const Part> parts, size_t fewest, int count) {
   std::optional<Choice> best;
   for (size_t first = 0; first + fewest <= parts.size() + 1; ++first) {
@@ -83,7 +83,8 @@ bool IsPacked(const GrantBook& book, const Need& need) {
 int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool) {
   const CpuLedger& cpus = book.cpus();
   const Pool& place = book.tree().at(pool);
-  // A reserved CPU in a NUMA node must not move all containers that may burst out of it.
+  // Reserved CPUs count as room: otherwise a NUMA node with a reserved CPU would get no containers
+  // that may use more than they request.
   const int64_t reserved = int64_t{1000} * place.reserved.size();
   if (IsPacked(book, need)) return int64_t{1000} * cpus.FreeCpus(pool) + reserved;
   const int64_t counted = place.parent < 0 ? cpus.unreserved().value : 0;
@@ -102,7 +103,7 @@ int64_t Packer::Score(int pool) {
 
 int64_t Packer::ScoreExclusive(int pool) {
   const CpuLedger& cpus = book_.cpus();
-  // Rule kClassRoom chooses among those that have enough isolated ones.
+  // With enough isolated CPUs the pools are equal here: rule kClassRoom then chooses.
   if (need_.isolated && cpus.FreeIsolated(pool).size() >= count_) return 1;
   int64_t left = 0;
   for (int id = pool; id >= 0; id = book_.tree().at(id).parent)

@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// Pools that a refusal names.
+// Limit of pools that a refusal names.
 constexpr size_t kNamedPools = 8;
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string_view WhyBetter(PoolRule rule, const Need& need) {
   return need.isolated ? "more isolated CPUs" : "more CPUs that can be granted to one container";
 }
 
-// A grant in the first of the candidates; nullopt if it does not fit there.
+// A grant in the first one of the candidates; nullopt if the container does not fit there.
 std::optional<Grant> Placer::PlaceBest(const Demand& demand,
                                        std::vector<PoolScore> candidates) const {
   std::optional<Grant> grant = PlaceIn(demand, candidates.front().pool);
@@ -94,8 +94,8 @@ std::optional<Grant> Placer::PlaceIn(const Demand& demand, int pool) const {
   return grant;
 }
 
-// The smallest pool with room beside these CPUs, which are taken out of the first one; else the
-// root.
+// The smallest pool with room for the fraction if `exclusive` are taken from `pool`: this pool or
+// one around it; else the root.
 int Placer::PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const {
   const CpuLedger& cpus = book_.cpus();
   const PoolTree& tree = book_.tree();
@@ -153,7 +153,8 @@ StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
   return grant;
 }
 
-// The kernel may have got more huge pages since the daemon read the machine, on any node.
+// If there are too few huge pages, the container may use all nodes: the kernel may have got more
+// pages, on any node, since the daemon read the machine.
 bool Placer::FindMemory(Grant& grant, int pool) const {
   const MemoryLedger& memory = book_.memory();
   const int root = book_.tree().root();
@@ -166,7 +167,7 @@ bool Placer::FindMemory(Grant& grant, int pool) const {
   return FindZone(grant, root);
 }
 
-// Memory of other types is better than none.
+// If memory of the wanted types has no room, other types are used.
 bool Placer::FindZone(Grant& grant, int pool) const {
   const MemoryLedger& memory = book_.memory();
   Need& need = grant.need;
@@ -233,7 +234,7 @@ Status Placer::Shortage(const Demand& demand) const {
   }
   const std::string what = Needs(demand);
   const Pool& root = tree.at(tree.root());
-  // Without reserved CPUs one CPU is kept for containers that share.
+  // If there are no reserved CPUs, one CPU is kept for containers that share.
   const int kept = book_.reserved().empty() ? 1 : 0;
   const int isolated_cpus = need.isolated_never ? 0 : root.isolated.size();
   const int most =
@@ -277,8 +278,8 @@ Status Placer::Shortage(const Demand& demand) const {
       Levels(need, asked));
 }
 
-// The lack of each place for exclusive CPUs that must not be split. A container that runs stays in
-// its own.
+// The free CPUs of each place, for a refusal of exclusive CPUs that must not be split; only of its
+// own place if the container runs already.
 Status Placer::WantOfPlace(const Demand& demand, std::string_view what) const {
   const Need& need = demand.need;
   const std::string_view in_one = InOnePlace(need.alignment);
@@ -314,7 +315,7 @@ std::string Placer::Needs(const Demand& demand) const {
       need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
 }
 
-// The amounts that some pools could still grant.
+// The amounts that some pools can still grant, as a text.
 std::string Placer::Levels(const Need& need, std::span<const int> pools) const {
   const CpuLedger& cpus = book_.cpus();
   std::string levels;

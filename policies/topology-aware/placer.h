@@ -18,7 +18,7 @@
 
 namespace resmgr {
 
-// As ToString of the rule, worded for this need.
+// The text of ToString(PoolRule), in words that fit this need.
 std::string_view WhyBetter(PoolRule rule, const Need& need);
 
 // Finds places for containers among the free resources of the book. Changes nothing. The book must
@@ -27,38 +27,39 @@ class Placer {
  public:
   explicit Placer(const GrantBook& book) : book_(book), finder_(book) {}
 
-  // The best pool for it and its CPUs there. A container that only shares is not refused for want
-  // of CPU time: it goes to the root. For exclusive CPUs others that share may have to move to
-  // larger pools (GrantBook::MakeRoom) when the grant is given; rather than to refuse, isolated
-  // CPUs are taken that it does not ask for. ResourceExhausted names the need and the shortage;
-  // InvalidArgument says that the need can never be met.
+  // The best pool for the container, and its CPUs there. A container that only shares is not
+  // refused for lack of CPU time: it goes to the root. For exclusive CPUs, sharing containers may
+  // have to move to larger pools when the grant is given (GrantBook::MakeRoom); before a refusal,
+  // isolated CPUs are taken even if the container does not ask for them. ResourceExhausted names
+  // the need and the shortage; InvalidArgument says that the need can never be met.
   StatusOr<Grant> Place(const Demand& demand) const;
   // A grant in this pool or the nearest one above with room; nullopt if none has room.
   std::optional<Grant> PlaceNear(const Demand& demand, int pool) const;
-  // A grant in exactly this pool; nullopt if it does not fit. Only the shared part beside exclusive
-  // CPUs may be in a pool around it, which then becomes the grant's pool.
+  // A grant in exactly this pool; nullopt if it does not fit. If there are exclusive CPUs, the
+  // shared part may be in a pool around this one, which then becomes the grant's pool.
   std::optional<Grant> PlaceIn(const Demand& demand, int pool) const;
-  // A grant in this pool of its own CPUs, which are free in the book and fewer than requested,
-  // without memory; nullopt if no CPU would be left for its shared part.
+  // A grant in this pool with only its own CPUs `own`, which are free in the book and fewer than
+  // requested, and without memory; nullopt if no CPU would be left for its shared part.
   std::optional<Grant> KeepFewer(const Need& need, const CpuSet& own, int pool) const;
-  // The container gets no exclusive CPUs, in any case.
+  // A grant without exclusive CPUs, which never fails.
   Grant PlaceShared(const Demand& demand, std::string reason) const;
 
-  // A zone for the memory of a grant, at this pool or above. An estimate that fits nowhere does not
-  // count, and is noted. False if no zone has room for the certain part, whatever others are
-  // estimated to need; the grant then has the largest zone. Huge pages that fit nowhere do not
-  // count either; the grant then has all nodes of its types.
+  // Finds a zone for the memory of a grant, at this pool or above. An estimate that fits nowhere is
+  // not counted, and this is noted in the reason. False if no zone has room for the certain part,
+  // without regard to estimates of other containers; the grant then has the largest zone. Huge
+  // pages that fit nowhere are not counted; the grant then has all nodes of its types.
   bool FindMemory(Grant& grant, int pool) const;
-  // Memory of a container that runs stays where it is: the grant has all nodes of the one held, and
-  // more where it does not fit there.
+  // Keeps the memory of a running container where it is: the grant has all nodes of `held`, and
+  // more if it does not fit there.
   void KeepMemory(const Grant& held, Grant& grant) const;
-  // A need without exclusive CPUs.
+  // The need with all exclusive CPUs turned into shared ones.
   static Need Shared(Need need);
 
   PoolScore Score(const Demand& demand, int pool) const;
-  // The score of a grant in the book by the rules above kPacking, without affinities.
+  // The score of a grant in the book, by the rules that are stronger than kPacking, without
+  // affinities.
   PoolScore ScoreHeld(const Demand& demand, const Grant& grant) const;
-  // Makes a demand prefer the CPUs that the container has, which are free in the book, then the
+  // Makes a demand prefer the container's present CPUs, which are free in the book, and then the
   // nearest ones.
   void PreferHeld(const CpuSet& held, Demand& demand) const;
 

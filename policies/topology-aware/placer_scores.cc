@@ -7,15 +7,15 @@
 namespace resmgr {
 namespace {
 
-// Candidates that are remembered for explain.
+// Limit of candidates that are kept for explain.
 constexpr size_t kMostCandidates = 8;
 
-// The score that the next pool must beat; nullptr if there is room for it in any case.
+// The score that the next pool must beat; nullptr if fewer candidates than the limit are kept.
 const PoolScore* WorstOf(const std::vector<PoolScore>& best) {
   return best.size() == kMostCandidates ? &best.back() : nullptr;
 }
 
-// Keeps a score that beats the worst one. An earlier one of equal scores stays before it.
+// Inserts a score that beats the worst one. Among equal scores, the earlier one stays first.
 void KeepAmong(std::vector<PoolScore>& best, const PoolScore& score) {
   if (best.size() == kMostCandidates) best.pop_back();
   const auto better = [](const PoolScore& a, const PoolScore& b) {
@@ -31,7 +31,8 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   best.reserve(kMostCandidates);
   PoolScore score;
   Packer packer(book_, demand.need, ExclusiveCount(demand.need));
-  // Children come before their parents, so pools that have the same memory follow each other.
+  // Pools with the same memory follow each other, since children come before their parents: so
+  // memory is scored once for several pools.
   PoolScore memory;
   const Pool* scored = nullptr;
   for (const Pool& pool : book_.tree().pools()) {
@@ -50,7 +51,7 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   return best;
 }
 
-// Noted now: the decision that follows takes some of the free CPUs and memory.
+// Notes what the pool has free now, since the decision will take some of it.
 void Placer::NoteFree(PoolScore& candidate) const {
   candidate.free = static_cast<int32_t>(book_.cpus().Room(candidate.pool));
   const auto zone = book_.memory().ZoneAt(candidate.pool, kAllMemoryTypes);
@@ -65,7 +66,7 @@ PoolScore Placer::Score(const Demand& demand, int pool) const {
   return score;
 }
 
-// Scores the rules before kPacking, except those about memory, whose numbers are known already.
+// Scores the rules before kPacking. Those about memory are scored already.
 void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const {
   score.pool = pool;
   ScoreHints(demand, score);
@@ -80,8 +81,8 @@ void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
 }
 
-// Scores the rules from kPacking on. With another pool to compare, returns false as soon as this
-// one is not better.
+// Scores the rules from kPacking on. With another pool's score, returns false as soon as it is
+// clear that this pool is not better.
 bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
                        PoolScore& score) const {
   const std::strong_ordering stronger =
@@ -143,8 +144,8 @@ bool Placer::IsNear(const Demand& demand, int pool) const {
   return score[PoolRule::kHints] > 0;
 }
 
-// Scores the rules about memory, and in kFits whether there is room for it at all. Only
-// Pool::memory_pool and Pool::near_memory of the pool matter.
+// Scores the rules about memory; kFits tells whether there is room for it at all. The result
+// depends only on Pool::memory_pool and Pool::near_memory of the pool.
 PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   const MemoryLedger& memory = book_.memory();
   const PoolTree& tree = book_.tree();
@@ -163,8 +164,8 @@ PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   }
   score[PoolRule::kFits] = 1;
   score[PoolRule::kMemoryHere] = zone->pool == memory_pool && tree.at(pool).near_memory ? 1 : 0;
-  // Negative if grants of larger zones may fill the zone; then a container without a limit has no
-  // room either.
+  // Negative if grants of larger zones may fill this zone; then it has no room even for a container
+  // without a limit.
   score[PoolRule::kMemoryLimit] = std::min(memory.Free(*zone), need.memory_limit).value;
   score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
   return score;
@@ -182,7 +183,7 @@ void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
   score[PoolRule::kUnlimitedLevel] = pool.level <= need.unlimited_level && finer_below ? 1 : 0;
 }
 
-// Scores kinds of CPUs for containers with exclusive CPUs only.
+// Scores the kinds of CPUs, only for containers with exclusive CPUs.
 void Placer::ScoreKind(const Need& need, PoolScore& score) const {
   if (need.cpu_class != CpuClass::kExclusive) return;
   const CpuLedger& cpus = book_.cpus();
@@ -200,7 +201,7 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
     return;
   }
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
-  // Enough isolated CPUs are better than any number of ordinary ones.
+  // A pool with enough isolated CPUs is better than any number of ordinary ones.
   score[PoolRule::kClassRoom] = isolated > 0 && isolated >= need.full
                                     ? CpuSet::kBits + isolated
                                     : cpus.Sliceable(score.pool, need.fraction);

@@ -48,12 +48,12 @@ std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int6
   int64_t unit = 1;
   for (int level = 0; level < tree.max_depth(); ++level)
     unit *= 4;
-  std::vector<int64_t> below(weights);  // the pool's own and those below it
+  std::vector<int64_t> below(weights);  // sums of the pool and those below it
   for (int64_t& weight : below)
     weight *= unit;
   std::vector<int64_t> above(weights.size());
   const auto index = [](int pool) { return static_cast<size_t>(pool); };
-  // Children come before their parents.
+  // Children come before their parents, so each sum is complete when it is added to the parent's.
   for (const Pool& pool : tree.pools()) {
     if (pool.parent >= 0) below[index(pool.parent)] += below[index(pool.id)] / 4 * 3;
   }

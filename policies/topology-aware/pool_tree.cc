@@ -14,7 +14,7 @@ struct PoolTree::Group {
   std::string name;
 };
 
-// A group in the tree during its construction.
+// A group as a node of the tree that is being built.
 struct PoolTree::Node {
   Group group;
   std::vector<size_t> children;
@@ -88,8 +88,8 @@ std::vector<Group> GroupsOf(const Machine& machine) {
   return groups;
 }
 
-// Other parts of the same kind inside the same pool, whether they become pools or not: a part that
-// is the only one divides nothing.
+// The number of parts of this kind inside the pool, also those that do not become pools: a part
+// that is alone does not divide the pool.
 int PartsInside(const Machine& machine, PoolLevel level, const CpuSet& cpus) {
   const auto count = [&cpus](const std::vector<CpuSet>& parts) {
     return static_cast<int>(std::count_if(parts.begin(), parts.end(), [&cpus](const CpuSet& part) {
@@ -119,7 +119,7 @@ PoolTree::PoolTree(const Machine& machine, const CpuSet& available, const CpuSet
   std::vector<Node> nodes;
   nodes.push_back({{machine.online(), PoolLevel::kSystem, "root"}, {}});
   for (Group& group : GroupsOf<Group>(machine)) {
-    // A group as large as the machine is the root itself.
+    // A group with all CPUs of the machine is the root itself.
     if (group.cpus == machine.online()) {
       if (nodes[0].group.level == PoolLevel::kSystem) nodes[0].group = std::move(group);
       continue;
@@ -192,7 +192,7 @@ void PoolTree::AddHugePageSizes(const Machine& machine) {
 void PoolTree::AddMemory(const Machine& machine) {
   AddHugePageSizes(machine);
   owners_.assign(static_cast<size_t>(machine.node_ids().Last()) + 1, -1);
-  // First those with CPUs, then the others, which lie where the nearest of these lies.
+  // Nodes with CPUs come first; the others are then added where the nearest of these is.
   for (const NumaNode& node : machine.nodes()) {
     if (!node.cpus.empty()) AddMemoryNode(node, SmallestWith(node.cpus));
   }

@@ -29,37 +29,38 @@ inline constexpr size_t kMemoryTypeSets = kAllMemoryTypes + 1;
 MemoryTypes BitOf(MemoryType type);
 std::string NamesOf(MemoryTypes types);  // "dram,pmem"
 
-// Ids of pools, nodes and packages are places in vectors.
+// Ids of pools, nodes and packages are indices in vectors.
 inline size_t IndexOf(int id) {
   return static_cast<size_t>(id);
 }
 
-// One pool: a part of the machine that containers are placed in. Holds only the properties that
-// never change.
+// One pool: a part of the machine in which containers are placed. Has only properties that never
+// change.
 struct Pool {
   int id =
-      0;  // its place in PoolTree::pools(): children before parents, in the order of their CPUs
+      0;  // its index in PoolTree::pools(): children before parents, in the order of their CPUs
   int parent = -1;  // -1: the root
   int depth = 0;    // 0: the root
   PoolLevel level = PoolLevel::kSystem;
   std::string name{};  // "NUMA node #1"
   std::vector<int> children{};
 
-  CpuSet cpus{};      // available ones, of all the kinds below
+  CpuSet cpus{};      // available CPUs, of all the kinds below
   CpuSet sharable{};  // for shared and exclusive use
   CpuSet isolated{};  // kernel's isolcpus, for exclusive use only
   CpuSet reserved{};  // never exclusive
   CpuSet direct{};    // sharable CPUs that are in none of the children
 
-  // Memory nodes of it and of all below it, by the set of their types.
+  // Memory nodes of the pool and all pools below, for each set of types.
   std::array<NodeSet, kMemoryTypeSets> nodes{};
   std::array<Bytes, kMemoryTypeSets> capacity{};  // without huge pages
-  // In huge pages, by PoolTree::huge_page_sizes().
+  // Capacity in huge pages, by the index of PoolTree::huge_page_sizes().
   std::vector<std::array<Bytes, kMemoryTypeSets>> huge_capacity{};
   MemoryTypes memory_types = 0;  // the types that `nodes` has
-  // The nearest pool with memory, itself or an ancestor: an L3 group has none of its own.
+  // The nearest pool with memory: itself or an ancestor, since an L3 group has no memory of its
+  // own.
   int memory_pool = 0;
-  // Memory of that pool lies at its own CPUs, as opposed to those of other parts.
+  // Whether the memory of that pool is near to this pool's CPUs, and not to those of other parts.
   bool near_memory = false;
 };
 
@@ -81,15 +82,16 @@ class PoolTree {
   size_t size() const { return pools_.size(); }
   int max_depth() const { return max_depth_; }
 
-  // -1 when there is none.
+  // The id of the pool with this name; -1 if there is none.
   int Find(std::string_view name) const;
-  // The smallest pool that has all these CPUs of the machine; the root if none has.
+  // The smallest pool that has all these CPUs of the machine; the root if no other has.
   int SmallestWith(const CpuSet& cpus) const;
   bool IsAncestorOrSelf(int ancestor, int pool) const;
-  // The pools below a pool have the ids from this one up to its own, which is returned if there are
-  // none.
+  // The lowest id of the pools below this pool: these have the ids from there up to the pool's own.
+  // Its own id if there are none below.
   int FirstBelow(int pool) const;
-  // 0 for the same pool, 1 for parent and child, ...; -1 for pools beside each other.
+  // The number of levels between two pools: 0 for the same pool, 1 for parent and child; -1 if
+  // neither is inside the other.
   int Distance(int a, int b) const;
   // The pool that a memory node belongs to; -1 for an unknown node.
   int OwnerOf(int node) const;

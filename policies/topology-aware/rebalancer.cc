@@ -9,8 +9,8 @@
 namespace resmgr {
 namespace {
 
-// A move may make room for another one that was tried before it. Moves left after this many rounds
-// wait for the next rebalance.
+// Limit of rounds. A move may make room for a container that was tried before, so there are
+// several; after the last one, further moves wait for the next rebalance.
 constexpr int kRebalanceRounds = 4;
 
 }  // namespace
@@ -52,7 +52,7 @@ std::set<ContainerKey> Rebalancer::Run() {
   return changed;
 }
 
-// Returns whether it was moved.
+// Tries to move the container to a better place; returns whether it moved.
 bool Rebalancer::Improve(Entry& entry) {
   // The containers of a claim know its CPUs.
   if (trials_ == kMostTrials || HeldClaims::IsPart(entry.key)) return false;
@@ -88,28 +88,29 @@ std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& h
   StatusOr<Grant> fresh = placer_.Place(demand);
   if (!fresh.ok()) return std::nullopt;
   if (held.need.cpu_class != demand.need.cpu_class) {
-    // The container has less than it is entitled to, since there was no room when it was placed.
+    // The container has less than it is entitled to, so it moves only if it gets that now.
     if (fresh->need.cpu_class != demand.need.cpu_class) return std::nullopt;
     return *std::move(fresh);
   }
   if (fresh->pool == held.pool) return std::nullopt;
   const PoolComparison compared =
       Compare(placer_.Score(demand, fresh->pool), placer_.Score(demand, held.pool));
-  // More room alone is no reason to move.
+  // More room alone is no reason to move a container.
   if (compared.order <= 0 || compared.rule >= PoolRule::kPacking) return std::nullopt;
   fresh->reason += "; moved there to improve its place";
   fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();
   return *std::move(fresh);
 }
 
-// A grant with more CPUs near to its own, for a container with fewer exclusive CPUs than it
-// requests.
+// For a container with fewer exclusive CPUs than it requests: a grant with further CPUs near to its
+// own.
 std::optional<Grant> Rebalancer::FindMoreCpus(Demand demand, const Grant& held) const {
   placer_.PreferHeld(held.exclusive, demand);
   return placer_.PlaceNear(demand, book_.tree().SmallestWith(held.exclusive));
 }
 
-// Consequences of grants: sharers make room, and memory fits into fewer or more nodes.
+// Lets the effects of a move on other grants happen: sharing containers make room or move back, and
+// zones of memory become larger or smaller.
 void Rebalancer::Settle(const CpuSet& granted) {
   book_.MakeRoom(granted);
   book_.MoveBack();
@@ -135,8 +136,8 @@ Rebalancer::Total Rebalancer::SumUp() {
   return total;
 }
 
-// Pairs count equally for both, so the sum over all pairs changes by the difference for the
-// container that moved.
+// The weight of a pair is the same for both containers, so if one of them moves, the sum over all
+// pairs changes by the difference of its own score.
 void Rebalancer::FollowAffinities() {
   for (Entry& entry : entries_) {
     const Grant& grant = *book_.Find(entry.key);

@@ -17,21 +17,21 @@
 
 namespace resmgr {
 
-// Moves containers to better places. A move is kept when it is better for all containers together:
-// the scores of all containers, summed rule by rule, must rise, and the stronger rule counts first.
-// So no former state comes back, and rebalancing ends whatever affinities the containers have. A
-// wish of one container about another counts for both, since either of them may move.
+// Moves containers to better places. A move is kept if it is better for all containers together:
+// the scores of all containers, summed rule by rule, must rise, and stronger rules count first. So
+// no former state comes back, and rebalancing ends, whatever affinities the containers have. An
+// affinity of one container to another counts for both, since either of them may move.
 class Rebalancer {
  public:
-  // Moves that are tried at most, kept or not; each takes a look at all containers.
+  // Limit of moves that are tried, kept or not; each examines all containers.
   static constexpr int kMostTrials = 1000;
 
   // Both must outlive it.
   Rebalancer(GrantBook& book, const Placer& placer) : book_(book), placer_(placer) {}
 
-  // A container with a grant, and its demand without affinities.
+  // Adds a container that has a grant, with its demand without affinities.
   void Add(ContainerKey key, Demand demand);
-  // Adds a text to the reason of a container that moves.
+  // Adds a text to the container's reason if it moves.
   void Note(ContainerKey key, std::string_view text);
   // Adds an affinity: one container wants to be near the other (weight above 0) or away from it.
   // Ignored if one of them was not added.
@@ -44,11 +44,11 @@ class Rebalancer {
   struct Entry {
     ContainerKey key{};
     Demand demand{};
-    std::vector<std::pair<size_t, int64_t>> pairs{};  // the other's index, and the weight
+    std::vector<std::pair<size_t, int64_t>> pairs{};  // index of the other, and weight
     int pool = -1;  // the pool where it counts for affinities; -1: none
   };
-  // The total score: the number of containers that have the CPUs that they are entitled to, then
-  // the rules of PoolScore.
+  // The total score: first the containers that have what they are entitled to, with the number of
+  // their exclusive CPUs; then the rules of PoolScore.
   using Total = std::array<int64_t, 1 + kPoolRules>;
 
   bool Improve(Entry& entry);

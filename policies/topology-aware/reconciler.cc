@@ -28,7 +28,8 @@ Plan Reconciler::Run(
   CpuUsers users;
   CpuUsers running;
   for (const Entry& entry : entries_) {
-    // The container is on the CPUs that the runtime gave it, and shares none by a decision.
+    // Skips preserved containers: they are on the CPUs that the runtime gave them, and do not share
+    // these by a decision.
     if (entry.demand.need.cpu_class == CpuClass::kPreserved) continue;
     if (entry.container->may_be_elsewhere) continue;
     const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
@@ -40,9 +41,9 @@ Plan Reconciler::Run(
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
-  // Containers that are the only user of their CPUs come first: exclusive CPUs of another container
-  // may still have users that have not left, and then that container does not run yet. Sharers come
-  // last: they may ask for more than there is, and would then leave nothing to grant.
+  // Sole users of their CPUs come first: on the exclusive CPUs of another container there may be
+  // users that have not left yet, and that container does not run before they have. Sharers come
+  // last: they may request more than there is, and nothing could be granted after them.
   const auto used_by_others = [&](const Entry& entry, bool sole_user) {
     // A container that may be elsewhere does not count as a user of any CPU.
     const bool elsewhere = entry.container->may_be_elsewhere;
@@ -87,7 +88,8 @@ Plan Reconciler::Run(
   return plan;
 }
 
-// Fractions of CPUs need room among the shared ones, which must not cost others exclusive CPUs.
+// Containers without a fraction come first: fractions need room among the shared CPUs, and would
+// take exclusive CPUs from others.
 std::vector<Reconciler::Entry*> Reconciler::WholeFirst() {
   std::vector<Entry*> order;
   order.reserve(entries_.size());
@@ -102,8 +104,8 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   const Placement& present = entry.container->placement;
   if (entry.placed || present.exclusive.empty() == exclusive) return;
   const CpuClass cpu_class = entry.demand.need.cpu_class;
-  // The container is not entitled to reserved CPUs: it runs on them as a sharing container, while
-  // the root lends them.
+  // A container on the reserved CPUs that is in the root's pool is not entitled to them: it shares
+  // them while the root lends them.
   const int root = book_.tree().root();
   const bool lent = book_.cpus().Lends(root) && present.pool == book_.tree().at(root).name;
   const bool reserved =
@@ -112,15 +114,17 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
     if (!present.pool.empty()) AdoptUnpooled(entry, present.reason);
     return;
   }
-  // A container that is entitled to exclusive CPUs and was not pinned could not get them.
+  // A container that was not pinned, but is entitled to exclusive CPUs, did not get them: it is
+  // placed anew.
   const bool unpinned = book_.pins_cpus() && !present.cpus.has_value();
   if (unpinned && cpu_class == CpuClass::kExclusive) return;
   const int pool = KnownPool(present);
   if (pool >= 0) Adopt(entry, pool, WithHidden(entry, present.exclusive), present.reason);
 }
 
-// The pool that the placement names, unless its shared CPUs lie elsewhere: then the name is from
-// before its last move, and its present CPUs count. -1 if no pool has the name.
+// The pool that the placement names. If its shared CPUs are not in that pool, the name is from
+// before its last move, and the smallest pool with its present CPUs is returned. -1 if no pool has
+// the name.
 int Reconciler::KnownPool(const Placement& present) const {
   const PoolTree& tree = book_.tree();
   const int named = tree.Find(present.pool);
@@ -181,9 +185,9 @@ const CpuSet& Reconciler::Sharable() const {
   return book_.tree().at(book_.tree().root()).sharable;
 }
 
-// Whether a container that is entitled to exclusive CPUs had none: it is on all that its pool
-// shares, or on a part of the shared CPUs that is large enough. A placement with the name of a pool
-// that is not here comes from another policy, which may not have granted them.
+// Whether a container that is entitled to exclusive CPUs had none: it is on all CPUs that its pool
+// shares, or on a sufficiently large part of the shared CPUs. If its placement names an unknown
+// pool, it comes from another policy, which may not have granted exclusive CPUs.
 bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   const Placement& present = entry.container->placement;
   const CpuLedger& ledger = book_.cpus();
@@ -195,8 +199,8 @@ bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   return *present.cpus != Sharable() && present.cpus->size() >= entry.demand.need.full;
 }
 
-// The CPUs of pools on which none of the containers found sharing there run: others have these CPUs
-// exclusively.
+// The CPUs of pools on which the containers found sharing there do not run: other containers must
+// have these CPUs exclusively.
 CpuSet Reconciler::MissingOfSharers() const {
   CpuSet missing;
   for (const Entry& entry : entries_) {
@@ -208,22 +212,21 @@ CpuSet Reconciler::MissingOfSharers() const {
   return missing;
 }
 
-// The exclusive ones of the CPUs that a container was found on, by its entitlement; empty if that
-// is impossible.
+// The exclusive ones among the CPUs that a container was found on, by its entitlement; empty if
+// that is impossible.
 CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   const Placement& present = entry.container->placement;
   const Need& need = entry.demand.need;
   if (!present.exclusive.empty()) return present.exclusive;
   const CpuSet alone = *present.cpus - crowded;
   if (need.fraction == 0) return alone == *present.cpus ? alone : CpuSet();
-  // Shared sets are never empty: without a CPU beside the exclusive ones, none of its CPUs can be
-  // exclusive.
+  // Shared sets are never empty: if the container has no more CPUs than exclusive ones, none of
+  // them can be exclusive.
   if (present.cpus->size() <= need.full) return {};
-  // Isolated CPUs are never shared: as many as it may have are exclusive in any case.
+  // Isolated CPUs are never shared, so as many as it may have are exclusive.
   const CpuSet isolated = alone & book_.machine().isolated();
   const bool own = need.isolated || isolated.size() <= need.full;
-  // A CPU of a pool on which the pool's sharing containers do not run is exclusive: otherwise they
-  // would share it.
+  // If sharing containers do not run on a CPU of their pool, that CPU is exclusive.
   const CpuSet certain = alone & missing_;
   const std::array<CpuSet, 2> first = {own ? isolated : CpuSet(), certain};
   const CpuSet from = placer_.PartInOnePlace(need, alone, first[0] | certain);
@@ -232,7 +235,7 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
 
 CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {
   if (!entry.demand.need.hide_hyperthreads) return visible;
-  // The policy does not have threads that are offline.
+  // Threads that are offline are not in the policy's CPUs.
   const CpuSet& available = book_.tree().at(book_.tree().root()).cpus;
   return visible | (book_.machine().WithSiblings(visible) & available);
 }
@@ -243,7 +246,8 @@ bool Reconciler::Grantable(const CpuSet& cpus, bool decided) const {
   return decided ? book_.cpus().CanKeep(cpus) : book_.cpus().CanSpare(cpus);
 }
 
-// Its own CPUs count, not those of a new container of its kind: options may have changed.
+// Adapts the need to the kind of CPUs that the container has. Options may have changed since, by
+// which a new container would get another kind.
 void Reconciler::FitNeed(Need& need, const Entry& entry, bool exclusive) const {
   const MilliCpu request = entry.container->requirements.cpu_request;
   if (!exclusive) {
@@ -302,10 +306,10 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   return true;
 }
 
-// Finds the zone of its present memory nodes, or the zone whose PMEM they are, for a cold start.
-// The zone of its pool, or one around it, is tried first, but it may be anywhere: a container moves
-// to a larger pool without its memory, and a pool derived from CPUs alone may be another one. False
-// if there is no such zone. Huge pages of a found zone are counted later, see CountEstimates.
+// Finds the zone with its present memory nodes or, for a cold start, the zone whose PMEM these are.
+// The zone of its pool, or one around it, is tried first, but the zone may be anywhere: a container
+// can move to a larger pool without its memory, and a pool derived from CPUs alone may be wrong.
+// False if there is no such zone. Huge pages of a found zone are counted later, see CountEstimates.
 bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
   std::optional<NodeSet> nodes = present.mems;
@@ -334,7 +338,7 @@ bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   return false;
 }
 
-// Takes the smallest zone with room, preferably one in which no container with known memory has to
+// Finds the smallest zone with room, preferably one in which no container with known memory has to
 // move.
 void Reconciler::FindMissingMemory() {
   const MemoryLedger& memory = book_.memory();
@@ -356,8 +360,8 @@ void Reconciler::FindMissingMemory() {
   }
 }
 
-// Estimated needs, and huge pages of containers that have their memory, count as far as no
-// container has to give way for them.
+// Counts estimated needs, and huge pages of containers that have their memory, as far as no other
+// container has to give way.
 void Reconciler::CountEstimates() {
   for (const Entry& entry : entries_) {
     if (entry.placed && entry.demand.need.memory_estimated) {
@@ -367,8 +371,8 @@ void Reconciler::CountEstimates() {
   book_.CountHuge();
 }
 
-// A container that has exclusive CPUs, but not as many as it asks for, is placed anew near them
-// (KeepOwn). Others that are placed before it must not get them.
+// Holds the exclusive CPUs of a container that has not as many as it requests, until it is placed
+// anew near them (KeepOwn): containers that are placed before it must not get them.
 void Reconciler::HoldOwn(Entry& entry) {
   const Placement& present = entry.container->placement;
   if (entry.placed || entry.demand.need.cpu_class != CpuClass::kExclusive) return;
@@ -405,8 +409,8 @@ std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   return changed;
 }
 
-// A container that has exclusive CPUs, but not as many as it asks for, gets more near them or fewer
-// of them; where there are no more, it keeps what it has.
+// For a container with exclusive CPUs, but not as many as it requests: more CPUs near to its own,
+// or fewer of them; if there are no more, those that it has.
 std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   const Placement& present = entry.container->placement;
   Demand& demand = entry.demand;
@@ -423,7 +427,8 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   return grant;
 }
 
-// Exclusive CPUs of containers adopted later may have taken the last one of a pool.
+// Moves sharing containers out of pools without a CPU to share: containers adopted later may have
+// got the last one exclusively.
 void Reconciler::MoveFromEmptyPools() {
   for (const Entry& entry : entries_) {
     const Grant* const grant = book_.Find(entry.container->key);

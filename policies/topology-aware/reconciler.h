@@ -14,23 +14,23 @@
 namespace resmgr {
 
 // Takes over containers that exist. No container with a legal placement moves:
-//   1. one whose placement names a pool (decided by this policy) keeps pool, exclusive CPUs and
-//      memory, exclusive ones first; on shared CPUs outside of that pool it is in the smallest that
-//      has them;
-//   2. one with CPUs and memory only (after a loss of state, from another policy) is taken for what
-//      its needs say: on exactly as many CPUs as it is entitled to, with no other user, they are
-//      exclusive; else it shares the smallest pool that has its CPUs;
+//   1. a container whose placement names a pool (decided by this policy) keeps pool, exclusive CPUs
+//      and memory; those with exclusive CPUs come first. If its shared CPUs are outside that pool,
+//      it is in the smallest pool that has them;
+//   2. if only CPUs and memory are known (after a loss of state, from another policy), its needs
+//      decide: if it is on exactly as many CPUs as it is entitled to, without another user, these
+//      are exclusive; else it shares the smallest pool that has its CPUs;
 //   3. the others are placed like new ones, but none can be refused: without room they share.
 class Reconciler {
  public:
-  // Empties the book. Both must outlive it.
+  // Removes all grants from the book. Both references must outlive it.
   Reconciler(GrantBook& book, const Placer& placer);
 
-  // A demand without affinities. Pod and container must stay until Run returns.
+  // `demand` has no affinities. Pod and container must stay until Run returns.
   void Add(const Pod& pod, const Container& container, Demand demand);
 
   // Returns the changes. `add_affinities` completes the demand of a container that is placed anew,
-  // after the others have their grants; `placed` is called for each container that got one then.
+  // after the others have their grants; `placed` is called for each container that was placed anew.
   Plan Run(const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
            const std::function<void(const Pod&, const Container&)>& placed);
 
@@ -40,8 +40,8 @@ class Reconciler {
     const Container* container;
     Demand demand;
     bool placed = false;
-    bool lacks_memory = false;  // its grant has no zone yet
-    bool holds = false;         // its grant is its present place, until it is placed
+    bool lacks_memory = false;  // whether its grant has no zone yet
+    bool holds = false;         // whether its grant only holds its present CPUs until it is placed
 
     ContainerKey Key() const { return container->key; }
   };
@@ -59,7 +59,8 @@ class Reconciler {
   CpuSet MissingOfSharers() const;
   CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
-  // `decided`: an earlier decision granted them, which stands.
+  // Whether these CPUs can be adopted as exclusive. `decided`: an earlier decision granted them, so
+  // sharing containers need only have a CPU left.
   bool Grantable(const CpuSet& cpus, bool decided) const;
   bool AdoptMemory(Grant& grant, const Placement& present) const;
   void FindMissingMemory();
@@ -73,7 +74,7 @@ class Reconciler {
   const Placer& placer_;
   std::map<ContainerKey, Grant> former_;  // the book's former grants, for explanations
   std::vector<Entry> entries_;
-  CpuSet missing_;  // CPUs that sharing containers lack in their pools
+  CpuSet missing_;  // result of MissingOfSharers
 };
 
 }  // namespace resmgr

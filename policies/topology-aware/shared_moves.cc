@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// How many levels up from a pool the first one is that also holds `other`.
+// How many levels above `pool` the first pool is that also contains `other`.
 int StepsUp(const PoolTree& tree, int pool, int other) {
   int steps = 0;
   for (int id = pool; !tree.IsAncestorOrSelf(id, other); id = tree.at(id).parent)
@@ -22,7 +22,7 @@ int StepsUp(const PoolTree& tree, int pool, int other) {
 bool MaySuit(const GrantBook& book, const Grant& held, int pool) {
   const PoolTree& tree = book.tree();
   const CpuLedger& cpus = book.cpus();
-  // The container can use all CPUs of a pool inside its own one already.
+  // A pool inside its own pool is no target, since the container can use all CPUs there already.
   if (tree.IsAncestorOrSelf(held.pool, pool)) return false;
   if (!cpus.CanShare(pool) || cpus.IsOverfull(pool) || cpus.Lends(pool)) return false;
   if (cpus.SharedSet(pool) == cpus.SharedSet(held.pool)) return false;
@@ -63,7 +63,8 @@ std::vector<std::string> TopologyAwarePolicy::TargetsOf(const Snapshot& snapshot
   for (const Pool& pool : tree.pools()) {
     if (!MaySuit(book_, *held, pool.id)) continue;
     if (!placer_.PlaceIn({.need = held->need}, pool.id)) continue;
-    // In a pool that is not larger it stays as near to its memory as before.
+    // Pools that are not larger than its own come first: in these it stays as near to its memory as
+    // before.
     const bool larger = pool.sharable.size() > tree.at(held->pool).sharable.size();
     found.emplace_back(larger, StepsUp(tree, held->pool, pool.id), pool.id);
   }

@@ -43,7 +43,8 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
             context.unreserved),
       placer_(book_) {}
 
-// The copy computes its ledgers from the grants; its index is filled from the snapshot when needed.
+// Only grants are copied: the copy computes its ledgers from them, and fills its index from the
+// snapshot if needed.
 std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PoolTree& tree = book_.tree();
   const PolicyContext context = {.machine = book_.machine(),
@@ -131,8 +132,8 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   return plan;
 }
 
-// A grant with no more exclusive CPUs than the former one passes: it takes none from other
-// containers. Free isolated CPUs count like other free ones, since the scheduler does not
+// Checks that the overhead promised to pods stays free. Passes if the grant has no more exclusive
+// CPUs than the former one. Free isolated CPUs count like others, since the scheduler does not
 // distinguish them.
 Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
                                           int former) const {
@@ -149,7 +150,7 @@ Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant&
                            CountText(count, "exclusive CPU"), free, promised);
 }
 
-// The refusal, completed by the holders of the missing CPUs or memory.
+// Completes a refusal with the containers that hold the missing CPUs or memory.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                     const Demand& demand, ContainerKey key) const {
   const Need& need = demand.need;
@@ -277,7 +278,7 @@ std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
   return grant->pool;
 }
 
-// Sums the weights of other containers' pools.
+// Adds to the demand the weights of the pools of other containers.
 void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
                                         const Container& container, Demand& demand) {
   const OwnAffinities affinities = AffinitiesOf(pod, container);
@@ -300,7 +301,7 @@ TopologyAwarePolicy::OwnAffinities TopologyAwarePolicy::AffinitiesOf(const Pod& 
   return own;
 }
 
-// The affinities of a container without affinities of its own.
+// The affinities that the options imply for a container without affinities of its own.
 std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) const {
   std::vector<Affinity> implied;
   if (options_.colocate_pods) implied.push_back({.weight = kColocationWeight});
@@ -311,14 +312,14 @@ std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) con
   return implied;
 }
 
-// An earlier attempt of the container had a place, which is best if it still suits. Else the demand
-// prefers its CPUs.
+// A grant in the place of an earlier attempt, if it still suits. If not, the demand at least
+// prefers the CPUs of that attempt.
 std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
     Demand& demand, const Container& container, const Container& predecessor,
     const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
   if (inherited) demand.held = inherited->exclusive;
-  // If others have some of its CPUs now, the rest would split it.
+  // Without those CPUs that others have by now, the rest would be split.
   const CpuLedger& cpus = book_.cpus();
   const int root = book_.tree().root();
   if (!former.exclusive.IsSubsetOf(cpus.Free(root) | cpus.FreeIsolated(root))) return std::nullopt;
@@ -329,7 +330,7 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
   if (pool < 0) return std::nullopt;
   std::optional<Grant> grant = placer_.PlaceIn(demand, pool);
   if (!grant && former.exclusive.Intersects(book_.tree().at(pool).isolated)) {
-    // It had CPUs of both kinds, and may have them again.
+    // The former attempt had CPUs of both kinds, so the new one may, too.
     Demand both = demand;
     both.any_kind = !demand.need.isolated_required && !demand.need.isolated_never;
     grant = placer_.PlaceIn(both, pool);
@@ -342,7 +343,7 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
   return grant;
 }
 
-// A grant in its pool or around it; its present grant is taken out of the book.
+// A grant in the container's pool or around it. Its present grant must be taken out of the book.
 std::optional<Grant> TopologyAwarePolicy::Resize(Demand& demand, const Grant& held) const {
   placer_.PreferHeld(held.exclusive, demand);
   std::optional<Grant> grant = placer_.PlaceNear(demand, held.pool);

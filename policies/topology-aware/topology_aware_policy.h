@@ -29,7 +29,7 @@ namespace resmgr {
 // the memory nodes.
 class TopologyAwarePolicy : public Policy {
  public:
-  // InvalidArgument when the section is wrong or the CPUs leave none to share.
+  // InvalidArgument if the section is invalid or no CPUs are left to share.
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "topology-aware"; }
@@ -61,8 +61,8 @@ class TopologyAwarePolicy : public Policy {
   TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options,
                       PinningRule pinning);
 
-  // The affinities of a container: those of its pod's annotation or, without these, those that the
-  // options imply. Valid until AffinitiesOf is called again.
+  // The affinities of a container: those in its pod's annotation or, without one, those that the
+  // options imply. Valid until the next call of AffinitiesOf.
   struct OwnAffinities {
     std::span<const Affinity> read{};
     std::vector<Affinity> implied{};
@@ -71,45 +71,45 @@ class TopologyAwarePolicy : public Policy {
     std::span<const Affinity> list() const { return read.empty() ? implied : read; }
   };
 
-  // The demand without affinities, which need all containers and matter only in a choice among all
+  // The demand without affinities: these need all containers and only matter for a choice among all
   // pools.
   Demand MakeDemand(const Pod& pod, const Container& container) const;
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
                      Demand& demand);
   OwnAffinities AffinitiesOf(const Pod& pod, const Container& container);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
-  // Begins a cold start of a new container, whose grant is not in the book yet; the reason names
-  // the result.
+  // Begins a cold start of a new container, whose grant is not in the book yet; the reason then
+  // says whether it is one.
   void BeginColdStart(Grant& grant) const;
-  // The book and the index of affinities together.
+  // Give and Take change the book and the index of affinities together.
   void Give(const Pod& pod, const Container& container, Grant grant);
   std::optional<Grant> Take(ContainerKey key);
   // Enters the book's data of a container into the index.
   void Index(const Pod& pod, const Container& container);
   // The pool in which the container counts as a neighbour; nullopt if it is in none.
   std::optional<int> PoolOf(ContainerKey key) const;
-  // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
+  // `inherited`: the grant that the predecessor still had, taken out of the book; nullopt if it had
+  // none.
   std::optional<Grant> PlaceLikeFormer(Demand& demand, const Container& container,
                                        const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
   std::optional<Grant> Resize(Demand& demand, const Grant& held) const;
-  // For a container whose request did not grow and cannot be granted properly: it keeps its own
-  // CPUs, or shares in its present place.
+  // For a container whose request did not grow and cannot be granted fully: a grant of its own
+  // CPUs, or a share in its present place.
   std::optional<Grant> KeepFewer(const Demand& demand, const Grant& held) const;
   std::optional<Grant> ShareLess(const Demand& demand, const Grant& held, const Status& why) const;
-  // Whether a grant that is not given yet, with more exclusive CPUs than the `former` ones, leaves
-  // the CPUs that kubelets promised pods as overhead.
+  // Checks that a grant which is not in the book yet, and has more than `former` exclusive CPUs,
+  // leaves free the CPUs that kubelets promised as overhead of pods.
   Status CheckOverhead(const Snapshot& snapshot, const Grant& grant, int former) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Demand& demand,
                  ContainerKey key) const;
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
-  // The reason why a container with this grant stays in its shared pool, whatever its use; empty if
-  // it may move.
+  // Why a container with this grant must stay in its shared pool; empty if it may move.
   std::string WhyItStays(const Pod& pod, const Container& container, const Grant& grant) const;
   // Makes one move of MoveShared. FailedPrecondition, with nothing changed: it is impossible.
   Status MoveOne(const Snapshot& snapshot, const policy::PoolMove& move);
-  // Everything that changed since `before`, and these containers.
+  // The plan with everything that changed since `before`, and with these containers.
   Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
   void IndexAgain(ContainerKey key);
 

@@ -6,11 +6,11 @@
 namespace resmgr {
 namespace {
 
-// A hundredth of the number of PoolRule::kHints where all hints are met.
+// One percent of the value of PoolRule::kHints that a pool has if it meets all hints.
 constexpr int64_t kHintPercent = 10'000'000'000;
 
-// For rules that count CPUs, their numbers here and in the best pool; the numbers of other rules do
-// not help a reader.
+// If the rule counts CPUs, its numbers here and in the best pool. The numbers of other rules mean
+// nothing to users.
 std::string Amounts(PoolRule rule, int64_t here, int64_t best) {
   if (rule != PoolRule::kCpuLimit && rule != PoolRule::kSharedRoom) return "";
   return fmt::format(" ({:g} CPUs against {:g})", static_cast<double>(here) / 1000,
@@ -76,7 +76,7 @@ std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
   const PoolTree& tree = book_.tree();
   const Overhead overhead = snapshot.Overheads().shown;
   const MilliCpu left = MilliCpu{book_.cpus().Room(tree.root())} - overhead.cpu;
-  // Pools in a reader's order: parents first, siblings in their order.
+  // Pools in an order for users: parents first, siblings in their order.
   std::vector<int> open = {tree.root()};
   while (!open.empty()) {
     const Pool& pool = tree.at(open.back());
