@@ -6,7 +6,7 @@
 namespace resmgr {
 
 // The list of policies that -list-policies shows and from which `Active` chooses. It is defined in
-// cmd/cri-resmgr/builtin_policies.cc; every binary that places containers, also for previews, is
+// cmd/cri-resmgr/builtin_policies.cc; every binary that places containers, or tries that out, is
 // linked with that file.
 PolicyRegistry BuiltinPolicies();
 

@@ -136,7 +136,7 @@ void Packer::TakeByUncore() {
 
 // The free threads of the first cores in this cache, in order of core number, until these cores
 // have enough threads. Threads in use count too, so the result may be too small. For an odd need,
-// one thread of the last core is left out.
+// one thread of the last core may be left out.
 CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
   const CpuSet left = uncore & free_;
   CoreSet cores;
@@ -217,7 +217,7 @@ class GroupPicker {
   }
 
   // Takes whole groups, then restricts the search to one group that can hold the rest: preferably a
-  // group with CPUs taken already, so that no further group is opened, else the one that fits most
+  // group with CPUs taken already, so that no further group is opened, then the one that fits most
   // tightly.
   template <typename Groups, typename CpusOf>
   void Narrow(const Groups& groups, const CpusOf& cpus_of) {

@@ -102,8 +102,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
                                                         : former->cpus == need.former);
   if (is_right) return *std::move(former);
   StatusOr<Pick> anew = TakeAnew(need, free_ordinary, free_isolated);
-  // A container that needs fewer CPUs than before keeps former ones only if these split it no more
-  // than new ones.
+  // Without exactly its former CPUs, a container keeps some of them only if that splits it no more
+  // than new ones do.
   if (former && (!anew.ok() || !SplitsMore(machine_, former->cpus, anew->cpus))) {
     return *std::move(former);
   }
@@ -227,7 +227,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
     std::string_view name;
     std::string_view rule;
   };
-  // An L3 cache may span several nodes, and a node several caches, so both orders are possible.
+  // An L3 cache may span several nodes, and a node several caches, so neither is always the nearer
+  // one.
   const CpuSet caches = GroupsOf(machine_.l3_groups(), current);
   const CpuSet nodes = NumaNeighbours(machine_, current);
   const std::array<Level, 5> levels = {{

@@ -6,8 +6,8 @@
 namespace resmgr {
 
 // Parts of the reason of a placement that gives a container less than it is entitled to. CPUs that
-// become free later move no container before a rebalance, so a policy that takes over the
-// placements of another one looks for these texts.
+// become free later move no container before a rebalance, so a policy looks for these texts
+// in placements that it takes over.
 inline constexpr std::string_view kWantOfRoom = "shared for want of room: ";
 inline constexpr std::string_view kFewerCpus = "fewer than it asks for, and no more are free";
 

@@ -95,8 +95,8 @@ int64_t RoundedUp(const MilliCpu& quantity) {
   return quantity.Whole() + (quantity.Fraction() == 0 ? 0 : 1);
 }
 
-// Picks the reserved CPUs first and in a way that does not depend on `count`, so that a smaller
-// `count` moves none of them.
+// If a quantity is reserved, the picked CPUs include the ones to reserve. These do not depend on
+// `count`, so that a smaller `count` moves none of them.
 StatusOr<CpuSet> PickAvailable(const Machine& machine, int count,
                                const std::optional<CpuConstraint>& reserved,
                                const ConstraintOptions& options) {

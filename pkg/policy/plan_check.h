@@ -19,7 +19,7 @@ using ExclusiveHolders = std::set<ContainerKey>;
 // names the container and the CPUs: a policy that breaks a rule has a bug, and its plan must not
 // reach a runtime.
 //
-// Examines the changes and the holders; all containers only if the plan takes CPUs away for
+// Examines the changes and the holders; all containers, once, only if the plan takes CPUs away for
 // exclusive use or has shared changes.
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
                  const Plan& plan);

@@ -145,8 +145,8 @@ class Policy {
 
   // Whether placements follow the containers' use; if so, FollowUse is called periodically.
   virtual bool FollowsUse() const { return false; }
-  // Plans changes by the containers' use until now; the plan may be empty. Containers whose use was
-  // not measured stay, and no other decision waits for this.
+  // Plans changes by the containers' use until now; the plan may be empty. A use that was not
+  // measured is not guessed, and no other decision waits for this.
   virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 
   // The zones that `cri-resmgr-ctl pools` shows.

@@ -40,7 +40,7 @@ struct PolicyFactory {
   // may be nullptr, gets the description of every option with its value or default. null: the
   // policy has no options.
   Status (*read_section)(const ConfigNode& section, std::vector<ConfigKey>* keys) = nullptr;
-  // One sentence for each key of a section that has no effect, for the log and `config check`.
+  // Sentences that name the keys of a section without effect, for the log and `config check`.
   // null: all keys have an effect.
   std::vector<std::string> (*without_effect)(const ConfigNode& section) = nullptr;
   // The classes that a checked section names. null: none.

@@ -45,8 +45,8 @@ struct UseMove {
   std::optional<double> pressure{};
   double wanted = 0;
   PoolLoad from_load{};  // of the old pool before the move
-  PoolLoad to_load{};
-  double gain = 0;  // CPUs that all pools together lack less after the move
+  PoolLoad to_load{};    // of the new pool before the move
+  double gain = 0;       // CPUs that all pools together lack less after the move
   // The pools that lack less after the move, and by how much: also pools that contain `from`.
   std::map<std::string, double> relief{};
 };

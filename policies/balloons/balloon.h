@@ -79,7 +79,7 @@ struct Balloon {
   int64_t request = 0;  // sum of the members' requests
   int64_t demand = 0;
   CpuSet all{};           // the CPUs of all components
-  uint64_t key_bits = 0;  // bits of members' keys and pods: without its bit, none is here
+  uint64_t key_bits = 0;  // a bit for each member's key and pod: without the bit, no such member
   uint64_t pod_bits = 0;
 
   void Recount();

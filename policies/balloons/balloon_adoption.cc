@@ -287,8 +287,8 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   }
 }
 
-// A reason may be older than the runtime's report, so only CPUs that the container really sees
-// count.
+// A reason may be older than the runtime's report, so only CPUs that the container sees count,
+// and their siblings.
 CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) const {
   const bool reported = setup_->options().pin_cpu && !found.container->may_be_elsewhere;
   return reported ? saved & setup_->machine().WithSiblings(VisibleOf(found)) : saved;
@@ -305,8 +305,8 @@ CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
   return setup_->chooser().Grow(setup_->rules(group.type), own, seen, missing).value_or(CpuSet());
 }
 
-// The balloon, made above for its listed CPUs and still without containers, that has some of these
-// CPUs; nullptr if there is none.
+// The balloon, made by CreateFixed and still without containers, that has some of these CPUs;
+// nullptr if there is none.
 const Balloon* BalloonAdoption::OwnerOf(const BalloonBook& book, const CpuSet& cpus) {
   for (const Balloon& balloon : book.balloons()) {
     if (balloon.members.empty() && balloon.cpus().Intersects(cpus)) return &balloon;

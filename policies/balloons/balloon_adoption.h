@@ -56,8 +56,8 @@ class BalloonAdoption {
     bool plausible = true;
   };
   // How a balloon may fit a group. kExact: it has as many CPUs as the group needs. kFewer: it has
-  // fewer, since others have the rest. kOther: it has fewer and a type that none of the containers
-  // has.
+  // fewer, since others have the rest. kOther: it has as many or fewer, and may be of a type that
+  // none of the containers has.
   enum class Fit { kExact, kFewer, kOther };
 
   BalloonBook ByLikelihood();

@@ -49,11 +49,11 @@ class BalloonBook {
   // takes CPUs that others borrow last. ResourceExhausted: too few are idle there.
   StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
   // Makes a balloon with this number and those of the CPUs that are idle; if it exists already,
-  // adds them. Returns its place; nullopt if none of the CPUs is idle.
+  // adds them. Returns its place; nullopt if it is new and none of the CPUs is idle.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
 
-  // Changes the type of a balloon without components, and its members. False: the limits of the
-  // types do not allow it.
+  // Changes the type, to one without components, and the members of a balloon. False: it has
+  // components or a room, or the limits of the types do not allow it.
   bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);
 
   // Chooses the rooms of adopted balloons; if a balloon finds too little room, it grows without

@@ -97,8 +97,7 @@ StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& h
   balloon.Recount();
   RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
   if (!hints.empty()) {
-    // Until the first container joins, its hints are those of a stand-in member; its CPUs are
-    // chosen when the size is set.
+    // A stand-in for the first container has the hints while Resize chooses the CPUs.
     balloon.members.push_back(std::make_shared<BalloonMember>(BalloonMember{.hints = hints}));
   }
   const CpuSet before = idle_;

@@ -105,7 +105,8 @@ class ExplanationSearch {
   int64_t end_of_try_ = 0;  // the try is over when only this much work is left
 };
 
-// Finds the balloons of the book whose CPUs are seen, and notes the owners of their CPUs.
+// Finds the book's balloons among the seen ones, and notes the owners of all CPUs that the book's
+// balloons have.
 bool ExplanationSearch::FindKnown() {
   for (const Balloon& balloon : book_.balloons()) {
     int owner = kKnownBalloon;
@@ -432,7 +433,7 @@ BalloonExplanation ExplanationSearch::ExplanationOf(const OwnerChoice& choice) c
   return explanation;
 }
 
-// Each try begins with the balloons for which most types failed in the tries before.
+// Each try begins with the balloons for which, in the tries before, most often no type fitted.
 bool ExplanationSearch::Run() {
   for (size_t place = 0; place < seen_.size(); ++place) {
     decided_[place].sees = seen_[place].all();

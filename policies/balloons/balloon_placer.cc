@@ -76,7 +76,8 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
                                        Room room) {
   const BalloonType& type = book.setup().type(member.type);
   // Smaller is better: first the use per CPU (only for a container without a request), then the
-  // most free CPUs, then the fewest containers; packed filling reverses the last two.
+  // most free CPUs, then the fewest containers; packed filling reverses the last two,
+  // and first-free filling ignores them.
   using Rank = std::tuple<int64_t, int64_t, int64_t, uint64_t>;
   std::vector<std::pair<Rank, size_t>> candidates;
   for (size_t place = 0; place < book.balloons().size(); ++place) {
@@ -204,8 +205,8 @@ bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
 }
 
-// The merge that saves most CPUs: the containers of one balloon move into another one of the same
-// type.
+// The best merge: the containers of one balloon move into another one of the same type. Types that
+// keep containers apart come last; then the CPUs saved count, less the containers moved.
 std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& book,
                                                              int budget) const {
   const BalloonSetup& setup = book.setup();

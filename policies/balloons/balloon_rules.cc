@@ -136,8 +136,8 @@ StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
     const bool privileged = setup_.options().privileged.Include(pod);
     if (name != kReservedType || privileged) return type;
   }
-  // The annotations of cri-resource-manager's pools: an unknown pool has no effect, and the default
-  // applies.
+  // The annotations of cri-resource-manager's pools: an unknown pool has no effect, and the rules
+  // below apply.
   for (const std::string_view key : {"pool.podpools", "dynamic-pool.dynamic-pools"}) {
     const int type = FindType(Named(pod, key, container.name));
     if (type < 0 || setup_.type(type).name == kReservedType) continue;

@@ -261,7 +261,7 @@ std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type,
     if (std::ranges::find(type.close_to, device.name) != type.close_to.end()) continue;
     hints.push_back({fmt::format("far from {}", device.name), available_ - device.cpus});
   }
-  // The type avoids cores of a kind that other types want.
+  // The type avoids cores of a kind that other types want and that it does not want itself.
   for (const BalloonType& other : options_.types) {
     if (other.core_type.empty() || other.core_type == type.core_type) continue;
     const CpuSet cpus = CoresOfKind(*machine_, other.core_type);

@@ -183,7 +183,7 @@ void DescribeUse(ConfigSection& section, BalloonType& type) {
   });
 }
 
-// Keys of a composite type that have no effect, since its components decide these values.
+// Describes keys that a composite type must not have, since the types of its components have them.
 void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
   if (type.composite()) {
     for (const std::string_view key :

@@ -143,10 +143,10 @@ void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems
 // The bits for a list of the words dram, hbm, pmem; nullopt for other words.
 std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
 
-// One sentence for each key without effect in a section policy.balloons: keys that are accepted so
-// that files of nri-plugins can be used, and the kubelet's devices. Empty if the section is
-// invalid. The number of sentences does not depend on the number of types: a sentence names only
-// some of them.
+// Sentences about keys without effect in a section policy.balloons: one names keys that are
+// accepted so that files of nri-plugins can be used, one the kubelet's devices. Empty if the
+// section is invalid. Each sentence names only the first of them, so the text stays short with many
+// types.
 std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section);
 
 // The classes that the section names, of balloon types and of idle CPUs.

@@ -134,7 +134,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   const int type = member->type;
   if (const std::optional<size_t> held = book_.Find(predecessor.key)) {
     const std::string held_text = book_.MemberOf(predecessor.key)->text;
-    // A guest stays a guest with its text, and continues to wait for room.
+    // A member that waits for room goes on waiting: its text says so.
     if (held_text.starts_with(kWantOfRoom)) member->text = held_text;
     if (book_.balloons()[*held].type == type &&
         book_.Replace(*held, predecessor.key, member).ok()) {
@@ -238,7 +238,7 @@ StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey ke
   return MakePlan(snapshot, before);
 }
 
-// Containers that are guests for want of room look for a balloon of their type again.
+// Containers that share for want of room look for a balloon of their type again.
 StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!container.placement.reason.starts_with(kWantOfRoom)) return;

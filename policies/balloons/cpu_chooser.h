@@ -61,7 +61,7 @@ class CpuTree {
   std::vector<Part> parts_;  // level after level, from the system down to threads
   // The index of the first part of each level and, at the end, the number of parts.
   std::vector<size_t> level_begins_;
-  std::vector<int> ancestors_;  // for each part, its ancestor at each level
+  std::vector<int> ancestors_;  // for each part, its ancestor at each level down to its own
   std::vector<int> thread_of_;  // by CPU: the part that is this thread; -1: not in the tree
 };
 

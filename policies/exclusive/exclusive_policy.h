@@ -169,8 +169,8 @@ class ExclusivePolicy final : public Policy {
   // container keeps its exclusive CPUs, or shares, and the claim is changed to that.
   Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
   int AskedFor(ContainerKey key) const;
-  // Whether the container was found on the shared CPUs without a known decision: then it had no
-  // room when it was placed.
+  // Whether the container was found on the shared CPUs, and no decision about it is known: it is
+  // taken for one that had no room when it was placed.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const CpuClaim& claim,
                  ContainerKey key) const;

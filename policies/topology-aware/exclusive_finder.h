@@ -13,9 +13,8 @@ namespace resmgr {
 
 // Finds the exclusive CPUs of a container in a pool, among the free ones of the book:
 //   1. CPUs that it holds, or a part of them. If it needs more, further ones beside them: isolated
-//      ones if it holds such and enough of them are free, else ordinary ones, else both kinds. If
-// it
-//      runs on the held CPUs, no others replace them;
+//      ones if it holds such and enough of them are free, else ordinary ones, else both kinds. No
+//      others replace held CPUs on which it runs;
 //   2. isolated ones if it is to have them;
 //   3. ordinary ones: CPUs that sharing containers can spare without moving or, if these are too
 //      few, any CPUs for which sharing containers move to larger pools (GrantBook::MakeRoom);
@@ -30,7 +29,7 @@ class ExclusiveFinder {
   // How many CPUs a grant takes: whole cores if hyperthreads are hidden. If cores have different
   // numbers of threads, this is the minimum.
   int Count(const Need& need) const;
-  // Whether these are exactly as many CPUs as a grant takes.
+  // Whether these CPUs are what a grant takes, no fewer and no more.
   bool Meets(const Need& need, const CpuSet& cpus) const;
   // Whether the pool has all of the needed CPUs; the fraction may come from a pool around it. Picks
   // nothing, so it is cheap enough to ask for all pools.

@@ -46,7 +46,7 @@ struct Need {
   HugeMemories huge{};            // in addition to `memory`; never a reason for a refusal
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
-  std::chrono::milliseconds cold_start{0};  // requested time; Grant::cold: whether it is one
+  std::chrono::milliseconds cold_start{0};  // as requested; Grant::cold: whether it takes place
   bool lift_quota = false;
   std::string why{};  // the rule that led to the class
 

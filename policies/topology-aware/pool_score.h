@@ -22,7 +22,7 @@ enum class PoolRule : size_t {
   kAffinity,        // affinities: weight x 0.75^distance of the other containers, summed
   kHints,           // locality hints: how well it meets them, multiplied
   kSomeHints,       // as kHints, only with the hints that it meets at least in part
-  kMemoryHere,      // the memory fits into the pool's own near nodes (1 or 0)
+  kMemoryHere,      // the memory fits in without nodes of larger or other pools (1 or 0)
   kMemoryType,      // it has every type of memory that the pod asks for (1 or 0)
   kMemoryLimit,     // room for the memory limit, up to that limit
   kCpuLimit,        // room for the CPU limit of a Burstable container, up to that limit; where

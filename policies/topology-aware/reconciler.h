@@ -30,7 +30,8 @@ class Reconciler {
   void Add(const Pod& pod, const Container& container, Demand demand);
 
   // Returns the changes. `add_affinities` completes the demand of a container that is placed anew,
-  // after the others have their grants; `placed` is called for each container that was placed anew.
+  // after the others have their grants; `placed` is called for each container whose grant changed
+  // then.
   Plan Run(const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
            const std::function<void(const Pod&, const Container&)>& placed);
 

@@ -132,9 +132,9 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   return plan;
 }
 
-// Checks that the overhead promised to pods stays free. Passes if the grant has no more exclusive
-// CPUs than the former one. Free isolated CPUs count like others, since the scheduler does not
-// distinguish them.
+// Checks that the overhead promised to pods stays free. A grant with no more exclusive CPUs than
+// the former one passes, since it takes none from other containers. Free isolated CPUs count like
+// others, since the scheduler does not distinguish them.
 Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
                                           int former) const {
   const int count = grant.exclusive.size();
@@ -312,14 +312,14 @@ std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) con
   return implied;
 }
 
-// A grant in the place of an earlier attempt, if it still suits. If not, the demand at least
-// prefers the CPUs of that attempt.
+// A grant in the place of an earlier attempt, if it still suits. If not, the demand prefers the
+// CPUs of that attempt, unless others have some of them.
 std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
     Demand& demand, const Container& container, const Container& predecessor,
     const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
   if (inherited) demand.held = inherited->exclusive;
-  // Without those CPUs that others have by now, the rest would be split.
+  // If others have some of its CPUs now, the rest would split the container.
   const CpuLedger& cpus = book_.cpus();
   const int root = book_.tree().root();
   if (!former.exclusive.IsSubsetOf(cpus.Free(root) | cpus.FreeIsolated(root))) return std::nullopt;

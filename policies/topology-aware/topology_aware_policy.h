@@ -78,8 +78,8 @@ class TopologyAwarePolicy : public Policy {
                      Demand& demand);
   OwnAffinities AffinitiesOf(const Pod& pod, const Container& container);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
-  // Begins a cold start of a new container, whose grant is not in the book yet; the reason then
-  // says whether it is one.
+  // Begins a cold start of a new container, whose grant is not in the book yet; the reason names
+  // the result.
   void BeginColdStart(Grant& grant) const;
   // Give and Take change the book and the index of affinities together.
   void Give(const Pod& pod, const Container& container, Grant grant);
