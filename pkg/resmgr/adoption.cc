@@ -370,7 +370,8 @@ class Adopter {
         !store_.OthersOwn(saved->placement.exclusive, container.key)) {
       return SetFoundPlace(container, applied, saved);
     }
-    // Exclusive CPUs stay exclusive unless another container was given CPUs of the reported place.
+    // Else the reported place holds, without exclusive CPUs. But if others have CPUs of it
+    // exclusively, a container that was given exclusive CPUs meanwhile keeps them.
     if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
       SetFoundPlace(container, applied, nullptr);
     }

@@ -34,8 +34,8 @@ struct Adoption {
   std::vector<ContainerKey> adopted;
   // Containers with a start under way whose outcome this list shows.
   std::vector<ContainerKey> start_known;
-  // Containers that run without a known start, or after one that began at an unknown time: updates
-  // that were sent before may have been too late for the start.
+  // Containers that run although no start of them was under way here, or only one that began at an
+  // unknown time: updates that were sent before may have been too late for the start.
   std::vector<ContainerKey> started_unseen;
   // Containers known by notes alone so far (ContainerRecord::kept), which the runtime now reports
   // for the first time.

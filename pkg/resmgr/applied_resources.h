@@ -15,7 +15,7 @@
 namespace resmgr {
 
 // The values that a runtime enforces for one container, as far as placements decide them: the
-// values of a request that it carried out, or those that it reported.
+// values of a request that was sent to it, or those that it reported.
 struct AppliedResources : ResourceValues {
   CpuSet exclusive;  // the part of `cpus` that was granted to this container alone
 
@@ -24,7 +24,7 @@ struct AppliedResources : ResourceValues {
 
 // The values that should be in force: those of the placement, and the container's own request for
 // numbers that the placement leaves alone, so that a value is restored when the policy no longer
-// overrides it. Numbers that a later stage set stay.
+// overrides it. A number that was set later (NumbersSetLater) stays.
 AppliedResources DesiredResources(const Container& container);
 
 // Immutable and never null.

@@ -40,7 +40,7 @@ std::string_view Remedy(const Status& why, bool others) {
   }
 }
 
-// Whether the request was refused for lack of room, which a larger machine may have.
+// Whether a larger machine could have satisfied the request.
 bool IsForRoom(const Status& why) {
   return why.code() == StatusCode::kResourceExhausted || why.code() == StatusCode::kInvalidArgument;
 }

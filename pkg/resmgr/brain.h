@@ -140,8 +140,8 @@ struct Brain {
   // Sends new placements to the runtime, and lets starts go that waited for them.
   void Push(ContainerKeys changed);
   // Notes that the runtime was sent values of the container, which its plugins may change: the next
-  // report is the first one of these values. A difference that appears later was set by another
-  // client.
+  // report is the first one of these values. After a restart, a difference that appeared later
+  // shows another client's update.
   void NoteTold(ContainerRecord& record);
 
   Logger& log;

@@ -64,7 +64,7 @@ class ValuesOfOthers {
 };
 
 // Looks for the cause if a runtime refuses to put a container on CPUs or memory nodes. The
-// runtime's answer has only the kernel's error ("write .../cpuset.cpus: permission denied"), while
+// runtime's answer has the kernel's error at best ("write .../cpuset.cpus: permission denied"), but
 // the cause is in a cgroup above the container's, beside it or below it. Loop's thread only.
 class RefusalCauses {
  public:

@@ -35,8 +35,8 @@ struct PodRecord {
   // The pod is known only from a container's request: it is forgotten with the last container if
   // the creation fails.
   bool provisional = false;
-  // The pod is known only from a list and the saved data of its containers: the runtime failed to
-  // report its status.
+  // The pod is known only from a list and the saved data of its containers: the runtime reported no
+  // more.
   bool unclear = false;
   uint64_t touched = 0;
 
@@ -56,7 +56,7 @@ struct PendingUpdate {
   Placement placement;
 };
 
-// The values of the last answered request, which hold until the updates under way are answered.
+// The values without the updates under way, which hold until these are answered.
 struct ConfirmedRequest {
   LinuxResources requested;
   Requirements needs;
@@ -73,7 +73,7 @@ struct ReducedSibling {
   Requirements bounded;
 };
 
-// The knowledge about one container. Each group of fields names the class that alone writes it.
+// The knowledge about one container. Each group of fields is written by its owner only.
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 

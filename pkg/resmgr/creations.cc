@@ -83,7 +83,7 @@ PodRecord* Creations::PodOf(CreateRequest& request) {
     pod = &brain_.store.PutPod(std::move(described));
     pod->provisional = true;
   }
-  // Moved out completely, so that the values are not applied again if the request is decided twice.
+  // Leaves the optional empty: if the request is decided again, it must not apply what a move left.
   if (request.pod_resources) {
     pod->pod.resources = *std::exchange(request.pod_resources, std::nullopt);
   }

@@ -40,8 +40,7 @@ class Decider {
   void Prepare(const Pod& pod) { policy_->Prepare(pod); }
 
   // Lets `policy` take over all containers and claims and decide from now on; afterwards `policy`
-  // is the former one. FailedPrecondition if a claim would lose CPUs; other errors are the
-  // policy's.
+  // is the former one. FailedPrecondition if a claim would lose CPUs.
   StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy);
   // As Switch, after CPUs went offline or came back, so that claims may lose some. `withheld`: CPUs
   // that no container may have exclusively any more.

@@ -61,8 +61,8 @@ class Endings {
   // The same for a known container; does nothing for nullptr.
   void End(ContainerRecord* record, std::string_view why);
   void Remove(ContainerRecord& record, std::string_view why);
-  // Ends all containers that a list shows as ended. The policy learns of it by the reconciliation
-  // that follows.
+  // Ends all containers that a list shows as ended or gone. The policy learns of it by the
+  // reconciliation that follows.
   void EndListed(const Adoption& adoption);
   // Ends the attempt that this container replaces.
   void EndSuperseded(ContainerRecord& record);

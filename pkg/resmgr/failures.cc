@@ -13,8 +13,8 @@ namespace {
 // If the pause before the next try is as long as this, the update has failed many times: more often
 // than by a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
-// The wait after a list that shows no news: runtimes refuse updates of a container as soon as its
-// processes are gone, and report its end a little later.
+// The wait if lists show no news: runtimes refuse updates of a container as soon as its processes
+// are gone, and report its end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
 constexpr size_t kLongestAnswer = 1024;
 

@@ -33,8 +33,8 @@ class Failures {
   struct Waiting {
     Status last;
     size_t count = 0;
-    // Set if the list shows no news: the container's end may be reported a little later, so a
-    // second list follows after a pause.
+    // Set if lists show no news: the container's end may be reported a little later, which is
+    // waited for once.
     EventLoop::HandlePtr again{};
     bool shown = false;
   };

@@ -36,8 +36,8 @@ constexpr std::array<Row, kLifeStates> kTransitions = {{
     {kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone},  // gone
 }};
 
-// The state for policies and introspection: until a container is known to run, it counts as
-// created.
+// The state for policies and introspection: a container whose start is under way or has an unknown
+// outcome counts as created.
 constexpr ContainerState Published(LifeState state) {
   switch (state) {
     case LifeState::kCreating:

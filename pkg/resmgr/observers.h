@@ -98,10 +98,10 @@ class MetricsObserver final : public Observer {
 
 // Logs one line for each act:
 //   placed default/dsp/main: CPU 1, exclusive (static); moved 2 shared containers 0-1 -> 0
-// Refusals and failures are warnings, answers of the runtime are debug messages, and everything
-// else is information. At the debug level a placed container's candidates follow. If one list
-// brings news of more than 20 containers, as at the start on a full node, one line has their sum,
-// and single lines are debug messages. Texts are only formatted for levels that are on.
+// Refusals and failures are warnings, what the runtime has carried out is a debug message, and
+// everything else is information. At the debug level a placed container's candidates follow. If one
+// list brings news of more than 20 containers, as at the start on a full node, one line has their
+// sum, and single lines are debug messages. Texts are only formatted for levels that are on.
 class LogObserver final : public Observer {
  public:
   explicit LogObserver(Logger& log) : log_(log) {}

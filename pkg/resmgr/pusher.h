@@ -103,14 +103,14 @@ class Pusher {
   void BeginCreation(ContainerRecord& record, bool carried);
   // The runtime made the container. Does nothing if BeginCreation was not called.
   void EndCreation(ContainerRecord& record);
-  // A later stage's numbers for the container are in force.
+  // Numbers of the container that were set later (NumbersSetLater) are in force.
   void TakeSetLater(ContainerRecord& record);
   // The runtime reported these values as in force. If the state writer has an open update of the
   // container, any values may be in force, and the decided ones are sent again.
   void Confirm(ContainerKey key, const AppliedResources& applied);
   // The values in force are not known any more, so the decided ones are sent again.
   void MarkUncertain(ContainerKey key);
-  // As Wake, but also replaces values that other programs have set.
+  // As MarkUncertain, but also replaces values that other programs have set.
   void Restore(ContainerKey key);
   // The container is about to be started while updates of it may be under way. It is not known
   // which of them the start sees, so the decided values are sent again after it.
@@ -173,8 +173,8 @@ class Pusher {
   void Send(ContainerRecord& record, SharedResources target);
   void SettleAs(ContainerRecord& record, const AppliedResources& target);
   void Call(const Container& container, const ResourceValues& values);
-  // Between these calls, updates are only collected: SendGathered notes all of them with one write,
-  // and then sends them.
+  // Between these calls, updates are only collected: SendGathered writes the notes of all of them
+  // with one write, and then sends them.
   void BeginGathering(size_t most);
   void SendGathered();
   // An update that waits until the values of other programs are looked up.
@@ -280,11 +280,11 @@ class Pusher {
   bool resume_posted_ = false;
   std::map<ContainerKey, Stray> strays_;
   std::set<ContainerKey> leftovers_;  // containers with exclusive CPUs no longer theirs
-  std::set<ContainerKey> held_back_;  // containers that were sent less than decided, for now
+  std::set<ContainerKey> held_back_;  // containers that got less than decided because of others
   size_t move_aside_ = 1;             // number of containers to move aside the next time
   // The empty values of a container that has not been reported yet.
   const SharedResources none_ = Shared({});
-  // Updates that are collected, and neither noted nor sent yet.
+  // Updates that are noted as open and not sent yet.
   struct Gathered {
     const Container* container;  // the record's container, which is not erased meanwhile
     std::shared_ptr<const ResourceValues> values;

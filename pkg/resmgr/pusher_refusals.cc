@@ -66,7 +66,7 @@ ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& o
 
 // With each update a runtime writes the values that it has noted, also a value of another program
 // that an earlier update carried. If that program has removed its value since, the update carries
-// the container's own value again.
+// the value in force instead.
 ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
   if (record.push->kept == nullptr) return found;
   const ResourceValues& noted = *record.push->kept;
@@ -346,7 +346,7 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
                           const ValuesOfOthers::Found& found) {
   std::vector<RuntimeClient::Update> calls;
   std::vector<ContainerKey> keys;
-  std::vector<ResourceValues> values;  // values in force that the update is to preserve
+  std::vector<ResourceValues> values;  // values to be sent, with those of other programs added
   values.reserve(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
     // The container was forgotten, so the update is never sent.
