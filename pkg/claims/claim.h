@@ -59,7 +59,8 @@ struct Claim {
   std::string pod_claim{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Whether `other` has the same uid and the same request; pods, driver and pools may differ.
+  // Whether `other` is the same claim (uid, namespace, name) with the same request; pods, driver
+  // and pools may differ.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;
@@ -81,8 +82,8 @@ struct ClaimGrant {
 };
 
 // Holds the CPUs of claims on this node. A grant survives restarts of the daemon and lasts until
-// its release, even if all containers of the claim end. Loop's thread only; `done` may run before
-// the call returns.
+// its release, whatever becomes of the containers that carry the claim. Loop's thread only; `done`
+// may run before the call returns.
 class ClaimHolder {
  public:
   virtual ~ClaimHolder() = default;

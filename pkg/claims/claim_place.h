@@ -20,8 +20,8 @@ struct ClaimPlace {
 // the largest cache show that such a CPU is the lowest of this one, it counts. Pure.
 int NumberOfCache(const CpuSet& cache, const Machine& machine);
 
-// The place of the part's device on this machine. InvalidArgument: there is no such place, or all
-// of its CPUs are offline. Pure.
+// The place of the part's device on this machine. InvalidArgument: there is no such place, or it is
+// a cache that had no online CPU when the machine was read. A NUMA node may have no CPUs. Pure.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
 // The place, restricted to the cores that the claim's parameters allow. It may have no CPUs.
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,

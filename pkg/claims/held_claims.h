@@ -50,8 +50,8 @@ class HeldClaims {
   // Adds the container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
-  // Takes over pods, pools, pod_claim and driver of `claim`, if it is held and has the same
-  // request: other pods may use it now. False: it is not held or differs, and nothing has changed.
+  // Takes over pods, pools, pod_claim and driver of `claim`, which must be held with the same
+  // request (Claim::AsksAs): other pods may use it now. False: nothing has changed.
   bool Renew(const Claim& claim);
 
   // Returns the held ones among the claims `uids`.

@@ -211,7 +211,7 @@ Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim) const 
     return fmt::format("CPU{} {}", cpus.size() == 1 ? "" : "s", cpus.ToString());
   });
   const std::string where = asked.name.empty() ? "" : fmt::format(" of {}", asked.name);
-  // There are enough free CPUs, but the policy may keep the last ones for shared containers.
+  // There may be enough free CPUs: the policy may keep the last ones for other containers.
   return ResourceExhausted("{}: needs {}{}{}, and of {} that {} free policy {} gives fewer{}{}",
                            claim.Title(), CountText(part.cpus, "exclusive CPU"), where,
                            DescribeOptions(options), free.size(), free.size() == 1 ? "is" : "are",

@@ -25,8 +25,8 @@ class PartPlacer {
       : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
 
   // Places the next part of the claim. `before`: a copy of the policy as it is now, or nullptr to
-  // let Place make one. After a refusal policy and containers may have the claim's earlier parts:
-  // the caller restores them.
+  // let Place make one. After a refusal the claim's earlier parts, and a try of this one, are left
+  // in policy and containers: the caller restores both.
   Status Place(HeldClaim& claim, const Policy* before);
 
  private:

@@ -169,7 +169,7 @@ Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& cl
   return OkStatus();
 }
 
-// Only pods are considered: other consumers do not run on this node.
+// Only pods are returned: other consumers do not count on this node.
 std::vector<std::string> PodsOf(const Json& object) {
   std::vector<std::string> pods;
   const Json* const consumers = Find(object, {"status", "reservedFor"});

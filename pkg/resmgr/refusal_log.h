@@ -53,9 +53,9 @@ class RefusalLog {
   RateLimit limit_{10, std::chrono::minutes(1)};
 };
 
-// Returns what an administrator can do about a container that the runtime does not update: "set
-// cpu.idle to 0 in its cgroup, or delete pod ns/x". `why` is the runtime's answer, OK if there was
-// none yet.
+// Returns what an administrator can do about a container that the runtime does not update. `why` is
+// the runtime's answer, OK if there was none yet. Example: "if cpu.idle is 1 in its cgroup, set it
+// to 0; or delete pod ns/x".
 std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why);
 
 }  // namespace resmgr

@@ -83,7 +83,7 @@ struct ReportOfSaved {
   const LinuxResources& in_force;
   const Requirements& needs_in_force;  // needs by the values in force, without numbers set later
   CpuSet crowded;                      // CPUs that several containers are bound to
-  bool called = false;                 // an update was under way when the state was saved
+  bool called = false;                 // an update was under way when the earlier daemon ended
   bool others_set = false;             // stages or plugins have set numbers on this node before
 };
 NumbersNews JudgeNumbers(const ReportOfSaved& report);

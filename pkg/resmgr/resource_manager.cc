@@ -51,7 +51,7 @@ void AddNotes(const ContainerStore& store, const StateWriter& state_writer,
   });
 }
 
-// Containers of one of several runtimes that is not running when this daemon starts: an earlier
+// Containers of one of several runtimes that cannot be asked when this daemon starts: an earlier
 // daemon's saved data keep their CPUs, and their pods' overhead, until that runtime is listed.
 // AddKept adds the saved containers of the runtimes that a list lacks (Unclear::runtimes). Such a
 // container is unclear and counts as running at its saved place. `first` is true for the first list

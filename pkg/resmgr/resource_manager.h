@@ -250,7 +250,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
                             const std::function<bool(const ContainerId&)>& stays) const {
     return policy_changes_.PlanByUse(use, limits, stays);
   }
-  // The CPUs that the shared pools have, and those that they lack, by this use.
+  // For each shared pool its CPUs, and how many its containers want and lack by this use.
   policy::PoolLoads Loads(const policy::MeasuredUse& use) const {
     return policy_changes_.Loads(use);
   }
@@ -275,8 +275,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   const Policy& policy() const { return brain_.policy(); }
   // Whether all decided values are in force, and the runtime knows them.
   bool Settled(ContainerKey key) const { return brain_.pusher.Settled(key); }
-  // Whether its CPUs and memory nodes were written into its cgroup, so that the runtime may report
-  // others.
+  // Whether its CPUs and memory nodes are in force because they were written into its cgroup, past
+  // the runtime, which may report others.
   bool WrittenPastRuntime(ContainerKey key) const { return brain_.pusher.WrittenPastRuntime(key); }
   // Whether the runtime has undone all bindings by earlier decisions that the present ones no
   // longer have. False without a synchronized connection, and while a container is being created,

@@ -32,7 +32,7 @@ class SetLater {
   void TakeUpdate(ContainerRecord& record, PendingUpdate& update, const ResourceValues& sent);
   // Notes a client's call. The runtime is listed soon after it, to learn the values in force before
   // another client's update may follow. The brain's own updates may be about hundreds of
-  // containers, so they wait for the next regular list.
+  // containers, so the next list is soon enough for them.
   void NoteCalled(ContainerRecord& record);
 
   // Notes that a list has reported the container for the first time since its last update.

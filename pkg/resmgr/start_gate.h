@@ -110,7 +110,8 @@ class StartGate {
   void Withdraw(uint64_t number);
   void ExamineOne(uint64_t number);
   void OnTimer(uint64_t number);
-  // The result for a start that has only overdue obstacles, or whose wait timed out.
+  // The result of a start that does not wait any longer. `in_the_way`: the obstacles that are left,
+  // which may be none.
   Status End(ContainerKey key, const std::vector<Obstacle>& in_the_way, bool timed_out);
   std::string Reason(const std::vector<Obstacle>& in_the_way, bool timed_out) const;
   std::string Describe(const Obstacle& obstacle) const;

@@ -187,7 +187,7 @@ void Starts::OnListed() {
   unresolved_.Examine();
 }
 
-// The start can no longer take effect at the runtime.
+// The time in which the runtime may still carry out the start is over.
 void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *brain_.store.Find(key);
   if (record.life.BeingStarted()) return;

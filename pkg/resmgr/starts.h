@@ -21,8 +21,8 @@ namespace resmgr {
 
 // StartContainer calls without an answer, which the runtime may still carry out: their client went
 // away, the connection was lost, or the daemon was killed. Asks for lists after growing pauses
-// until each container runs or has exited. If a container is still only created at the time limit,
-// the start counts as failed. Loop's thread only.
+// until each container runs or has exited. A container that is still only created at the time limit
+// counts as not started. Loop's thread only.
 class UnresolvedStarts {
  public:
   struct Options {

@@ -124,7 +124,7 @@ void StateWriter::PutConfirmed(ContainerRecord& record) {
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
   const bool placed = confirmed.placement && record.Placeable();
-  // `asked` refers to members of `confirmed`, which hold the new request after `swap`.
+  // `asked` refers to members that have the new request and its place after `swap`.
   const AskedView asked{confirmed.requested, confirmed.needs,
                         placed ? *confirmed.placement : container.placement};
   const auto swap = [&] {

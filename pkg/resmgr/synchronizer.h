@@ -137,7 +137,7 @@ class EventFilter {
 
   struct Acts {
     std::function<void()> look;  // lists everything; called at most once in a pause
-    // Called with the container's new name by its last event.
+    // Called with the name in the last event about the container, if it is a new one.
     std::function<void(ContainerRecord& record, const std::string& name)> rename;
   };
 

@@ -34,7 +34,7 @@ class EmptySnapshot final : public Snapshot {
 // A place that a copy of the policy granted.
 struct ImaginedGrant {
   Placement placement{};
-  std::optional<size_t> zone{};  // the zone that has all of its CPUs; nullopt: several zones
+  std::optional<size_t> zone{};  // the zone that it is wholly inside; nullopt: none
 };
 
 // Tries containers on one copy of the policy: each tried container is released again, which
@@ -69,21 +69,22 @@ class PlaceableSearch {
     return found;
   }
 
-  // The largest number of CPUs up to `cpus` that the policy grants in its present state, in any
-  // zone.
+  // The largest number of CPUs up to `cpus` that the policy grants in its present state, in one or
+  // several zones.
   int MostAlone(int cpus) {
     while (cpus > 0 && !Try(cpus))
       --cpus;
     return cpus;
   }
 
-  // Whether the policy grants so many CPUs in its present state, but in several zones.
+  // Whether the policy grants so many exclusive CPUs in its present state, but not in a single
+  // zone.
   bool Splits(int cpus) {
     const std::optional<ImaginedGrant> granted = Tried(cpus);
     return granted && !granted->placement.exclusive.empty() && !granted->zone;
   }
 
-  // Whether the policy grants so many CPUs in its present state, in any zone.
+  // Whether the policy grants so many CPUs in its present state, in one or several zones.
   bool Try(int cpus) { return Tried(cpus).has_value(); }
   // Grants so many CPUs and keeps the grant. False: the policy refuses.
   bool Keep(int cpus) { return Grant(cpus).has_value(); }
@@ -117,7 +118,7 @@ class PlaceableSearch {
   void Undo() {
     const ContainerKey key = what_if_.LastKey();
     what_if_.RemoveLast();
-    // Cannot fail: policies ignore even unknown containers.
+    // Cannot fail: policies also release containers that the snapshot does not have.
     [[maybe_unused]] const StatusOr<Plan> released = policy_->Release(what_if_, key);
   }
 
@@ -263,7 +264,7 @@ class ClaimableSearch {
 // the policy grants to no claim.
 void LeaveOrdinary(int kept, std::span<const FreeKinds> free, int step, std::vector<int>& found) {
   const auto most_ordinary = [&](size_t at) { return std::min(found[at], free[at].ordinary); };
-  int unclaimed = -kept;  // ordinary CPUs left if each place is claimed as in `found`
+  int unclaimed = -kept;  // ordinary CPUs for further claims if each place is claimed as in `found`
   for (size_t at = 0; at < found.size(); ++at)
     unclaimed += free[at].ordinary - most_ordinary(at);
   for (size_t at = 0; at < found.size(); ++at) {

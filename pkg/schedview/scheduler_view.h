@@ -71,8 +71,8 @@ inline constexpr size_t kMostViewPools = 256;
 std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot);
 
 // Makes the picture. `policy` is the active one, of which copies are asked; `snapshot` has all
-// containers, also exited ones. `alignment_refuses`: the value of nrt.Alignment. Pure; takes up to
-// some milliseconds on the loop's thread, so no call should wait for it.
+// containers, also exited ones. `alignment_refuses`: whether nrt.Alignment is refuse. Pure; takes
+// up to some milliseconds on the loop's thread, so no call should wait for it.
 SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
                                 const Snapshot& snapshot, bool alignment_refuses);
 

@@ -48,7 +48,7 @@ class KernelFileSystem final : public FileSystem {
   }
 
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    // Removes a symbolic link at that path, which must not be followed.
+    // Removes what is at that path, since a symbolic link there must not be followed.
     ::unlink(path.c_str());
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
     if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
