@@ -12,10 +12,10 @@
 
 namespace resmgr {
 
-// Finds CPUs for the parts of one claim: asks a policy to place a container with so many exclusive
-// CPUs. If the policy places it outside the part's NUMA node or cache, it is asked again for a
-// container whose former CPUs and pool were inside, since policies place a new attempt where the
-// former one was.
+// Finds CPUs for the parts of one claim: asks a policy to place a container with as many exclusive
+// CPUs as the part needs. If the policy places it outside the part's NUMA node or cache, the policy
+// is asked again, and told that the container had CPUs and a pool inside before: policies place a
+// new attempt of a container where the former one was.
 class PartPlacer {
  public:
   // `policy` decides; to undo a try, it is replaced by a copy made before. `all`: the containers.
@@ -25,8 +25,8 @@ class PartPlacer {
       : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
 
   // Places the next part of the claim. `before`: a copy of the policy as it is now, or nullptr to
-  // let Place make one. After a refusal the claim's earlier parts, and a try of this one, are left
-  // in policy and containers: the caller restores both.
+  // let Place make one. After a refusal, the policy and the containers may still have the claim's
+  // earlier parts and a failed attempt for this part: the caller restores both.
   Status Place(HeldClaim& claim, const Policy* before);
 
  private:

@@ -47,7 +47,7 @@ class KernelThreadAttributes final : public ThreadAttributes {
 // The outcome for all threads of a container.
 struct ThreadsOutcome {
   size_t threads = 0;  // threads that have the settings now
-  // Refusals by the kernel of the scheduler and of the I/O priority.
+  // Not OK: the kernel refused the scheduler or the I/O priority.
   Status scheduler{};
   Status io{};
   std::string in_force{};  // the settings of the first thread, read back: "fifo 42, io be 6"

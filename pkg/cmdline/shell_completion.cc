@@ -79,8 +79,9 @@ std::string FunctionName(std::string_view program) {
   return name;
 }
 
-// The bash code for the flags of one command: `flags`, `words`, and the completion of each flag's
-// value; `live`: some of them come from the running daemon.
+// The bash code for one command: it sets the shell variables `flags` and `words` to what can be
+// completed, and `value` to the way in which the value of $flag is completed. With `live`, existing
+// names, such as those of pods, are asked from the running daemon.
 std::string BashCase(const CommandDocument& document, std::string_view indent, bool live) {
   std::vector<std::string> flags;
   std::string values;

@@ -30,7 +30,7 @@ struct IsolationConfig {
   // The text of the kernel's file: microseconds, "0" (any latency) or "n/a" (none); "" leaves the
   // file unchanged.
   std::string max_latency{};
-  std::string governor{};  // "": as it is
+  std::string governor{};  // "" leaves it unchanged
 
   bool any() const { return *this != IsolationConfig(); }
   friend bool operator==(const IsolationConfig&, const IsolationConfig&) = default;

@@ -70,7 +70,7 @@ class Backends {
     Kind kind = Kind::kOne;
     size_t backend = 0;
   };
-  // kInvalidArgument: the id is a beginning of ids of several runtimes.
+  // kInvalidArgument: ids of several runtimes begin with the given one.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
   // False if the runtime is known to have no pod sandboxes, and therefore needs no image now: a

@@ -40,8 +40,8 @@ bool ReadMapEntry(std::string_view entry, Entries& entries) {
   return ok;
 }
 
-// Bytes; Kubernetes' limit of all annotations of an object. More is not remembered, since it would
-// stay as long as the container.
+// Most bytes of a map that are kept; entries beyond are dropped, since the map is kept as long as
+// the container exists. Kubernetes has the same limit for all annotations of an object.
 constexpr size_t kMostText = size_t{256} * 1024;
 
 void Fill(StringMap& map, Entries& entries) {
@@ -78,8 +78,8 @@ bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
     if (field.field() == 1) name = field.bytes();
     return true;
   });
-  // The file's name alone tells whether it sets the placement or a number; its value may be
-  // malformed.
+  // Only files that set the placement, or a value that also has a field of its own, are noted. The
+  // name alone tells which ones do; the value may be malformed.
   const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
   if (!ok || !says || std::ranges::find(files, name) != files.end()) return ok;
   files.emplace_back(name);

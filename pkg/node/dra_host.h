@@ -105,7 +105,8 @@ class DraHost {
   HostClaims held_;
   AgentClaims claims_;
   LostClaims lost_;
-  // The claims when the files were last compared; nullopt if that failed or never happened.
+  // The claims with which the CDI files were last compared; nullopt if the comparison failed or
+  // none was made yet.
   std::optional<std::vector<ClaimGrant>> filed_;
   bool filing_failed_ = false;  // the last comparison failed, which was logged
   // Outlives the driver's configurations, so that its work stays in order.

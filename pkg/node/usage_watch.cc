@@ -67,7 +67,8 @@ void MakeReady(ReadySeries& ready, const UsageFigures& figures) {
                                                      : std::vector<UsageMetrics::Container>());
 }
 
-// Makes each sample prepare the series of containers, if they are wanted, on its own thread.
+// Adds metrics to the sampler: its thread prepares the series of containers, if they are wanted,
+// and the loop then shows them.
 void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine& machine,
                 UsageMetrics& metrics, std::function<bool()> per_container) {
   const auto ready = std::make_shared<ReadySeries>();

@@ -84,9 +84,9 @@ class UpdateQueue {
   };
   std::shared_ptr<const Change> ChangeOf(const ResourceValues& values);
 
-  // `done` runs later. OK: the runtime has carried out the update, or gets it in an answer, which
-  // has no reply. kInternal: the runtime could not. Any other error: the runtime could not be
-  // asked.
+  // `done` runs later. OK: the runtime has carried out the update, or gets it in the answer to an
+  // event, in which case the runtime does not say whether it succeeded. kInternal: the runtime
+  // could not carry it out. Any other error: the runtime could not be asked.
   void Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done);
   // Reserves room for `more` updates.
   void Reserve(size_t more) { waiting_.reserve(waiting_.size() + more); }

@@ -13,8 +13,9 @@ namespace {
 // If the pause before the next try is as long as this, the update has failed many times: more often
 // than by a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
-// The wait if lists show no news: runtimes refuse updates of a container as soon as its processes
-// are gone, and report its end a little later.
+// After a refused update, how long to wait for the runtime to report the container's end, where a
+// list is no help since it contains only what the runtime has reported (NRI): runtimes refuse
+// updates as soon as the container's processes are gone, and report the end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
 constexpr size_t kLongestAnswer = 1024;
 

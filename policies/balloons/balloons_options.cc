@@ -187,7 +187,8 @@ constexpr size_t kMostNamed = 16;
 constexpr size_t kMostText = 64;
 constexpr std::string_view kPodResources = "podresourceapi:";
 
-// Adds a sentence that names the first of `names`; nothing if there are none.
+// Adds a note: the sentence and the first kMostNamed of `names`. Adds nothing if there are no
+// names.
 void Tell(std::string_view sentence, const std::vector<std::string>& names,
           std::vector<std::string>& notes) {
   if (names.empty()) return;

@@ -85,8 +85,8 @@ class MemoryLedger {
 
   const NodeSet& Nodes(const MemoryZone& zone) const;
   Bytes Capacity(const MemoryZone& zone) const;
-  // All granted memory that may lie on nodes of the zone. This and the following functions are
-  // about ordinary memory.
+  // All granted memory that may lie on nodes of the zone. Used, Free and Within leave out huge
+  // pages.
   Bytes Used(const MemoryZone& zone) const { return Bytes{use_.Used(zone)}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
   // Memory used by this pool and all below, of any type.

@@ -12,9 +12,9 @@ namespace {
 // Added to the request of each sharing container, since containers without a request run, too.
 constexpr int64_t kAskedForAtLeast = 500;  // milli-CPUs
 
-// Weight of a sharing container that loses its near memory, in CPUs left over in pools. With a
-// smaller weight, more exclusive containers are in one NUMA node, and less memory is near to its
-// CPUs; with a larger weight, the opposite.
+// In the score of a pool, each sharing container that would lose its near memory counts as much as
+// this number of CPUs left over. With a smaller number, more exclusive containers are in one NUMA
+// node, and less memory is near to its CPUs; with a larger number, the opposite.
 constexpr int64_t kLeftForMove = 3;
 
 struct Part {

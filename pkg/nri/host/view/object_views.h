@@ -43,11 +43,11 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
 // with `cpu` and `memory`, and `hooks` are always present. Pure functions.
 
 // A container that is to be created. Its id is empty and its state UNKNOWN, as in containerd.
-// `details` has all parts that kAllDetails names; both include earlier stages' changes
-// (pkg/model/adjustment.h). `image`: nullptr if unknown: then arguments that only the image has are
-// empty, and so is its part of the environment. Devices have only their paths: their numbers are in
-// the file system, which must not be read on the loop. Mounts are the request's; the runtime adds
-// more.
+// `details` has all parts that kAllDetails names; `create` and `details` include earlier stages'
+// changes (pkg/model/adjustment.h). `image` is nullptr if unknown: the result then lacks the
+// arguments and environment variables that only the image has. Devices have only their paths: their
+// numbers are in the file system, which must not be read on the loop. Mounts are the request's; the
+// runtime adds more.
 api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
                            const ImageFacts* image, const api::PodSandbox& pod);
 
