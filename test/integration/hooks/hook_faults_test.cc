@@ -358,7 +358,9 @@ TEST_F(HookRowsTest, AnotherConfigurationChangesDirectoryAndSkipKeyWhileItRuns) 
   ASSERT_THAT(client.RunPod(skipped), IsOk());
   EXPECT_THAT(Calls("a", "PreRunPodSandbox"), SizeIs(0));
 
-  // The configuration was delivered, so it counts after a restart.
+  // The configuration was delivered, so it counts after a restart. It is in force before it is on
+  // the disk.
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/config")); }));
   daemon_->Kill();
   StartDaemon(Flags({}));
   AwaitServers(1);
