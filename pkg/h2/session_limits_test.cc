@@ -277,6 +277,31 @@ TEST_F(FloodTest, StreamsTakeTurnsInASmallConnectionWindow) {
   EXPECT_EQ(calls.back().sent - second, 100U);
 }
 
+TEST_F(FloodTest, TheEndOfAStreamNeedsNoWindow) {
+  Send(FrameType::kSettings, 0, 0, "");
+  std::list<Recorder> calls;
+  const auto open = [&]() -> Recorder& {
+    Recorder& call = calls.emplace_back();
+    call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+    return call;
+  };
+  Recorder& large = open();
+  Recorder& rest = open();
+  // The window shuts, with data of both waiting.
+  for (Recorder* const call : {&large, &rest})
+    call->stream->SendData(Slice::Copy(std::string(60'000, 'x')));
+  RunUntil([&] { return large.sent + rest.sent == static_cast<size_t>(kDefaultWindow); });
+  Recorder& small = open();
+  small.stream->SendEnd();
+  const auto ended = [&] {
+    return std::ranges::any_of(Frames(FrameType::kData), [](const FrameHeader& frame) {
+      return frame.stream == 5 && (frame.flags & kFlagEndStream) != 0;
+    });
+  };
+  RunUntil(ended);
+  EXPECT_EQ(large.sent + rest.sent, static_cast<size_t>(kDefaultWindow));
+}
+
 // A client that takes none of its answers is not read either.
 TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
   ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),

@@ -91,7 +91,11 @@ void Session::SendWindowUpdate(int32_t stream, size_t count) {
 
 void Session::Ready(Stream& stream) {
   if (stream.id_ == 0) return;  // StartWaiting starts it
-  ready_.Push(stream);
+  if (stream.queue_.empty()) {
+    ready_.PushFront(stream);  // its end needs no window, and must not wait for streams that do
+  } else {
+    ready_.Push(stream);
+  }
   MarkDirty();
 }
 
@@ -153,7 +157,7 @@ void Session::EncodeData() {
     if (EncodeOne(stream)) continue;
     // Only the connection's window stopped the stream, so it keeps its place: at the end of the
     // queue it would starve if each update of the window allows one frame.
-    ready_.PutBack(stream);
+    ready_.PushFront(stream);
     return;
   }
 }

@@ -98,8 +98,9 @@ class SendQueue {
     last_ = &stream;
   }
 
-  // Makes a stream that Pop has returned the next one again.
-  void PutBack(Stream& stream) {
+  // Queues the stream before all others.
+  void PushFront(Stream& stream) {
+    if (stream.in_send_queue_) return;
     stream.in_send_queue_ = true;
     stream.next_to_send_ = first_;
     first_ = &stream;
