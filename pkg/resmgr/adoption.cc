@@ -201,8 +201,7 @@ class Adopter {
     std::optional<SavedContainer> kept = SavedOf(reported);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
-    // The container's requirements and CPUs are unknown, so it is left alone until a list reports
-    // them.
+    // Its requirements and CPUs are unknown, so it is left alone until a list reports them.
     if (unclear && saved == nullptr) return;
     ContainerRecord& record = store_.Add(*pod, reported.name);
     ContainerId id = reported.id;

@@ -54,8 +54,8 @@ class Lifecycle {
     return state_ == LifeState::kStarting || state_ == LifeState::kUnresolved;
   }
   bool MayRun() const { return state_ == LifeState::kRunning || BeingStarted(); }
-  // Whether it may come up on any CPUs, since its unresolved start may have read older values than
-  // those that the runtime reports.
+  // Whether the container may come up on any CPUs: its unresolved start may have read older values
+  // than those that the runtime reports.
   bool MayComeUpAnywhere() const { return cpus_unknown_; }
   // Whether a start is wanted or under way that began while it ran or had exited: the runtime may
   // report it as exited until the start is carried out.

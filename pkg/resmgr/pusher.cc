@@ -235,8 +235,7 @@ void Pusher::Step(ContainerRecord& record) {
   if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
-  // Shortcut: after a creation there is usually nothing to send. Containers that may run are
-  // handled below, since they may have to wait for others.
+  // After a creation there is usually nothing to send. A container that runs may have to wait.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);

@@ -26,7 +26,7 @@ StatusOr<Machine> LoadMachine(std::string_view spec, Bytes memory_per_cpu = {});
 // About as much as real servers have.
 inline constexpr Bytes kSyntheticMemoryPerCpu{int64_t{4} << 30};
 
-// Whether it is a synthetic description without an amount of memory.
+// Whether `spec` is a synthetic description without an amount of memory.
 bool LeavesMemoryOpen(std::string_view spec);
 
 struct FoundMachine {

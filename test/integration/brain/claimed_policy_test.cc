@@ -16,12 +16,14 @@
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::ClaimedNode;
 using test::ClaimOf;
+using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -472,28 +474,26 @@ TEST(ClaimsOfPoliciesTest, AClaimKeepsItsCpusThatAreOnline) {
 }
 
 // A policy does not take such a claim for a container that shares.
-TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusIsInNobodysWay) {
+TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusKeepsNoneFromOthers) {
   for (const PolicyFactory& factory : GrantingPolicies()) {
     SCOPED_TRACE(factory.name);
     ClaimedNode node(factory, TwoNodes(), "0", "");
-    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
-    const auto carrier = node.CreateCarrier("c", {"a"});
-    ASSERT_TRUE(carrier.ok()) << carrier.status();
+    const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
+    const ContainerKey carrier = Must(node.CreateCarrier("c", {"a"}));
     std::vector<ContainerKey> others;
     for (int i = 0; i < 8; ++i) {
       const auto other = node.Create("other", QosClass::kGuaranteed, 1000);
       ASSERT_TRUE(other.ok()) << other.status();
       others.push_back(*other);
     }
-    ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+    ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
     EXPECT_EQ(node.policy().held().Find("a")->Cpus(), CpuSet());
     const auto late = node.Create("late", QosClass::kGuaranteed, 1000);
     ASSERT_TRUE(late.ok()) << late.status();
     node.Remove(others.front());
     node.Remove(*late);
-    EXPECT_FALSE(node.CpusOf(*carrier).empty());
-    node.Remove(*carrier);
+    EXPECT_FALSE(node.CpusOf(carrier).empty());
+    node.Remove(carrier);
     node.GiveBack("a");
     EXPECT_TRUE(node.policy().held().empty());
   }
@@ -506,13 +506,12 @@ TEST(ClaimsOfPoliciesTest, AClaimWhoseCpusComeBackTakesNoneBesides) {
        {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()}) {
     SCOPED_TRACE(factory.name);
     ClaimedNode node(factory, TwoNodes(), "0", "");
-    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
+    const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
     ASSERT_TRUE(node.CreateCarrier("c", {"a"}).ok());
     for (int i = 0; i < 7; ++i)
       ASSERT_TRUE(node.Create("other", QosClass::kGuaranteed, 1000).ok());
     const CpuSet all = node.machine().online();
-    ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+    ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
     ASSERT_TRUE(node.TakeOverOn(all).ok());
     while (node.Create("more", QosClass::kGuaranteed, 1000).ok()) {
     }
@@ -530,25 +529,22 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusGetsOthersWhereThereIsRoom) {
   for (const PolicyFactory& factory : GrantingPolicies()) {
     SCOPED_TRACE(factory.name);
     ClaimedNode node(factory, TwoNodes(), "0", "");
-    const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
-    const auto carrier = node.CreateCarrier("c", {"a"});
-    ASSERT_TRUE(carrier.ok()) << carrier.status();
-    ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+    const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
+    const ContainerKey carrier = Must(node.CreateCarrier("c", {"a"}));
+    ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
     EXPECT_EQ(node.policy().held().Find("a")->Cpus().size(), 4);
-    EXPECT_EQ(node.CpusOf(*carrier), node.policy().held().Find("a")->Seen().ToString());
+    EXPECT_EQ(node.CpusOf(carrier), node.policy().held().Find("a")->Seen().ToString());
   }
 }
 
 // A change of the policy that gives a claim more is no loss.
 TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusGetsThemByAChangeOfThePolicy) {
   ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
+  const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
   std::vector<ContainerKey> others;
   for (int i = 0; i < 9; ++i)
     others.push_back(*node.Create("other", QosClass::kGuaranteed, 1000));
-  ASSERT_TRUE(node.TakeOffline(grant->All()).ok());
+  ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
   ASSERT_TRUE(node.policy().held().Find("a")->Cpus().empty());
   for (const ContainerKey other : others)
     node.Remove(other);
@@ -563,17 +559,15 @@ TEST(ClaimsOfPoliciesTest, AClaimThatAvoidsSiblingsKeepsItsCpusThatAreOnline) {
     for (const bool seen : {false, true}) {
       SCOPED_TRACE(fmt::format("{}, a thread that is {}", factory.name, seen ? "seen" : "hidden"));
       ClaimedNode node(factory, TwoNodes(2), "0", "");
-      const auto grant =
-          node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true}));
-      ASSERT_TRUE(grant.ok()) << grant.status();
-      const auto carrier = node.CreateCarrier("c", {"a"});
-      ASSERT_TRUE(carrier.ok()) << carrier.status();
+      const ClaimGrant grant =
+          Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true})));
+      (void)Must(node.CreateCarrier("c", {"a"}));
       while (node.Create("other", QosClass::kGuaranteed, 2000).ok()) {
       }
-      const CpuSet candidates = seen ? grant->Seen() : grant->All() - grant->Seen();
+      const CpuSet candidates = seen ? grant.Seen() : grant.All() - grant.Seen();
       const CpuSet gone{candidates.First()};
       ASSERT_TRUE(node.TakeOffline(gone).ok());
-      EXPECT_TRUE((grant->All() - gone).IsSubsetOf(node.policy().held().Find("a")->Cpus()))
+      EXPECT_TRUE((grant.All() - gone).IsSubsetOf(node.policy().held().Find("a")->Cpus()))
           << node.policy().held().Find("a")->Cpus().ToString();
     }
   }
@@ -585,25 +579,23 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostCpusLetsOthersBeRebalanced) {
     SCOPED_TRACE(factory.name);
     const bool hides = factory.name == "topology-aware" || factory.name == "balloons";
     ClaimedNode node(factory, TwoNodes(hides ? 2 : 1), "0", "");
-    const auto grant =
-        node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = hides}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
-    const auto carrier = node.CreateCarrier("c", {"a"});
-    ASSERT_TRUE(carrier.ok()) << carrier.status();
+    const ClaimGrant grant =
+        Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = hides})));
+    const ContainerKey carrier = Must(node.CreateCarrier("c", {"a"}));
     std::vector<ContainerKey> others;
     for (auto other = node.Create("other", QosClass::kGuaranteed, 1000); other.ok();
          other = node.Create("other", QosClass::kGuaranteed, 1000))
       others.push_back(*other);
-    const CpuSet gone{grant->All().First()};
+    const CpuSet gone{grant.All().First()};
     ASSERT_TRUE(node.TakeOffline(gone).ok());
-    const CpuSet left = grant->All() - gone;
+    const CpuSet left = grant.All() - gone;
     EXPECT_TRUE(left.IsSubsetOf(node.policy().held().Find("a")->Cpus()));
     const CpuSet held = node.policy().held().Find("a")->Cpus();
     for (size_t i = 0; i < 3; ++i)
       node.Remove(others[i]);
     node.Rebalance();
     EXPECT_EQ(node.policy().held().Find("a")->Cpus(), held);
-    EXPECT_EQ(node.CpusOf(*carrier), node.policy().held().Find("a")->Seen().ToString());
+    EXPECT_EQ(node.CpusOf(carrier), node.policy().held().Find("a")->Seen().ToString());
   }
 }
 
@@ -617,9 +609,8 @@ TEST(ClaimsOfPoliciesTest, ClaimsOfAnyNamespaceAreGranted) {
       ClaimedNode node(factory, TwoNodes(), "0", section);
       Claim claim = ClaimOf("a", {{.node = 1, .cpus = 4}});
       claim.namespace_name = "kube-system";
-      const auto grant = node.Reserve(claim);
-      ASSERT_TRUE(grant.ok()) << grant.status();
-      EXPECT_EQ(grant->All().size(), 4);
+      const ClaimGrant grant = Must(node.Reserve(claim));
+      EXPECT_EQ(grant.All().size(), 4);
     }
   }
 }
