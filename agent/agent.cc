@@ -121,12 +121,15 @@ void Agent::GetNode(TextDone done) {
 // If the node shows the values already, no request is sent. Annotations that follow from a map that
 // thousands of nodes share are sent with the agent's own report about that map.
 void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
-  const size_t bytes = SizeOf(operations);
-  if (holds_patches_ && held_patches_.size() < kMostHeldPatches &&
-      held_bytes_ + bytes <= kMostHeldBytes) {
-    held_bytes_ += bytes;
-    held_patches_.push_back({std::move(operations), std::move(done)});
-    return;
+  if (holds_patches_) {
+    const size_t bytes = SizeOf(operations);
+    if (held_patches_.size() < kMostHeldPatches && held_bytes_ + bytes <= kMostHeldBytes) {
+      held_bytes_ += bytes;
+      held_patches_.push_back({std::move(operations), std::move(done)});
+      return;
+    }
+    // In their order: the last value of an annotation has to stay.
+    ReleasePatches();
   }
   const std::optional<Json> annotations =
       view_.ChangedAnnotations(operations, reporter_.taken_along());

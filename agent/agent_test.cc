@@ -84,17 +84,33 @@ TEST_F(AgentTest, PatchesWaitUntilTheNodeIsSeenOrFiveSecondsArePast) {
 
 // Each may be as long as a message to the agent, a megabyte.
 TEST_F(AgentTest, PatchesThatWaitAreBoundedInBytes) {
-  for (int i = 0; i < 10; ++i)
-    Annotate("policy", std::string(size_t{1} << 20, 'x'));
-  EXPECT_EQ(RequestsOfTheNode(), 7) << "at most 4 MiB are held";
-  timers_.Advance(seconds(6));
-  EXPECT_EQ(RequestsOfTheNode(), 3);
+  const std::string text(size_t{1} << 20, 'x');
+  for (int i = 0; i < 3; ++i)
+    Annotate("policy", text);
+  EXPECT_EQ(RequestsOfTheNode(), 0);
+  Annotate("policy", text);
+  EXPECT_EQ(RequestsOfTheNode(), 4) << "at most 4 MiB are held";
 }
 
 TEST_F(AgentTest, PatchesThatWaitAreBoundedInNumber) {
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < 256; ++i)
     Annotate("policy", "static");
-  EXPECT_EQ(RequestsOfTheNode(), 300 - 256);
+  EXPECT_EQ(RequestsOfTheNode(), 0);
+  Annotate("policy", "balloons");
+  EXPECT_EQ(RequestsOfTheNode(), 257);
+}
+
+TEST_F(AgentTest, NoPatchOvertakesOneThatWaits) {
+  for (int i = 0; i < 256; ++i)
+    Annotate("policy", "static");
+  Annotate("policy", "balloons");
+  std::string last;
+  for (int i = 0; i < 257; ++i) {
+    ASSERT_TRUE(transport_.Answer(kNodeObject, 200, NodeWith("none")));
+    last = transport_.Request(kNodeObject).body;
+    ASSERT_TRUE(transport_.Answer(kNodeObject, 200, Json::object()));
+  }
+  EXPECT_THAT(last, testing::HasSubstr("balloons"));
 }
 
 TEST_F(AgentTest, PatchesInTheLineAreBoundedInNumberAndBytes) {

@@ -76,11 +76,16 @@ void EventSeries::Send() {
 
 void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
   const StatusCode code = reply.ok() ? StatusOfReply(*reply).code() : reply.status().code();
-  // If only the reply to a creation was lost, its repetition conflicts: the Event exists.
-  exists_ = code == StatusCode::kOk || (!updating_ && code == StatusCode::kAborted);
-  if (updating_ && !exists_) {
-    event_.count = 1;
-    return Send();
+  if (updating_) {
+    // After any other error the Event is there, and the next update tells the whole count.
+    exists_ = code != StatusCode::kNotFound;
+    if (!exists_) {
+      event_.count = 1;
+      return Send();
+    }
+  } else {
+    // If only the reply to a creation was lost, its repetition conflicts: the Event exists.
+    exists_ = code == StatusCode::kOk || code == StatusCode::kAborted;
   }
   if (more_) Send();
 }

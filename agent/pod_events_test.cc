@@ -309,6 +309,12 @@ class EventSeriesTest : public testing::Test {
     series_.Add("one", 1);
     ASSERT_TRUE(transport_.Answer(kEvents, 201, Json::object()));
   }
+  void RefuseUntilItGivesUp() {
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(transport_.Answer(kEvents, 403, Json::object()));
+      timers_.Advance(std::chrono::seconds(5));
+    }
+  }
 
   FakeTransport transport_;
   ManualClock timers_;
@@ -365,6 +371,16 @@ TEST_F(EventSeriesTest, OneThatTheServerForgotIsMadeAnew) {
   EXPECT_EQ(Body()["message"], "two");
 }
 
+TEST_F(EventSeriesTest, AChangeThatTheServerRefusesLeavesTheEventWithItsCount) {
+  Make();
+  series_.Add("two", 1);
+  RefuseUntilItGivesUp();
+  EXPECT_FALSE(transport_.Has(kEvents));
+  series_.Add("three", 1);
+  EXPECT_EQ(Method(), "PATCH");
+  EXPECT_EQ(Body()["count"], 3);
+}
+
 TEST_F(EventSeriesTest, ACreationThatHappenedAlreadyIsOne) {
   series_.Add("one", 1);
   transport_.Answer(kEvents, Unavailable("the reply is lost"));
@@ -377,10 +393,7 @@ TEST_F(EventSeriesTest, ACreationThatHappenedAlreadyIsOne) {
 
 TEST_F(EventSeriesTest, GivesUpWhatNobodyWants) {
   series_.Add("one", 1);
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(transport_.Answer(kEvents, 403, Json::object()));
-    timers_.Advance(std::chrono::seconds(5));
-  }
+  RefuseUntilItGivesUp();
   EXPECT_FALSE(transport_.Has(kEvents));
 }
 
