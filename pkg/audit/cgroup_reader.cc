@@ -170,8 +170,10 @@ CpusetLimits CgroupReader::Limits() const {
 // CPUs by it.
 void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& values) const {
   if (Line(directory, "cgroup.type") == "domain threaded") return;
+  // The list of a container with thousands of processes may be longer than any other file here.
+  constexpr size_t kLongestNumber = 32;
   const StatusOr<std::string> processes =
-      ReadFile(fmt::format("{}/cgroup.procs", directory), kMostBytes);
+      ReadBeginning(fmt::format("{}/cgroup.procs", directory), kLongestNumber);
   if (!processes.ok()) return;
   const std::optional<int64_t> first =
       ParseInt(std::string_view(*processes).substr(0, processes->find('\n')));

@@ -138,6 +138,11 @@ TEST_F(CgroupReaderTest, ReadsTheAffinityOfTheFirstProcessAndOfTheOneThatStarted
   };
   EXPECT_EQ(read().process_cpus->ToString(), "1");
   EXPECT_EQ(read().parent_cpus->ToString(), "0-1");
+  std::string many;
+  for (int process = 12; process < 20'000; ++process)
+    many += fmt::format("{}\n", process);
+  Put("kubepods/pod1/abc/cgroup.procs", many);
+  EXPECT_EQ(read().process_cpus->ToString(), "1");
   for (const char* const processes : {"", "0\n", "99\n", "13 12\n"}) {
     Put("kubepods/pod1/abc/cgroup.procs", processes);
     EXPECT_EQ(read().process_cpus, std::nullopt) << processes;

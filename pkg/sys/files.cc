@@ -60,6 +60,22 @@ Status TooLong(const std::string& path, size_t limit) {
   return InvalidArgument("{} has more than {} bytes", path, limit);
 }
 
+struct RegularFile {
+  UniqueFd fd;
+  size_t size = 0;  // the kernel's own files report 0, or one page
+};
+
+StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return CannotOpen(path);
+  struct stat found {};
+  if (::fstat(fd.get(), &found) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  }
+  if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is not a regular file", path);
+  return RegularFile{std::move(fd), static_cast<size_t>(std::max<off_t>(found.st_size, 0))};
+}
+
 // `size` is the expected size, which may be wrong; 0: unknown.
 StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
   std::string data;
@@ -113,17 +129,24 @@ constexpr size_t kUsual = 1024;
 }  // namespace
 
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return CannotOpen(path);
-  struct stat found {};
-  if (::fstat(fd.get(), &found) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  RESMGR_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  if (file.size > limit) return TooLong(path, limit);
+  return ReadAll(file.fd.get(), path, file.size, limit);
+}
+
+StatusOr<std::string> ReadBeginning(const std::string& path, size_t size) {
+  RESMGR_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  std::string data(size, '\0');
+  size_t had = 0;
+  while (had < size) {
+    const ssize_t got = ::read(file.fd.get(), data.data() + had, size - had);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", path));
+    if (got == 0) break;
+    had += static_cast<size_t>(got);
   }
-  if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is not a regular file", path);
-  // The kernel's own files report a size of 0, or of one page.
-  const auto size = static_cast<size_t>(std::max<off_t>(found.st_size, 0));
-  if (size > limit) return TooLong(path, limit);
-  return ReadAll(fd.get(), path, size, limit);
+  data.resize(had);
+  return data;
 }
 
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {

@@ -19,6 +19,9 @@ namespace resmgr {
 // for the writer of a FIFO. Symbolic links are followed.
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 
+// At most the first `size` bytes of a regular file. Other errors than for its length as ReadFile.
+StatusOr<std::string> ReadBeginning(const std::string& path, size_t size);
+
 // As ReadFile, for programs whose user names the file, which may also be a pipe. Waits for its end.
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 

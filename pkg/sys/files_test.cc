@@ -81,6 +81,14 @@ TEST_F(FilesTest, OfAFileThatIsTooLongNothingIsRead) {
   EXPECT_LT(peak_kib() - before, 16 * 1024);
 }
 
+TEST_F(FilesTest, ABeginningIsReadFromAFileOfAnyLength) {
+  std::ofstream(path_) << "0123456789";
+  EXPECT_EQ(*ReadBeginning(path_, 4), "0123");
+  EXPECT_EQ(*ReadBeginning(path_, 100), "0123456789");
+  EXPECT_EQ(ReadBeginning(directory_.path(), 4).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadBeginning(directory_.File("none"), 4).status().code(), StatusCode::kNotFound);
+}
+
 // The size of the kernel's files is not known before they are read.
 TEST_F(FilesTest, FilesWithoutASizeAreRead) {
   EXPECT_THAT(*ReadFile("/proc/self/status", kLimit), HasSubstr("Name:"));
