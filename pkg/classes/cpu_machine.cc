@@ -34,11 +34,6 @@ std::string CpuFile(int cpu, std::string_view file) {
   return fmt::format("sys/devices/system/cpu/cpu{}/{}", cpu, file);
 }
 
-CpuSet CpuMachine::Online() {
-  const StatusOr<std::string> text = host_.files().Read("sys/devices/system/cpu/online");
-  return text.ok() ? CpuSet::Parse(Trim(*text)).value_or(CpuSet()) : CpuSet();
-}
-
 std::optional<int64_t> CpuMachine::FirstNumber(const std::string& path) {
   return NumberOfText(host_.ReadFirst(path));
 }

@@ -37,7 +37,6 @@ class CpuMachine {
  public:
   explicit CpuMachine(HostKeeper& host) : host_(host) {}
 
-  CpuSet Online();
   int PackageOf(int cpu);
   int DieOf(int cpu);
   // The CPUs that share this CPU's clock, itself included.

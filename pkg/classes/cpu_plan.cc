@@ -409,7 +409,7 @@ class CpuPlanner {
   const CpuClassesConfig& config_;
   CpuMachine machine_;
   ClassPlan& plan_;
-  const CpuSet online_ = machine_.Online();
+  const CpuSet online_ = OnlineCpus(work_.host.files());
   std::vector<CpuUse> uses_;
   std::map<std::string, size_t, std::less<>> pools_;  // indexes of uses, by the pools' names
   std::map<int, size_t> use_of_;                      // indexes of uses, by CPU

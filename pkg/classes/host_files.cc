@@ -246,6 +246,11 @@ bool IsDirectoryPath(std::string_view path) {
   return path.ends_with("/.");
 }
 
+CpuSet OnlineCpus(HostFiles& files) {
+  const StatusOr<std::string> text = files.Read("sys/devices/system/cpu/online");
+  return text.ok() ? CpuSet::Parse(Trim(*text)).value_or(CpuSet()) : CpuSet();
+}
+
 Status WriteError(int error, std::string_view path, std::string_view text) {
   return ErrnoStatus(error, fmt::format("cannot write {} to {}", Printable(Trim(text), 64), path));
 }

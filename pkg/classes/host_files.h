@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
 
@@ -64,6 +65,9 @@ class RealHostFiles final : public HostFiles {
 
 // Whether the path ends with "/.", so that it stands for the directory itself.
 bool IsDirectoryPath(std::string_view path);
+
+// The CPUs that are online; empty if that cannot be read.
+CpuSet OnlineCpus(HostFiles& files);
 
 // "cannot write 0-3 to FILE: Input/output error"; codes of ErrnoStatus.
 Status WriteError(int error, std::string_view path, std::string_view text);

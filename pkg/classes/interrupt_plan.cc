@@ -82,7 +82,7 @@ class InterruptPlanner {
       : work_(work), host_(work.host), known_(known), machine_(work.host), plan_(plan) {}
 
   void Plan() {
-    online_ = machine_.Online();
+    online_ = OnlineCpus(work_.host.files());
     known_.planned.clear();
     FindSubjects();
     FindPools();

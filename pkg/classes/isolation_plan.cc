@@ -25,7 +25,6 @@ constexpr std::string_view kAfterCreation = "after creation";
 constexpr std::string_view kBeforeStart = "before start";
 constexpr const char* kDefaultAffinity = "proc/irq/default_smp_affinity";
 constexpr const char* kWorkqueues = "sys/devices/virtual/workqueue/cpumask";
-constexpr const char* kOnline = "sys/devices/system/cpu/online";
 constexpr const char* kCgroups = "sys/fs/cgroup";
 constexpr std::string_view kPartitionFile = "/cpuset.cpus.partition";
 constexpr size_t kCgroupsSize = std::string_view(kCgroups).size();
@@ -58,10 +57,7 @@ class IsolationPlanner {
       : subjects_(subjects), config_(config), host_(host), plan_(plan) {}
 
   void Plan() {
-    if (const StatusOr<std::string> text = host_.files().Read(kOnline); text.ok()) {
-      if (const StatusOr<CpuSet> online = CpuSet::Parse(Trim(*text)); online.ok())
-        online_ = *online;
-    }
+    online_ = OnlineCpus(host_.files());
     PlanWorkqueues();
     for (size_t i = 0; i < subjects_.size(); ++i)
       PlanOne(i);

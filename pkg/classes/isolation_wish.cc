@@ -162,8 +162,7 @@ Status CheckPartition(HostFiles& files) {
 }
 
 int FirstOnlineCpu(HostFiles& files) {
-  const StatusOr<std::string> text = files.Read("sys/devices/system/cpu/online");
-  const CpuSet online = text.ok() ? CpuSet::Parse(Trim(*text)).value_or(CpuSet()) : CpuSet();
+  const CpuSet online = OnlineCpus(files);
   return online.empty() ? 0 : online.First();
 }
 

@@ -51,7 +51,10 @@ class RdtMonitorKind final : public ClassKind {
       CpuSet& own = cpus[directory];
       if (HasOwnRdtCpus(subject, config)) own |= subject.cpus;
     }
-    for (const auto& [directory, own] : cpus) {
+    // The kernel refuses CPUs that are offline.
+    const CpuSet online = OnlineCpus(work.host.files());
+    for (auto& [directory, own] : cpus) {
+      if (!online.empty()) own &= online;
       part.paths.push_back(directory + "/.");
       plan.Add({.path = part.paths.back(), .text = std::string(HostFiles::kThere)});
       if (own.empty()) continue;

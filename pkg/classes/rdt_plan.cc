@@ -188,9 +188,7 @@ class RdtPlanner {
         set = set - own;
       cpus[RdtGroupOf(found->second, config_)] |= own;
     }
-    CpuSet online;
-    if (const auto text = work_.host.files().Read("sys/devices/system/cpu/online"); text.ok())
-      online = CpuSet::Parse(Trim(*text)).value_or(CpuSet());
+    const CpuSet online = OnlineCpus(work_.host.files());
     for (auto& [group, set] : cpus) {
       if (!online.empty()) set &= online;
       // CPUs in no group belong to the root group.

@@ -178,6 +178,14 @@ TEST_F(RdtMonitorKindTest, CpusOfAContainerAloneAreMonitoredWithoutTasks) {
   EXPECT_EQ(At("tasks"), "\n");
 }
 
+// The kernel refuses a list with a CPU that is offline.
+TEST_F(RdtMonitorKindTest, CpusThatAreOfflineAreNotMonitored) {
+  files_.tree["sys/devices/system/cpu/online"] = "0-2,4-7\n";
+  const ClassReport report = Run({Subject("a", CpuSet{2, 3})});
+  EXPECT_EQ(At("cpus_list"), "2");
+  EXPECT_TRUE(StateOf(report).active) << StateOf(report).reason;
+}
+
 TEST_F(RdtMonitorKindTest, WithoutAnIdThatIsLeftContainersHaveTheirClassAllTheSame) {
   files_.refuses[kGroup + "."] = ENOSPC;
   const ClassReport report = Run({Subject("a")});
