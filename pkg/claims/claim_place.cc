@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/claims/claim_options.h"
 
 namespace resmgr {
@@ -85,6 +86,14 @@ StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,
                             place->name.empty() ? "" : " of ", place->name);
   place->cpus = alike;
   return place;
+}
+
+bool FitsPart(const ClaimPart& part, const ClaimOptions& options, const CpuSet& cpus,
+              const Machine& machine) {
+  if (options.WholeCores() && machine.WithSiblings(cpus) != cpus) return false;
+  if (options.l3 && !AlignedPlaces(machine).IsAligned(Alignment::kL3, cpus)) return false;
+  const StatusOr<ClaimPlace> place = PlaceOf(part, options, machine);
+  return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
 }  // namespace resmgr

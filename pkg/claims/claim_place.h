@@ -27,4 +27,9 @@ StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
 StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const ClaimOptions& options,
                              const Machine& machine);
 
+// Whether the CPUs are in the place of the part and as the claim's parameters ask: whole cores, one
+// L3 cache, the kind of core. Their number does not matter. Pure.
+bool FitsPart(const ClaimPart& part, const ClaimOptions& options, const CpuSet& cpus,
+              const Machine& machine);
+
 }  // namespace resmgr

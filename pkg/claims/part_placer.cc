@@ -75,7 +75,7 @@ StatusOr<PartPlacer::Tried> PartPlacer::Try(const Snapshot& view, const HeldClai
   Placement placement =
       AsHeld(claim, part, plan->NewPlacement(part).value_or(Placement()), machine_);
   RESMGR_RETURN_IF_ERROR(CheckExclusive(claim, placement));
-  const bool inside = IsInside(claim, placement.exclusive);
+  const bool inside = FitsPart(LastPart(claim), claim.claim.options, placement.exclusive, machine_);
   if (inside) all_.Apply(*plan);
   return Tried{.placement = std::move(placement), .inside = inside};
 }
@@ -107,14 +107,6 @@ Status PartPlacer::CheckSeen(const HeldClaim& claim, const Placement& placement)
         claim.Title(), policy_->name());
   }
   return OkStatus();
-}
-
-bool PartPlacer::IsInside(const HeldClaim& claim, const CpuSet& cpus) const {
-  const ClaimOptions& options = claim.claim.options;
-  if (options.WholeCores() && machine_.WithSiblings(cpus) != cpus) return false;
-  if (options.l3 && !AlignedPlaces(machine_).IsAligned(Alignment::kL3, cpus)) return false;
-  const StatusOr<ClaimPlace> place = PlaceOf(LastPart(claim), options, machine_);
-  return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
 // The sets of CPUs to try for a part: its place or, if the claim wants one L3 cache, each cache in

@@ -43,7 +43,6 @@ class PartPlacer {
   CpuSet Exactly(const CpuSet& candidates, int cpus) const;
   Status CheckExclusive(const HeldClaim& claim, const Placement& placement) const;
   Status CheckSeen(const HeldClaim& claim, const Placement& placement) const;
-  bool IsInside(const HeldClaim& claim, const CpuSet& cpus) const;
   Status Shortage(const Snapshot& view, const HeldClaim& claim) const;
   StatusOr<Tried> Try(const Snapshot& view, const HeldClaim& claim, const Container& part,
                       const CpuSet& near);

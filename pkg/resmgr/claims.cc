@@ -6,6 +6,7 @@
 
 #include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/claims/claim_place.h"
 #include "pkg/state/saved_claim.h"
 
 namespace resmgr {
@@ -21,12 +22,17 @@ std::string TitleOfClaim(const Claim& claim) {
   return Printable(fmt::format("claim {}/{}", claim.namespace_name, claim.name));
 }
 
-// Whether the claim still has as many CPUs as its parts ask for.
-bool HasAll(const HeldClaim& held) {
-  int wanted = 0;
-  for (const ClaimPart& part : held.claim.parts)
-    wanted += part.cpus;
-  return held.Cpus().size() == wanted;
+// Whether each part of the claim has as many CPUs as it asks for, and where it asks for them. A
+// policy may have given others in place of CPUs that went offline.
+bool HasAll(const HeldClaim& held, const Machine& machine) {
+  if (held.parts.size() != held.claim.parts.size()) return false;
+  for (size_t i = 0; i < held.parts.size(); ++i) {
+    const ClaimPart& wanted = held.claim.parts[i];
+    const CpuSet& cpus = held.parts[i].placement.exclusive;
+    if (cpus.size() != wanted.cpus) return false;
+    if (!FitsPart(wanted, held.claim.options, cpus, machine)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -142,10 +148,10 @@ void Claims::ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved don
     return done(FailedPrecondition("{} is held with another content: it has to be released first",
                                    TitleOfClaim(claim)));
   }
-  if (!HasAll(held)) {
-    return done(FailedPrecondition("{} has lost CPUs and holds only {}: its pod has to end first",
-                                   TitleOfClaim(claim),
-                                   held.Cpus().empty() ? "none" : held.Cpus().ToString()));
+  if (!HasAll(held, brain_.machine)) {
+    return done(FailedPrecondition(
+        "{} has lost CPUs and holds {}, which is not what it asks for: its pod has to end first",
+        TitleOfClaim(claim), held.Cpus().empty() ? "none" : held.Cpus().ToString()));
   }
   HeldClaims now = *brain_.decider.claims();
   if (now.Renew(claim)) {

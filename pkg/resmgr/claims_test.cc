@@ -56,11 +56,25 @@ class ClaimsTest : public testing::Test {
     if (!admission.ok()) return admission.status();
     return node_.Created(request, *admission);
   }
+  // The first claim has these CPUs after the start.
+  void RestartWith(const CpuSet& cpus) {
+    node_.Restart([this, &cpus] {
+      spoil_ = [cpus](Plan& plan) {
+        const ContainerKey part{uint64_t{3} << 62};
+        std::erase_if(plan.changes, [&](const PlacementChange& one) { return one.key == part; });
+        Placement placement;
+        if (!cpus.empty()) placement.cpus = cpus;
+        placement.exclusive = cpus;
+        plan.changes.push_back({part, placement});
+      };
+    });
+  }
 
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   std::function<void(Plan&)> spoil_;   // what the policy of the next start does to its plans
-  // CPUs 0-7.
-  test::TestNode node_{test::S1Ht(), [this](const Machine& machine) {
+  // CPUs 0-7, of which 0-1, 2-3, ... are cores.
+  test::TestNode node_{test::MakeMachine({.cores = 4, .threads = 2, .siblings_apart = false}),
+                       [this](const Machine& machine) {
                          auto policy = std::make_unique<test::FirstFitPolicy>(machine);
                          policy->spoil = spoil_;
                          return policy;
@@ -402,26 +416,29 @@ TEST_F(ClaimsTest, OtherCpusOfAClaimAreKeptAndFewerAreNotPrepared) {
   node_.KeepState(files_);
   ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
   node_.FlushState();
-  const auto restart_with = [this](const CpuSet& cpus) {
-    node_.Restart([this, &cpus] {
-      spoil_ = [cpus](Plan& plan) {
-        const ContainerKey part{uint64_t{3} << 62};
-        std::erase_if(plan.changes, [&](const PlacementChange& one) { return one.key == part; });
-        Placement placement;
-        if (!cpus.empty()) placement.cpus = cpus;
-        placement.exclusive = cpus;
-        plan.changes.push_back({part, placement});
-      };
-    });
-  };
   const auto all = [this] { return manager().claims().Held().at(0).All(); };
-  restart_with({5, 6});
+  RestartWith({5, 6});
   EXPECT_EQ(all(), CpuSet({5, 6}));
   node_.Restart([this] { spoil_ = nullptr; });
   EXPECT_EQ(all(), CpuSet({5, 6}));
   EXPECT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
-  restart_with({});
+  RestartWith({});
   EXPECT_EQ(node_.Reserve(ClaimFor("u1", 2)).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClaimsTest, OtherCpusThatAreNotWhatTheClaimAsksForAreNotPrepared) {
+  node_.KeepState(files_);
+  node_.Run("other", kGuaranteed, 1000);  // on CPU 1
+  const Claim claim = ClaimFor("u1", 2, {.whole_cores = true});
+  ASSERT_TRUE(node_.Reserve(claim).ok());
+  node_.FlushState();
+  RestartWith({6, 7});
+  const auto whole = node_.Reserve(claim);
+  EXPECT_TRUE(whole.ok()) << whole.status();
+  RestartWith({5, 6});
+  const Status halves = node_.Reserve(claim).status();
+  EXPECT_EQ(halves.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(halves)), HasSubstr("holds 5-6"));
 }
 
 }  // namespace

@@ -20,8 +20,11 @@ void FillIn(Container& container, CreateRequest&& request) {
   container.hints = std::move(request.hints);
 }
 
-// Moves the container's fields back into the request.
-void TakeBack(Container& container, CreateRequest& request) {
+// Moves the container's fields back into the request, and copies the pod's resources if the request
+// had brought them.
+void TakeBack(ContainerRecord& record, bool had_pod_resources, CreateRequest& request) {
+  Container& container = record.container;
+  if (had_pod_resources) request.pod_resources = record.pod->pod.resources;
   request.pod_id = std::move(container.pod_id);
   request.name = container.name;  // copied, since the record is found by its name
   request.labels = std::move(container.labels);
@@ -34,6 +37,7 @@ void TakeBack(Container& container, CreateRequest& request) {
 
 StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusal,
                                      std::vector<std::string> claims) {
+  const bool has_pod_resources = request.pod_resources.has_value();
   PodRecord* const pod = PodOf(request);
   if (pod == nullptr) return Admission{.key = brain_.store.UnusedKey()};
   ContainerRecord& record = brain_.store.Add(*pod, std::move(request.name));
@@ -54,7 +58,7 @@ StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusa
   if (!changed.ok()) {
     RestoreQos(record);
     if (IsTentative(changed.status(), refusal)) {
-      TakeBack(container, request);
+      TakeBack(record, has_pod_resources, request);
       Discard(record);
       return changed.status();
     }
@@ -83,10 +87,7 @@ PodRecord* Creations::PodOf(CreateRequest& request) {
     pod = &brain_.store.PutPod(std::move(described));
     pod->provisional = true;
   }
-  // Leaves the optional empty: if the request is decided again, it must not apply what a move left.
-  if (request.pod_resources) {
-    pod->pod.resources = *std::exchange(request.pod_resources, std::nullopt);
-  }
+  if (request.pod_resources) pod->pod.resources = *std::move(request.pod_resources);
   if (request.pod_id != pod->pod.id) request.pod_id = pod->pod.id;  // it was abbreviated
   return pod;
 }

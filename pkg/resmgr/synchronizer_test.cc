@@ -328,6 +328,7 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
   runtime().Remove(big);  // by others
   CreateRequest request = TestNode::Request(node_.AddPod("app", kGuaranteed), "app", 4000);
   request.labels.Set("l", "1");
+  request.pod_resources = TestNode::Resources(5000);
   const CreateRequest before = request;
   const auto refused = manager().AdmitCreate(std::move(request), Refusal::kTentative);
   ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
@@ -337,6 +338,7 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
   EXPECT_EQ(request.name, before.name);
   EXPECT_EQ(request.labels, before.labels);
   EXPECT_EQ(request.resources, before.resources);
+  EXPECT_EQ(request.pod_resources, before.pod_resources);
 
   std::optional<Status> listed;
   manager().Refresh([&listed](const Status& status) { listed = status; });
