@@ -26,6 +26,7 @@
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 #include "test/support/status_matchers.h"
 
@@ -336,7 +337,7 @@ TEST_F(HostKeeperTest, AKillBetweenAnyTwoStepsLosesNothing) {
 constexpr int kFiles = 12;
 constexpr int kGroups = 4;
 constexpr int kPartitions = 4;
-constexpr int kKills = 500;
+constexpr int kKills = test::kSanitized ? 200 : 500;
 
 class KillTest : public testing::Test {
  protected:

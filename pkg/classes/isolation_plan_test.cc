@@ -17,6 +17,7 @@
 #include "pkg/classes/testing/cpuset_kernel.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/sanitizer.h"
 
 namespace resmgr {
 namespace {
@@ -521,7 +522,8 @@ TEST_F(PartitionStepsTest, AnyMovesLeaveValidPartitions) {
   constexpr int kCpus = 12;
   const std::vector<std::string> names = {"kubepods/poda/u", "kubepods/poda/v", "kubepods/podb/w",
                                           "kubepods/podb/x", "kubepods/podb/y"};
-  for (int round = 0; round < 400; ++round) {
+  constexpr int kRounds = test::kSanitized ? 150 : 400;
+  for (int round = 0; round < kRounds; ++round) {
     for (const std::string& name : names)
       if (random() % 6 == 0) End(name);
     CpuSet free = CpuSet::Range(0, kCpus - 1);

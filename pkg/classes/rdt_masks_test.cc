@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
+#include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 
 namespace resmgr {
@@ -476,7 +477,7 @@ class RdtPropertyTest : public testing::Test {
 
 TEST_F(RdtPropertyTest, IsWhatCountingBitsGives) {
   int refused = 0;
-  constexpr int kRounds = 20'000;
+  constexpr int kRounds = test::kSanitized ? 5'000 : 20'000;
   for (int round = 0; round < kRounds; ++round) {
     const uint32_t bits = 1 + Below(40);
     const uint32_t least = 1 + Below(3);

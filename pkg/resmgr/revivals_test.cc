@@ -20,6 +20,7 @@
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
+#include "test/support/sanitizer.h"
 
 namespace resmgr {
 namespace {
@@ -481,7 +482,8 @@ TEST_F(RandomRevivals, NoneRunsWhereAnotherOneIsAlone) {
     if (i < 4) ids_.push_back(node_.Run(fmt::format("shared{}", i), kBurstable, 100));
     runtime().AnswerAll();
   }
-  for (int step = 0; step < 20'000; ++step) {
+  constexpr int kSteps = test::kSanitized ? 8'000 : 20'000;
+  for (int step = 0; step < kSteps; ++step) {
     Step(ids_[Any(ids_.size())]);
     if (step % 50 == 0) Pass(std::chrono::milliseconds(1));
     ExpectApart(step);

@@ -60,9 +60,10 @@ class FakeHostFiles final : public HostFiles {
   std::vector<std::string> List(const std::string& directory) override {
     Live();
     std::vector<std::string> names;
-    for (const auto& [path, text] : tree) {
-      if (!path.starts_with(directory + "/")) continue;
-      std::string name = path.substr(directory.size() + 1);
+    const std::string below = directory + "/";
+    for (auto file = tree.lower_bound(below); file != tree.end(); ++file) {
+      if (!file->first.starts_with(below)) break;
+      std::string name = file->first.substr(below.size());
       name = name.substr(0, name.find('/'));
       if (names.empty() || names.back() != name) names.push_back(name);
     }

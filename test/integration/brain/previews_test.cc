@@ -19,12 +19,13 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/default_policy.h"
 #include "test/integration/brain/node_machines.h"
+#include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
 
-constexpr int kPreviewSteps = 40;
+constexpr int kPreviewSteps = kSanitized ? 20 : 40;
 
 std::vector<PolicyFactory> AllPolicies() {
   return {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
