@@ -29,13 +29,6 @@ std::string DriverRegistrySocket(const dra::Driver& driver) {
   return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
 }
 
-int MostThreads(const Machine& machine) {
-  int most = 1;
-  for (const CpuSet& core : machine.cores())
-    most = std::max(most, core.size());
-  return most;
-}
-
 }  // namespace
 
 struct DraHost::Served {
@@ -218,10 +211,9 @@ void DraHost::TakeView(const SchedulerView* view) {
     return Report();
   }
   if (served_ == nullptr) return watch_.Renew();
-  const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
-  // If the node is full, the step cannot be determined, so the former step stays.
+  // Where the policy grants nothing, the former step stays.
   const Policy& policy = manager->policy();
-  step_ = CpuStep(policy, placeable).value_or(step_);
+  step_ = CpuStep(policy, options_.machine).value_or(step_);
   const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
   const std::vector<ClaimPart> places = dra::DevicePlaces(options_.machine, config_.devices);
   const std::vector<int> grantable =

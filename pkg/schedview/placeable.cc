@@ -177,6 +177,13 @@ struct FreeKinds {
   int isolated = 0;
 };
 
+Claim ImaginedClaim(int number, const ClaimPart& part) {
+  return {.uid = fmt::format("what-if-{}", number),
+          .namespace_name = "default",
+          .name = "what-if",
+          .parts = {part}};
+}
+
 class ClaimableSearch {
  public:
   ClaimableSearch(const ClaimedPolicy& policy, const Snapshot& snapshot, const Machine& machine,
@@ -243,12 +250,9 @@ class ClaimableSearch {
   bool Reserve(ClaimedPolicy& policy, const ClaimPart& place, int cpus) {
     if (tries_left_ == 0) return false;
     --tries_left_;
-    Claim claim{.uid = fmt::format("what-if-{}", tries_left_),
-                .namespace_name = "default",
-                .name = "what-if",
-                .parts = {place}};
-    claim.parts[0].cpus = cpus;
-    return policy.Reserve(snapshot_, claim).ok();
+    ClaimPart part = place;
+    part.cpus = cpus;
+    return policy.Reserve(snapshot_, ImaginedClaim(tries_left_, part)).ok();
   }
 
   const WhatIf snapshot_;  // without containers that have exited
@@ -303,13 +307,17 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
   return found;
 }
 
-std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options) {
+std::optional<int> CpuStep(const Policy& policy, const Machine& machine) {
   const EmptySnapshot empty;
-  const std::unique_ptr<Policy> copy = CopyWithoutClaims(policy);
-  if (!copy->Reconcile(empty).ok()) return std::nullopt;
-  PlaceableSearch search(*copy, empty, {}, options);
-  if (search.Try(1)) return 1;
-  if (search.Try(options.threads_per_core)) return options.threads_per_core;
+  const ClaimCarriers no_carriers;
+  ClaimedPolicy copy(CopyWithoutClaims(policy), machine, no_carriers);
+  if (!copy.Reconcile(empty).ok()) return std::nullopt;
+  int core = 1;
+  for (const CpuSet& threads : machine.cores())
+    core = std::max(core, threads.size());
+  // A claim and not a container, which may get shared CPUs where it claims none.
+  for (const int cpus : {1, core})
+    if (copy.Reserve(empty, ImaginedClaim(0, {.cpus = cpus})).ok()) return cpus;
   return std::nullopt;
 }
 

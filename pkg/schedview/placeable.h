@@ -11,6 +11,7 @@
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
+#include "pkg/topology/machine.h"
 
 namespace resmgr {
 
@@ -43,9 +44,10 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
 bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
                     const PlaceableOptions& options);
 
-// The unit in which the policy grants CPUs: a core's threads if it refuses a single CPU and grants
-// a core, else 1; nullopt if it grants neither now. A copy without containers and claims is asked.
-std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options);
+// The unit in which the policy grants CPUs to claims: a core's threads if it refuses a single CPU
+// and grants a core, else 1; nullopt if it grants neither. A copy without containers and claims is
+// asked, so the answer depends only on the configuration.
+std::optional<int> CpuStep(const Policy& policy, const Machine& machine);
 
 struct ClaimableOptions {
   int step = 1;  // claims ask for multiples of this number

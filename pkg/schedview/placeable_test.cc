@@ -139,15 +139,22 @@ TEST(WhatIfTest, ShowsWhatExistsAndWhatIsImagined) {
 }
 
 TEST(CpuStepTest, IsACoreWhereThePolicyGivesWholeCoresOnly) {
-  const PlaceableOptions two{.threads_per_core = 2};
+  const std::string whole_cores = "Options: {full-pcpus-only: true}";
   test::PolicyNode any(StaticPolicyFactory(), TwoNodes(2), "0", "");
-  EXPECT_EQ(CpuStep(any.policy(), two), 1);
-  test::PolicyNode whole(StaticPolicyFactory(), TwoNodes(2), "0",
-                         "{Options: {full-pcpus-only: true}}");
-  EXPECT_EQ(CpuStep(whole.policy(), two), 2);
+  EXPECT_EQ(CpuStep(any.policy(), any.machine()), 1);
+  test::PolicyNode whole(StaticPolicyFactory(), TwoNodes(2), "0", "{" + whole_cores + "}");
+  EXPECT_EQ(CpuStep(whole.policy(), whole.machine()), 2);
   ASSERT_TRUE(whole.Create("a", QosClass::kGuaranteed, 14000).ok());
-  EXPECT_EQ(CpuStep(whole.policy(), two), 2) << "whatever is free";
-  EXPECT_EQ(CpuStep(any.policy(), {}), 1);
+  EXPECT_EQ(CpuStep(whole.policy(), whole.machine()), 2) << "whatever is free";
+  test::PolicyNode single(StaticPolicyFactory(), TwoNodes(1), "0", "{" + whole_cores + "}");
+  EXPECT_EQ(CpuStep(single.policy(), single.machine()), 1);
+}
+
+// Containers without an annotation are granted any number of shared CPUs there.
+TEST(CpuStepTest, IsThatOfClaimsAndNotOfContainers) {
+  test::PolicyNode annotated(StaticPlusPolicyFactory(), TwoNodes(2), "0",
+                             "{Options: {full-pcpus-only: true}, ExclusiveCPUs: annotated}");
+  EXPECT_EQ(CpuStep(annotated.policy(), annotated.machine()), 2);
 }
 
 const std::vector<ClaimPart> kNodes = {{.node = 0}, {.node = 1}};

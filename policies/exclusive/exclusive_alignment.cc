@@ -20,19 +20,23 @@ CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const 
 
 // Takes the CPUs that the options choose if these are in one place; else CPUs of the place that
 // fits most tightly. A new attempt gets the CPUs of the former one even if they are not in one
-// place, since they were granted before.
+// place, since they were granted before. CPUs that a claim asks for were not: only places count
+// that have enough of them.
 StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& claim,
                                                              const ExclusivePicker::Need& need,
                                                              const CpuSet& ordinary,
                                                              const CpuSet& isolated) const {
   StatusOr<ExclusivePicker::Pick> anywhere = picker_.Take(need, ordinary, isolated);
   if (!anywhere.ok() && anywhere.status().code() != StatusCode::kResourceExhausted) return anywhere;
-  const bool good = anywhere.ok() && (places_.IsAligned(claim.alignment, anywhere->cpus) ||
-                                      anywhere->cpus.IsSubsetOf(need.former));
+  const bool good =
+      anywhere.ok() && (places_.IsAligned(claim.alignment, anywhere->cpus) ||
+                        (!need.former_is_place && anywhere->cpus.IsSubsetOf(need.former)));
   if (good) return anywhere;
   std::multimap<int, const AlignedPlace*> tightest;
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
-    const int free = Usable(claim, place.cpus & (ordinary | isolated)).size();
+    CpuSet inside = place.cpus & (ordinary | isolated);
+    if (need.former_is_place) inside &= need.former;
+    const int free = Usable(claim, inside).size();
     if (free >= claim.exclusive) tightest.emplace(free, &place);
   }
   Status failed;

@@ -88,13 +88,6 @@ void Tell(const UnaryServer::Methods& methods, const std::string& method,
   });
 }
 
-int MostThreadsOfCore(const Machine& machine) {
-  int most = 1;
-  for (const CpuSet& core : machine.cores())
-    most = std::max(most, core.size());
-  return most;
-}
-
 }  // namespace
 
 PodView AsCompared(PodView pod) {
@@ -227,8 +220,7 @@ PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
                          bool refuse) {
   const SchedulerView view = MakeSchedulerView(machine, policy, snapshot, refuse);
   PublishedObjects objects;
-  objects.step =
-      CpuStep(policy.behind(), {.threads_per_core = MostThreadsOfCore(machine)}).value_or(1);
+  objects.step = CpuStep(policy.behind(), machine).value_or(1);
   const std::vector<ClaimPart> places = dra::DevicePlaces(machine, devices);
   const std::vector<int> grantable =
       ClaimableCpus(policy, snapshot, places, machine, {.step = objects.step});

@@ -10,8 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/allocator/alignment.h"
+#include "pkg/schedview/placeable.h"
 #include "pkg/schedview/scheduler_view.h"
 #include "policies/balloons/balloons_policy.h"
+#include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
@@ -88,6 +91,39 @@ TEST(ClaimPlacesTest, TheReasonTellsOfThePlaceAndOfNoEarlierLife) {
     EXPECT_THAT(part.placement.reason, testing::HasSubstr("in the place that it asks for"));
     EXPECT_THAT(node.policy().Explain(part.key),
                 testing::Contains(testing::HasSubstr("the place that it asks for: ")));
+  }
+}
+
+// NUMA node 0 with the caches 0-3 and 4-7, and node 1 with one cache of eight CPUs.
+Machine UnevenCaches() {
+  std::vector<Cpu> cpus;
+  for (int id = 0; id < 16; ++id) {
+    const int node = id / 8;
+    cpus.push_back({.id = id,
+                    .core = id,
+                    .l3 = node == 0 ? id / 4 : 2,
+                    .numa = node,
+                    .package = node,
+                    .online = true});
+  }
+  return MakeMachine(PartsOf(std::move(cpus)));
+}
+
+// What fits into a cache of the other node only does not count.
+TEST(ClaimPlacesTest, APartIsInOneCacheOfItsNodeWhereThePolicyAsksForOneCache) {
+  for (const PolicyFactory& factory : {StaticPolicyFactory(), StaticPlusPolicyFactory()}) {
+    ClaimedNode node(factory, UnevenCaches(), "0", "{Alignment: l3}");
+    const std::vector<ClaimPart> places = {{.node = 0}, {.node = 1}};
+    EXPECT_THAT(ClaimableCpus(node.policy(), node.snapshot(), places, node.machine(), {.step = 1}),
+                testing::ElementsAre(4, 8))
+        << factory.name;
+    EXPECT_FALSE(node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 6}})).ok()) << factory.name;
+    ASSERT_TRUE(node.Reserve(ClaimOf("b", {{.node = 1, .cpus = 5}})).ok()) << factory.name;
+    // Three CPUs are left in node 1, which are the tightest place.
+    const StatusOr<ClaimGrant> grant = node.Reserve(ClaimOf("c", {{.node = 0, .cpus = 3}}));
+    ASSERT_TRUE(grant.ok()) << factory.name << ": " << grant.status();
+    EXPECT_TRUE(AlignedPlaces(node.machine()).IsAligned(Alignment::kL3, grant->All()))
+        << factory.name << ": " << grant->All().ToString();
   }
 }
 
