@@ -109,7 +109,7 @@ Machine UnevenCaches() {
   return MakeMachine(PartsOf(std::move(cpus)));
 }
 
-// What fits into a cache of the other node only does not count.
+// A cache of another node does not count, even if the part fits into no other one.
 TEST(ClaimPlacesTest, APartIsInOneCacheOfItsNodeWhereThePolicyAsksForOneCache) {
   for (const PolicyFactory& factory : {StaticPolicyFactory(), StaticPlusPolicyFactory()}) {
     ClaimedNode node(factory, UnevenCaches(), "0", "{Alignment: l3}");
