@@ -307,16 +307,20 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
   return found;
 }
 
+int ThreadsPerCore(const Machine& machine) {
+  int most = 1;
+  for (const CpuSet& core : machine.cores())
+    most = std::max(most, core.size());
+  return most;
+}
+
 std::optional<int> CpuStep(const Policy& policy, const Machine& machine) {
   const EmptySnapshot empty;
   const ClaimCarriers no_carriers;
   ClaimedPolicy copy(CopyWithoutClaims(policy), machine, no_carriers);
   if (!copy.Reconcile(empty).ok()) return std::nullopt;
-  int core = 1;
-  for (const CpuSet& threads : machine.cores())
-    core = std::max(core, threads.size());
-  // A claim and not a container, which may get shared CPUs where it claims none.
-  for (const int cpus : {1, core})
+  // A claim and not a container, which may get shared CPUs where a claim gets exclusive ones.
+  for (const int cpus : {1, ThreadsPerCore(machine)})
     if (copy.Reserve(empty, ImaginedClaim(0, {.cpus = cpus})).ok()) return cpus;
   return std::nullopt;
 }

@@ -21,6 +21,9 @@ namespace resmgr {
 // ones.
 CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot);
 
+// The number of threads of the machine's largest core. Pure.
+int ThreadsPerCore(const Machine& machine);
+
 struct PlaceableOptions {
   // CPUs are granted in multiples of this number if the policy grants whole cores only; such
   // numbers are tried first. Any other number is possible if containers may share cores.

@@ -27,13 +27,6 @@ std::vector<const NumaNode*> ViewedNodes(const Machine& machine) {
   return nodes;
 }
 
-int ThreadsPerCore(const Machine& machine) {
-  int most = 1;
-  for (const CpuSet& core : machine.cores())
-    most = std::max(most, core.size());
-  return most;
-}
-
 // "hugepages-2Mi" for pages of 2^21 bytes.
 std::string HugePagesResource(Bytes size) {
   const StatusOr<std::string> quantity = CanonicalQuantity(fmt::format("{}Ki", size.value / 1024));
