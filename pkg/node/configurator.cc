@@ -184,7 +184,7 @@ void Configurator::StartReading() {
         "a restart of cri-resmgr puts its configuration in force again"));
     return;
   }
-  if (reading_.busy()) {
+  if (reading_.working()) {
     Finish(Unavailable("an earlier configuration is still being read: a disk hangs"));
     return;
   }
@@ -201,7 +201,9 @@ void Configurator::StartReading() {
     Finish(begun);
     return;
   }
-  reading_timer_ = options_.loop.After(options_.reading_time, [this] {
+  reading_timer_ = options_.clock.After(options_.reading_time, [this] {
+    // It has been read, and the loop is about to take the result.
+    if (!reading_.working()) return;
     ++reading_number_;
     EndReading(
         DeadlineExceeded("it could not be read within {} ms: it is too much, or a disk hangs",

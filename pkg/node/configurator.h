@@ -18,6 +18,7 @@
 #include "pkg/node/config_reader.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/resmgr/resource_manager.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 
@@ -37,6 +38,7 @@ class Configurator {
 
   struct Options {
     EventLoop& loop;
+    Clock& clock;  // for the deadline of reading
     std::shared_ptr<const ConfigReader> reader;
     PolicyHost& host;
     dump::Dumper& dumper;

@@ -293,6 +293,7 @@ void RunningNode::StartConfiguration() {
   auditor_.emplace(AuditorOptions(loop_, *host_, pipeline_, counted_.get()));
   StartSampling();
   Configurator::Options options{.loop = loop_,
+                                .clock = clock_,
                                 .reader = MakeReader(options_, setup_.machine),
                                 .host = *host_,
                                 .dumper = *dumper_,

@@ -76,6 +76,11 @@ Status OffLoop::Run(Work work) {
   return OkStatus();
 }
 
+bool OffLoop::working() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->busy;
+}
+
 bool OffLoop::busy() const {
   const std::lock_guard lock(state_->mutex);
   return state_->busy || state_->returned > 0;

@@ -31,8 +31,10 @@ class OffLoop {
   // before, so only the latest runs. Unavailable: no thread can be created, and the work is
   // dropped.
   Status Run(Work work);
-  // Whether work is under way, or its returned task has yet to run on the loop; false within that
-  // task. Work that begins only while this is false sees the results of all earlier work.
+  // Whether work is under way on the other thread, or waits for it.
+  bool working() const;
+  // The same, or a returned task has yet to run on the loop; false within that task. Work that
+  // begins only while this is false sees the results of all earlier work.
   bool busy() const;
 
  private:

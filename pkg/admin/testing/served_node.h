@@ -81,6 +81,7 @@ class ServedNode : public testing::Test {
   }
 
   EventLoop loop_;
+  LoopClock clock_{loop_};
   FakePolicyHost host_;
   const PolicyRegistry policies_ = NullAndFirstFit();
   const std::shared_ptr<const Machine> machine_ =
@@ -89,6 +90,7 @@ class ServedNode : public testing::Test {
   std::unique_ptr<dump::Dumper> dumper_ = *dump::Dumper::Create({}, [](bool, std::string_view) {});
   Configurator configurator_{
       {.loop = loop_,
+       .clock = clock_,
        .reader = std::make_shared<const ConfigReader>(
            ConfigReader::Options{.machine = machine_, .policies = policies_}),
        .host = host_,
@@ -96,7 +98,6 @@ class ServedNode : public testing::Test {
        .save = [](const std::string&, const DeliveredConfig&) { return OkStatus(); }},
       config_,
       "the command line"};
-  LoopClock clock_{loop_};
   Pipeline pipeline_{clock_};
   Auditor auditor_{{.loop = loop_, .manager = [this] { return host_.manager(); }}};
   std::vector<PluginView> plugins_;
