@@ -37,6 +37,7 @@ class NriLink final : public BrainLink, private RuntimeClient {
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
   void UpdateContainers(std::span<const Update> updates, UpdatesDone done) override;
+  std::shared_ptr<const void> UpdatesFollow() override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool ListsTellNews() const override { return false; }
 
@@ -159,6 +160,10 @@ void NriLink::UpdateContainer(const ContainerId& id, const ResourceValues& value
 void NriLink::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
   if (door_.front() == nullptr) return;
   door_.front()->UpdateContainers(updates, lifetime_.Guard(std::move(done)));
+}
+
+std::shared_ptr<const void> NriLink::UpdatesFollow() {
+  return door_.front() == nullptr ? nullptr : door_.front()->UpdatesFollow();
 }
 
 void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {

@@ -115,6 +115,8 @@ api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeReques
 
 void PluginFront::OnDisconnected(const Status&) {
   calls_.clear();
+  answers_.clear();
+  answers_deadline_.reset();
   if (std::exchange(connected_, false)) events_.disconnected();
 }
 
@@ -150,11 +152,33 @@ void PluginFront::Forget(Running& running) {
   loop_.Post([over = std::move(over)] {});
 }
 
+std::shared_ptr<const void> PluginFront::UpdatesFollow() {
+  if (auto announced = announced_.lock()) return announced;
+  std::shared_ptr<const void> announced(this, [this, alive = lifetime_.token()](const void*) {
+    if (!alive.expired()) SendAnswers();
+  });
+  announced_ = announced;
+  return announced;
+}
+
 template <typename Response>
-WithUpdates<Response> PluginFront::WithOthers(const ContainerId& own, const Response& response) {
-  WithUpdates<Response> answer(response);
-  updates_.TakeForAnswer(own, Response::kUpdateFieldNumber, answer.encoded);
-  return answer;
+void PluginFront::Answer(const ContainerId& own, Response response,
+                         Reply<WithUpdates<Response>> reply) {
+  auto send = [this, own, response = std::move(response), reply = std::move(reply)] {
+    WithUpdates<Response> answer(response);
+    updates_.TakeForAnswer(own, Response::kUpdateFieldNumber, answer.encoded);
+    reply(std::move(answer));
+  };
+  if (announced_.expired()) return send();
+  answers_.push_back(std::move(send));
+  if (answers_deadline_ != nullptr) return;
+  answers_deadline_ = loop_.After(options_.updates_patience, [this] { SendAnswers(); });
+}
+
+void PluginFront::SendAnswers() {
+  answers_deadline_.reset();
+  for (const auto& answer : std::exchange(answers_, {}))
+    answer();
 }
 
 void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
@@ -186,7 +210,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         mirror_.Confirm(id);
         early_.Add(id);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(WithOthers(id, response));
+        Answer(id, std::move(response), reply);
       },
       // Refused: the container, created as requested, could run on the exclusive CPUs of others.
       [this, id, reply] {
@@ -218,7 +242,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
         mirror_.SetUntold(id);
         mirror_.Merge(id, wanted);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(WithOthers(id, response));
+        Answer(id, std::move(response), reply);
       },
       [reply] { reply(api::UpdateContainerResponse()); });
 }
@@ -233,7 +257,7 @@ void PluginFront::OnStopContainer(const api::StopContainerRequest& request,
   Start(
       running,
       [this, id, reply](const EventCall::Decision&) {
-        reply(WithOthers(id, api::StopContainerResponse()));
+        Answer(id, api::StopContainerResponse(), reply);
       },
       [reply] { reply(api::StopContainerResponse()); });
 }

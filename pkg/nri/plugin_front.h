@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "pkg/nri/event_call.h"
 #include "pkg/nri/plugin_connection.h"
@@ -18,6 +19,7 @@
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -40,6 +42,8 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // by default, and then drops the plugin. A creation is refused then; all other events go on
     // unchanged. A start does not wait even this long.
     std::chrono::milliseconds patience{1'400};
+    // The longest time for which a decided answer waits for updates that UpdatesFollow announced.
+    std::chrono::milliseconds updates_patience{500};
     // For runtimes whose NRI cannot safely be asked for updates (update_queue.h).
     UpdateQueue::ByCri by_cri{};
   };
@@ -72,6 +76,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
   void UpdateContainers(std::span<const Update> updates, UpdatesDone done) override;
+  std::shared_ptr<const void> UpdatesFollow() override;
   // Returns the state that the runtime has reported so far: it is not asked, so nothing is skipped.
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool ListsTellNews() const override { return false; }
@@ -102,9 +107,11 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   Running& Begin(Operation operation, ContainerDetails details = {});
   void Start(Running& running, Decided decided, std::function<void()> too_late);
   void Forget(Running& running);
-  // Adds the waiting changes of other containers to the response to an event of container `own`.
+  // Replies to an event of container `own` with the response and the waiting changes of other
+  // containers. If changes are announced, it waits for them.
   template <typename Response>
-  WithUpdates<Response> WithOthers(const ContainerId& own, const Response& response);
+  void Answer(const ContainerId& own, Response response, Reply<WithUpdates<Response>> reply);
+  void SendAnswers();
   // Has the container's updates sent again if they may have come too early.
   void SendAgain(const ContainerId& id);
   void TakeTold(const api::Container& container);
@@ -123,6 +130,10 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   bool connected_ = false;
   ApiVersion host_version_;
   std::list<std::unique_ptr<Running>> calls_;
+  std::weak_ptr<const void> announced_;         // not expired: updates follow
+  std::vector<std::function<void()>> answers_;  // replies that wait for them
+  EventLoop::HandlePtr answers_deadline_;
+  Lifetime lifetime_;
   // Declared last, so that it is destroyed first.
   std::unique_ptr<PluginConnection> connection_;
 };

@@ -89,9 +89,27 @@ std::vector<std::string> Told(const Updates& updates) {
   return told;
 }
 
+// Other programs have set nothing, which a look at the cgroups finds after a while, or never.
+class SlowLook final : public ValuesOfOthers {
+ public:
+  explicit SlowLook(EventLoop& loop) : loop_(loop) {}
+  void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override {
+    if (hangs) return;
+    looks_.push_back(loop_.After(std::chrono::milliseconds(20),
+                                 [size = subjects.size(), done] { done(Found(size)); }));
+  }
+
+  bool hangs = false;
+
+ private:
+  EventLoop& loop_;
+  std::vector<EventLoop::HandlePtr> looks_;
+};
+
 class PluginFrontTest : public testing::Test {
  protected:
-  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}) : by_cri_(std::move(by_cri)) {
+  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}, bool looks = false)
+      : by_cri_(std::move(by_cri)), looks_(looks) {
     pipeline_.SetPolicyStage(&stage_);
     front_.StartOn(std::move(sockets_.theirs));
   }
@@ -118,9 +136,12 @@ class PluginFrontTest : public testing::Test {
   }
 
   static constexpr std::chrono::milliseconds kPatience{300};
+  static constexpr std::chrono::milliseconds kUpdatesPatience{400};
 
   EventLoop loop_;
   const UpdateQueue::ByCri by_cri_;
+  const bool looks_;
+  SlowLook look_{loop_};
   const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
   LoopClock clock_{loop_};
   Pipeline pipeline_{clock_};
@@ -130,15 +151,19 @@ class PluginFrontTest : public testing::Test {
   PluginFront front_{
       loop_,
       pipeline_,
-      {.connection = {}, .patience = kPatience, .by_cri = by_cri_},
+      {.connection = {},
+       .patience = kPatience,
+       .updates_patience = kUpdatesPatience,
+       .by_cri = by_cri_},
       {.connected = [this] { manager_.RuntimeConnected(); },
        .disconnected = [this] { manager_.RuntimeDisconnected(); },
        .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); },
        .doubtful = [this](const ContainerId& id) { manager_.SendAgain(id); }}};
-  static ResourceManager::Options Options() {
+  ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     // The runtime reports everything: no refusal waits for a list.
     options.refresh_pause = std::chrono::minutes(1);
+    if (looks_) options.others = &look_;
     return options;
   }
   ResourceManager manager_{loop_,  machine_, std::make_unique<FirstFitPolicy>(machine_),
@@ -162,6 +187,44 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+}
+
+// Before each update the brain looks for values that other programs have set.
+class PluginFrontThatLooksTest : public PluginFrontTest {
+ protected:
+  PluginFrontThatLooksTest() : PluginFrontTest({}, true) {}
+};
+
+TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
+  Synchronize();
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
+  EXPECT_THAT(host_.updates, IsEmpty());
+
+  auto resize = About<api::UpdateContainerRequest>("dsp", true, 1000);
+  *resize.mutable_linux_resources() = ResourcesOf(2000);
+  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize);
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
+
+  auto start = About<api::StateChangeEvent>("dsp", true, 2000);
+  start.set_event(api::EVENT_START_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", start).ok());
+  const auto stopped = host_.Call<api::StopContainerResponse>(
+      "StopContainer", About<api::StopContainerRequest>("dsp", true, 2000));
+  ASSERT_TRUE(stopped.ok());
+  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+}
+
+TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
+  Synchronize();
+  look_.hangs = true;
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(created->update(), IsEmpty());
 }
 
 // The test answers the calls of the runtime's CRI.

@@ -336,9 +336,11 @@ void Pusher::LookUp() {
                         .memory_limit = record.container.requested.memory_limit});
   }
   options_.others->Look(std::move(subjects),
-                        lifetime_.Guard([this, epoch = epoch_, updates = std::move(updates)](
-                                            const ValuesOfOthers::Found& found) {
+                        lifetime_.Guard([this, epoch = epoch_, updates = std::move(updates),
+                                         follow = runtime_.UpdatesFollow()](
+                                            const ValuesOfOthers::Found& found) mutable {
                           if (epoch_ == epoch) CallLookedUp(updates, found);
+                          follow.reset();
                         }));
 }
 

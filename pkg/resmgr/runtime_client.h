@@ -109,6 +109,11 @@ class RuntimeClient {
     }
   }
 
+  // Announces updates that belong to what the brain has just decided, and follow soon. A front door
+  // that is about to answer the runtime waits, for a limited time, until the returned object is
+  // destroyed: updates made before that are part of the answer. Null if it cannot carry updates.
+  virtual std::shared_ptr<const void> UpdatesFollow() { return nullptr; }
+
   // Lists sandboxes and containers, and asks for the verbose status (cgroup parent, resources) of
   // those that are not `known`. Fails if a list fails; objects whose status fails are `unclear`.
   // The functions of `known` run on the loop's thread, before `done`.

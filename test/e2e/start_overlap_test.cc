@@ -37,6 +37,10 @@ struct Measured {
   // The time from the departure of the last of them until it ran; the largest value if none had to
   // leave.
   microseconds lead = microseconds::max();
+
+  // Whether the looks tell if others had left before it ran. A busy machine lets no look fall in
+  // between.
+  bool IsKnown() const { return overlap_at_least.count() > 0 || overlap_at_most.count() == 0; }
 };
 
 class StartOverlapTest : public FrontDoorsTest {
@@ -78,8 +82,9 @@ class StartOverlapTest : public FrontDoorsTest {
   }
 
   // Creates the container of an exclusive pod; with NRI the others have left when the creation is
-  // answered.
-  RunningPod Create(const Workload& workload, const std::vector<RunningPod>& others) {
+  // answered, and the history has seen that when this returns.
+  RunningPod Create(const Workload& workload, const std::vector<RunningPod>& others,
+                    const CpuHistory& history) {
     RunningPod pod = MakePod(workload);
     CreateContainer(pod);
     node().Watch(pod);
@@ -89,6 +94,11 @@ class StartOverlapTest : public FrontDoorsTest {
     for (const RunningPod& other : others) {
       EXPECT_EQ(CpuSetOf(other), All() - own);
       EXPECT_FALSE(own.Contains(LastCpu(other)));
+      const auto seen = [&] {
+        const auto changes = history.ChangesOf(other.container_id);
+        return !changes.empty() && changes.back().cpus == All() - own;
+      };
+      EXPECT_EQ(WaitUntil("it is seen to have left", kPatience, seen), OkStatus());
     }
     return pod;
   }
@@ -178,24 +188,26 @@ class StartOverlapTest : public FrontDoorsTest {
 TEST_P(StartOverlapTest, RunningContainersHaveLeftBeforeAnExclusiveOneRuns) {
   OpenDoor();
   if (HasFatalFailure() || IsSkipped()) return;
-  constexpr int kStarts = 5;
+  constexpr size_t kStarts = 5;
+  constexpr int kMostTries = 25;
   std::vector<RunningPod> others;
   for (int i = 0; i < kSharedPods; ++i)
     others.push_back(Run(Busy(Burstable(fmt::format("shared{}", i), MilliCpu{300}))));
   std::vector<Measured> all;
-  for (int i = 0; i < kStarts && !HasFailure(); ++i) {
+  for (int tries = 0; all.size() < kStarts && tries < kMostTries && !HasFailure(); ++tries) {
     for (const RunningPod& other : others)
       ExpectOn(other, All());
     CpuHistory history(Reader());
     for (const RunningPod& other : others)
       history.Add(other.container_id);
-    const RunningPod exclusive = Create(Busy(Guaranteed("exclusive", 1)), others);
+    const RunningPod exclusive = Create(Busy(Guaranteed("exclusive", 1)), others, history);
     const auto measured = Start(exclusive, others, history);
     ASSERT_TRUE(measured.has_value());
-    EXPECT_EQ(measured->overlap_at_most.count(), 0);
-    all.push_back(*measured);
+    EXPECT_EQ(measured->overlap_at_least.count(), 0);
+    if (measured->IsKnown()) all.push_back(*measured);
     Remove(exclusive);
   }
+  EXPECT_EQ(all.size(), kStarts) << "starts whose order is known";
   Tell("others run", all);
 }
 

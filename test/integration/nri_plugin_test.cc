@@ -142,6 +142,19 @@ TEST_F(NriPluginTest, ACriThatIsNotUsedIsNoProblem) {
   EXPECT_THAT(status, testing::Not(HasSubstr("cannot be reached")));
 }
 
+// The daemon looks at the cgroups of the others before it updates them.
+TEST_F(NriPluginTest, OthersLeaveTheCpusInTheAnswerToACreation) {
+  StartNri({.name = "containerd", .version = "1.7.24"});
+  StartPlugin();
+  ASSERT_THAT(nri_->CreateContainer(NriCreation("web", 0)), IsOk());
+  const auto created = nri_->CreateContainer(NriCreation("dsp", 1));
+  ASSERT_THAT(created, IsOk());
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  ASSERT_EQ(created->update_size(), 1);
+  EXPECT_EQ(created->update(0).container_id(), "web-id");
+  EXPECT_EQ(created->update(0).linux().resources().cpu().cpus(), "0,2-7");
+}
+
 // CRI-O's workloads change the cpuset after all plugins: the first event shows it.
 TEST_F(NriPluginTest, OtherCpusThanDecidedAreToldSoonAfterTheCreation) {
   StartNri({.name = "cri-o", .version = "1.35.0"});
