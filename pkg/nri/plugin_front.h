@@ -43,7 +43,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // unchanged. A start does not wait even this long.
     std::chrono::milliseconds patience{1'400};
     // The longest time for which a decided answer waits for updates that UpdatesFollow announced.
-    std::chrono::milliseconds updates_patience{500};
+    std::chrono::milliseconds updates_patience{400};
     // For runtimes whose NRI cannot safely be asked for updates (update_queue.h).
     UpdateQueue::ByCri by_cri{};
   };

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <utility>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "pkg/base/parse.h"
@@ -128,9 +129,12 @@ std::optional<Expression::Operator> Expression::ParseOperator(std::string_view t
   return std::nullopt;
 }
 
-StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
+StatusOr<Expression> Expression::Parse(const ConfigNode& node, std::string_view path) {
+  const auto below = [path](std::string_view name) {
+    return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+  };
   if (node.kind != ConfigNode::Kind::kMap) {
-    return ErrorAt(node, "", "an expression is a map of key, operator and values");
+    return ErrorAt(node, path, "an expression is a map of key, operator and values");
   }
   Expression expression;
   bool has_operator = false;
@@ -141,7 +145,7 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
     } else if (EqualsIgnoreCase(name, "operator") && !has_operator &&
                value.kind == ConfigNode::Kind::kScalar) {
       const std::optional<Operator> op = ParseOperator(value.text);
-      if (!op) return ErrorAt(value, "operator", UnknownOperator(value.text));
+      if (!op) return ErrorAt(value, below("operator"), UnknownOperator(value.text));
       expression.operator_ = *op;
       has_operator = true;
     } else if (EqualsIgnoreCase(name, "values") && expression.values_.empty() &&
@@ -150,12 +154,12 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
       for (const ConfigNode& item : value.items)
         expression.values_.push_back(item.text);
     } else {
-      return ErrorAt(value, name, "not part of an expression");
+      return ErrorAt(value, below(name), "not part of an expression");
     }
   }
-  if (!has_operator) return ErrorAt(node, "operator", "is missing");
+  if (!has_operator) return ErrorAt(node, below("operator"), "is missing");
   const Status status = expression.CheckValues();
-  if (!status.ok()) return ErrorAt(node, "", Message(status));
+  if (!status.ok()) return ErrorAt(node, path, Message(status));
   return expression;
 }
 

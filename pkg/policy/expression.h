@@ -33,8 +33,9 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
 class Expression {
  public:
   // Names of fields match without regard to case. InvalidArgument for a missing or unknown key, an
-  // unknown operator or a wrong number of values.
-  static StatusOr<Expression> Parse(const ConfigNode& node);
+  // unknown operator or a wrong number of values; `path` is that of the expression in the
+  // configuration, for the message.
+  static StatusOr<Expression> Parse(const ConfigNode& node, std::string_view path = "");
   // An expression that holds if the key has one of these values.
   static Expression In(std::string_view key, std::vector<std::string> values);
 

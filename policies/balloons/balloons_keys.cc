@@ -37,7 +37,7 @@ void CheckCount(ConfigSection& section, std::string_view key, size_t count,
 void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Expression>& target,
                          Problems& problems, std::string_view help) {
   constexpr std::string_view kKey = "matchExpressions";
-  const auto read = [&](const ConfigNode& value, const std::string&) -> Status {
+  const auto read = [&](const ConfigNode& value, const std::string& path) -> Status {
     if (value.kind == ConfigNode::Kind::kNull) return OkStatus();
     if (value.kind != ConfigNode::Kind::kList) {
       return InvalidArgument("must be a list, not {}", ToString(value.kind));
@@ -46,8 +46,9 @@ void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Exp
       return InvalidArgument("{}", TooMany(value.items.size(), kMostItems));
     }
     raw.insert_or_assign(std::string(kKey), value);
-    for (const ConfigNode& item : value.items) {
-      StatusOr<Expression> expression = Expression::Parse(item);
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      StatusOr<Expression> expression =
+          Expression::Parse(value.items[i], fmt::format("{}[{}]", path, i));
       problems.Add(expression.status());
       if (expression.ok()) target.push_back(*std::move(expression));
     }

@@ -519,7 +519,8 @@ TEST(BalloonsTheirFaultsTest, UnknownOperatorsAreToldWithThoseThatThereAre) {
           BalloonsPolicyFactory(), test::N4C16(), "0",
           "balloonTypes: [{name: x, matchExpressions: [{key: name, operator: Exist, "
           "values: []}]}]"))),
-      AllOf(HasSubstr("\"Exist\" is not one of Equals, "), HasSubstr("did you mean Exists?")));
+      AllOf(HasSubstr("balloonTypes[0].matchExpressions[0].operator: \"Exist\" is not one of"),
+            HasSubstr("did you mean Exists?")));
 }
 
 Status ErrorOfTypes(const std::string& types) {
