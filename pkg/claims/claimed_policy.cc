@@ -312,7 +312,8 @@ void ClaimedPolicy::PlaceCarriers(const Snapshot& snapshot, Plan& plan) const {
   const bool lets_go = name() == "null";
   for (const auto& [key, uids] : carriers_) {
     const Container* const container = Hidden(key) ? snapshot.FindContainer(key) : nullptr;
-    if (container == nullptr) continue;
+    // The null policy has freed containers whose claims have no CPU online.
+    if (container == nullptr || (lets_go && plan.Find(key) != nullptr)) continue;
     Placement placement = lets_go ? Placement() : PlacementOfCarrier(ClaimsOf(key));
     if (placement.SameDecision(container->placement)) continue;
     plan.Change(key) = std::move(placement);

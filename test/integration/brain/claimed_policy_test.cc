@@ -371,6 +371,36 @@ TEST(ClaimsOfPoliciesTest, ClaimsOutlastTheNullPolicy) {
   EXPECT_EQ(null->held().Find("a")->Cpus(), grant->All());
 }
 
+// The policy behind sees the container of a claim without CPUs; a plan names each container once.
+TEST(ClaimsOfPoliciesTest, TheNullPolicyFreesAContainerWhoseClaimIsOfflineOnce) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  const auto carrier = node.CreateCarrier("c", {"a"});
+  ASSERT_TRUE(grant.ok() && carrier.ok());
+  std::unique_ptr<ClaimedPolicy> null = node.MakePolicy(NullPolicyFactory(), "");
+  null->Hold(node.policy().held());
+  null->SetUsable(node.machine().online() - grant->All());
+  const StatusOr<Plan> plan = null->Reconcile(node.snapshot());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(std::ranges::count(plan->changes, *carrier, &PlacementChange::key), 1);
+  ASSERT_NE(plan->Find(*carrier), nullptr);
+  EXPECT_FALSE(plan->Find(*carrier)->cpus);
+}
+
+// The policy behind knows nothing of a claim that has lost all CPUs.
+TEST(ClaimsOfPoliciesTest, ClassesAreThoseOfTheClaimThatHasCpus) {
+  ClaimedNode node(TopologyAwarePolicyFactory(), TwoNodes(), "0",
+                   "{PoolClasses: {exclusive: {cpuClass: fast}}}");
+  ASSERT_TRUE(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})).ok());
+  ASSERT_TRUE(node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}})).ok());
+  const auto carrier = node.CreateCarrier("c", {"a", "b"});
+  ASSERT_TRUE(carrier.ok()) << carrier.status();
+  node.policy().SetUsable(test::Cpus("0-7"));
+  ASSERT_TRUE(node.Reconcile().ok());
+  ASSERT_TRUE(node.policy().held().Find("a")->Cpus().empty());
+  EXPECT_THAT(node.policy().ClassesOf(*carrier), ElementsAre(testing::Pair("cpu", "fast")));
+}
+
 // One type whose balloons share idle CPUs.
 constexpr std::string_view kSharingBalloons =
     "{balloonTypes: [{name: batch, namespaces: ['*'], shareIdleCPUsInSame: system}]}";
