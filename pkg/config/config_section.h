@@ -129,6 +129,7 @@ class ConfigSection {
       const std::function<Status(std::string_view name, ConfigSection&, Entry&)>& describe,
       std::string_view help) {
     std::vector<std::string> names;
+    names.reserve(entries.size());
     for (const auto& entry : entries)
       names.push_back(entry.first);
     return Entries({std::string(key), ConfigKey::Kind::kNames, std::string(help)}, entry_name,

@@ -27,6 +27,7 @@ template <typename Value, size_t Count>
 std::string NotOneOf(std::string_view given,
                      const std::array<std::pair<std::string_view, Value>, Count>& table) {
   std::vector<std::string_view> words;
+  words.reserve(Count);
   for (const auto& [word, value] : table)
     words.push_back(word);
   return NotOneOf(given, std::move(words));

@@ -76,7 +76,7 @@ void Configurator::Deliver(std::string sender, Decode decode, Done done, Losses 
            .answer = Answering(std::move(done))});
 }
 
-void Configurator::Reload(std::string file, Load load, Done done) {
+void Configurator::Reload(const std::string& file, Load load, Done done) {
   Enqueue({.sender = file,
            .read = [file, load = std::move(load)](
                        const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
@@ -238,7 +238,7 @@ StatusOr<Configurator::Preview> Configurator::Plan(ConfigCandidate candidate) {
   return preview;
 }
 
-void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
+void Configurator::Apply(const std::shared_ptr<ConfigCandidate>& candidate) {
   const auto end = [this, candidate](std::string losses, const Status& status) {
     if (!status.ok()) {
       Finish(status);

@@ -75,7 +75,7 @@ class Configurator {
   // As Deliver, for the daemon's own file, which is read again at the next start and so is not
   // kept. Containers may lose exclusive CPUs. OK without effect if a configuration from elsewhere,
   // which was queued earlier, has come into force.
-  void Reload(std::string file, Load load, Done done);
+  void Reload(const std::string& file, Load load, Done done);
 
   // Puts in force, and keeps, a configuration that was delivered to an earlier run and could not be
   // read at the start, unless another one was delivered before. A refusal is logged.
@@ -147,7 +147,7 @@ class Configurator {
   // Whether a newer configuration has made the first job pointless.
   bool IsOutOfDate() const;
   void EndReading(StatusOr<ConfigCandidate> read);
-  void Apply(std::shared_ptr<ConfigCandidate> candidate);
+  void Apply(const std::shared_ptr<ConfigCandidate>& candidate);
   Status ApplyMachine(ConfigCandidate candidate);
   void Commit(ConfigCandidate candidate, std::string losses);
   void Store(DeliveredConfig source);

@@ -336,20 +336,20 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
   switch (event.event()) {
     case api::EVENT_RUN_POD_SANDBOX:
       mirror_.Add(ToPod(event.pod()));
-      return OnPodEvent(event, Operation::kRunPodSandbox, std::move(reply));
+      return OnPodEvent(event, Operation::kRunPodSandbox, reply);
     case api::EVENT_STOP_POD_SANDBOX:
       mirror_.SetStopped(pod);
-      return OnPodEvent(event, Operation::kStopPodSandbox, std::move(reply));
+      return OnPodEvent(event, Operation::kStopPodSandbox, reply);
     case api::EVENT_REMOVE_POD_SANDBOX:
       mirror_.Remove(pod);
       early_.Keep([this](const ContainerId& id) { return mirror_.Has(id); });
-      return OnPodEvent(event, Operation::kRemovePodSandbox, std::move(reply));
+      return OnPodEvent(event, Operation::kRemovePodSandbox, reply);
     case api::EVENT_REMOVE_CONTAINER:
       mirror_.Remove(container);
       early_.Remove(container);
-      return OnPodEvent(event, Operation::kRemoveContainer, std::move(reply));
+      return OnPodEvent(event, Operation::kRemoveContainer, reply);
     case api::EVENT_START_CONTAINER:
-      return OnStart(event, std::move(reply));
+      return OnStart(event, reply);
     case api::EVENT_POST_UPDATE_CONTAINER:
       TakeTold(event.container());
       return reply(api::Empty());

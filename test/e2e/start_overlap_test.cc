@@ -191,6 +191,7 @@ TEST_P(StartOverlapTest, RunningContainersHaveLeftBeforeAnExclusiveOneRuns) {
   constexpr size_t kStarts = 5;
   constexpr int kMostTries = 25;
   std::vector<RunningPod> others;
+  others.reserve(kSharedPods);
   for (int i = 0; i < kSharedPods; ++i)
     others.push_back(Run(Busy(Burstable(fmt::format("shared{}", i), MilliCpu{300}))));
   std::vector<Measured> all;
@@ -220,6 +221,7 @@ TEST_P(StartOverlapTest, ContainersThatStartAtTheSameTimeLeave) {
   std::vector<Measured> all;
   for (int i = 0; i < kStarts && !HasFailure(); ++i) {
     std::vector<RunningPod> others;
+    others.reserve(kSharedPods + 1);
     for (int each = 0; each < kSharedPods + 1; ++each)
       others.push_back(MakePod(Burstable(fmt::format("shared{}", each), MilliCpu{300})));
     RunningPod exclusive = MakePod(Guaranteed("exclusive", 1));

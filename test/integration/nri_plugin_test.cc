@@ -43,7 +43,7 @@ class NriPluginTest : public DaemonTest {
     const auto ctl = ChildProcess::Start(
         {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "status"}, Path("ctl.log"));
     if (!ctl.ok() || !(*ctl)->Wait(kPatience).ok()) return "no status";
-    const std::string text = TextOf(Path("ctl.log"));
+    std::string text = TextOf(Path("ctl.log"));
     std::filesystem::remove(Path("ctl.log"));
     return text;
   }

@@ -572,6 +572,7 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusGetsThemByAChangeOfThePolicy) {
   ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
   const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
   std::vector<ContainerKey> others;
+  others.reserve(9);
   for (int i = 0; i < 9; ++i)
     others.push_back(*node.Create("other", QosClass::kGuaranteed, 1000));
   ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
