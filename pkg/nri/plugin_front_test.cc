@@ -13,6 +13,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "pkg/dump/dumper.h"
 #include "pkg/nri/event_call.h"
@@ -135,6 +136,12 @@ class PluginFrontTest : public testing::Test {
         "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
   }
 
+  StatusOr<api::Empty> TellStart(const std::string& name, bool guaranteed, int64_t milli_cpu) {
+    auto event = About<api::StateChangeEvent>(name, guaranteed, milli_cpu);
+    event.set_event(api::EVENT_START_CONTAINER);
+    return host_.Call<api::Empty>("StateChange", event);
+  }
+
   static constexpr std::chrono::milliseconds kPatience{300};
   static constexpr std::chrono::milliseconds kUpdatesPatience{400};
 
@@ -147,6 +154,7 @@ class PluginFrontTest : public testing::Test {
   Pipeline pipeline_{clock_};
   HintFinder hints_{loop_, {}};
   ttrpc::test::SocketPair sockets_;
+  const int host_fd_ = sockets_.ours.get();
   FakeHost host_{loop_, std::move(sockets_.ours)};
   PluginFront front_{
       loop_,
@@ -180,9 +188,7 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   EXPECT_TRUE(created->update(0).ignore_failure());
   EXPECT_THAT(host_.updates, IsEmpty());
 
-  auto start = About<api::StateChangeEvent>("dsp", true, 1000);
-  start.set_event(api::EVENT_START_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", start).ok());
+  ASSERT_TRUE(TellStart("dsp", true, 1000).ok());
   const auto stopped = host_.Call<api::StopContainerResponse>(
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
   ASSERT_TRUE(stopped.ok());
@@ -209,9 +215,7 @@ TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
 
-  auto start = About<api::StateChangeEvent>("dsp", true, 2000);
-  start.set_event(api::EVENT_START_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", start).ok());
+  ASSERT_TRUE(TellStart("dsp", true, 2000).ok());
   const auto stopped = host_.Call<api::StopContainerResponse>(
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 2000));
   ASSERT_TRUE(stopped.ok());
@@ -225,6 +229,19 @@ TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
   EXPECT_THAT(created->update(), IsEmpty());
+}
+
+// The look ends when nobody waits for the answer any more.
+TEST_F(PluginFrontThatLooksTest, AnAnswerThatWaitsEndsWithTheConnection) {
+  Synchronize();
+  const auto leaves =
+      loop_.After(std::chrono::milliseconds(5), [this] { ::shutdown(host_fd_, SHUT_RDWR); });
+  EXPECT_FALSE(Create("dsp", true, 1000).ok());
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !front_.EnsureConnected().ok(); }));
+  bool later = false;
+  const auto wait = loop_.After(2 * kUpdatesPatience, [&later] { later = true; });
+  ASSERT_TRUE(RunUntil(loop_, [&later] { return later; }));
+  EXPECT_EQ(front_.pending(), 0U);
 }
 
 // The test answers the calls of the runtime's CRI.
