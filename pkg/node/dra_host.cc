@@ -203,6 +203,11 @@ void DraHost::FollowGrants() {
   if (held_.Held() != filed_ || files_.owes()) ReconcileFiles();
 }
 
+// In the loop's next turn, since the brain is in the midst of a decision.
+void DraHost::ClaimsChanged::OnClaims(const HeldClaims& /*held*/) {
+  soon_ = host_.options_.loop.After(std::chrono::milliseconds(0), [this] { host_.FollowGrants(); });
+}
+
 void DraHost::TakeView(const SchedulerView* view) {
   const ResourceManager* const manager = options_.host.manager();
   if (view == nullptr || manager == nullptr) {

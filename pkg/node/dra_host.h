@@ -67,8 +67,9 @@ class DraHost {
   DraHost(const DraHost&) = delete;
   DraHost& operator=(const DraHost&) = delete;
 
-  // Must observe the brain's acts.
+  // Both must observe the brain's acts.
   Observer& observer() { return watch_; }
+  Observer& claims_observer() { return claims_changed_; }
   // Called when another configuration, or the first one, is in force.
   void NoteConfiguration(const DraConfig& config);
   // Called after each look at the machine's offline CPUs.
@@ -84,6 +85,18 @@ class DraHost {
 
  private:
   struct Served;
+
+  // The scheduler's view, which `watch_` waits for, may be made half a minute after a change on a
+  // large machine. A container that is created before must find its claim's CPUs in the CDI file.
+  class ClaimsChanged final : public Observer {
+   public:
+    explicit ClaimsChanged(DraHost& host) : host_(host) {}
+    void OnClaims(const HeldClaims&) override;
+
+   private:
+    DraHost& host_;
+    EventLoop::HandlePtr soon_;
+  };
 
   std::string OnHost(const std::string& path) const;
   dra::Driver NamesNow() const;
@@ -112,6 +125,7 @@ class DraHost {
   // Outlives the driver's configurations, so that its work stays in order.
   dra::CdiFiles files_;
   SchedulerWatch watch_;
+  ClaimsChanged claims_changed_{*this};
   dra::DeviceHealth health_;  // outlives the socket
   CpuSet offline_;
   std::string pool_;  // as the agent names it; "": not known yet

@@ -129,7 +129,7 @@ class DraHostTest : public testing::Test {
         .agent_socket = agent_socket_,
         .host_root = directory_.path(),
         .count = [this](const dra::AnsweredCall& call) { prepared_ += call.prepare ? call.ok : 0; },
-        .beat = milliseconds(50),
+        .beat = beat_,
         .compare = milliseconds(5),
         .withdraw =
             [this](const std::string& path) {
@@ -183,6 +183,7 @@ class DraHostTest : public testing::Test {
   ClaimHolder* brain_ = &holder_;
   size_t prepared_ = 0;        // claims, as counted
   bool lacks_claims_ = false;  // the API server
+  milliseconds beat_{50};
   test::FakePolicyHost policy_host_;
   std::atomic<bool> hangs_ = false;
   std::promise<void> goes_on_;
@@ -331,6 +332,20 @@ TEST_F(DraHostTest, FilesThatTheDiskRefusesAreWrittenLater) {
   fs::remove(directory);
   EXPECT_TRUE(
       RunUntil(loop_, [&] { return fs::exists(directory + "/dra.k8s.io-cpu_claim-held.json"); }));
+}
+
+TEST_F(DraHostTest, FilesFollowAChangeOfClaimsAtOnce) {
+  beat_ = std::chrono::hours(1);
+  StartHost();
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  const std::string file = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-held.json");
+  HoldClaim();
+  host_->claims_observer().OnClaims(HeldClaims());
+  EXPECT_TRUE(RunUntil(loop_, [&file] { return fs::exists(file); }));
+  holder_.Release("held", [](const Status&) {});
+  host_->claims_observer().OnClaims(HeldClaims());
+  EXPECT_TRUE(RunUntil(loop_, [&file] { return !fs::exists(file); }));
 }
 
 // The held claims are not known then.

@@ -268,6 +268,7 @@ void RunningNode::StartBrain() {
                                 .host_root = options_.host_root,
                                 .count = ClaimCounter(counted_.get())});
   host_->Observe(dra_->observer());
+  host_->Observe(dra_->claims_observer());
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
     host_->Observe(reported_->scheduler);
