@@ -23,6 +23,11 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 elseif(CMAKE_UNITY_BUILD)
   target_compile_options(resmgr_flags INTERFACE -Wno-shadow)
 endif()
+# GCC otherwise looks for unused memory of its own each time the memory has doubled. With this it takes 0.91 to 0.94 of the time
+# where two run at once, writes the same code, and needs a fifth more memory (1.65 GB for the largest unity source).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(resmgr_flags INTERFACE --param=ggc-min-expand=1000)
+endif()
 if(RESMGR_SANITIZE)
   target_compile_options(resmgr_flags INTERFACE
     -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -125,11 +130,11 @@ endfunction()
 # must be the tests' own.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
 add_executable(resmgr_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cc)
-target_link_libraries(resmgr_test_headers PRIVATE absl::statusor GTest::gmock)
+target_link_libraries(resmgr_test_headers PRIVATE absl::flat_hash_map absl::statusor nlohmann_json::nlohmann_json GTest::gmock)
 resmgr_test_code(resmgr_test_headers)
 target_precompile_headers(resmgr_test_headers PRIVATE
-  <algorithm> <chrono> <functional> <map> <memory> <optional> <string> <vector>
-  <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h>)
+  <algorithm> <chrono> <filesystem> <functional> <list> <map> <memory> <numeric> <optional> <string> <unordered_set> <vector>
+  <absl/container/flat_hash_map.h> <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # resmgr_library_headers(NAME options...): what most sources of libraries include, parsed once for the libraries that are
 # compiled with these options: about a second less for each object, a tenth of what it takes. The header is compiled for a
@@ -137,12 +142,13 @@ target_precompile_headers(resmgr_test_headers PRIVATE
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/library_headers.cc CONTENT "// Only what is parsed for it.\n")
 function(resmgr_library_headers name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/library_headers.cc)
-  target_link_libraries(${name} PRIVATE resmgr_flags absl::statusor fmt::fmt)
+  target_link_libraries(${name} PRIVATE
+    resmgr_flags absl::flat_hash_map absl::statusor fmt::fmt nlohmann_json::nlohmann_json)
   target_compile_options(${name} PRIVATE -pthread ${ARGN})
   target_precompile_headers(${name} PRIVATE
-    <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <deque> <functional> <map> <memory> <mutex> <optional>
-    <set> <span> <string> <string_view> <tuple> <unordered_map> <utility> <vector>
-    <absl/status/statusor.h> <fmt/format.h>)
+    <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <deque> <filesystem> <functional> <list> <map> <memory> <mutex>
+    <numeric> <optional> <set> <span> <string> <string_view> <tuple> <unordered_map> <unordered_set> <utility> <vector>
+    <absl/container/flat_hash_map.h> <absl/status/statusor.h> <fmt/format.h> <nlohmann/json.hpp>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -13,20 +12,18 @@ namespace resmgr {
 // std::string_view and none a view into the text. The text grows once: for short parts that is
 // several times cheaper than one append for each. If a text is rebuilt again and again, a
 // fmt::memory_buffer saves time, too: unlike a std::string, it does not zero the memory before the
-// parts are copied into it.
+// parts are copied into it. There is no loop over the parts, so that the size of a literal is known
+// where it is copied.
 template <typename Text, typename... Parts>
 void SetParts(Text& text, size_t kept, const Parts&... parts) {
-  const std::array<std::string_view, sizeof...(Parts)> views{std::string_view(parts)...};
-  size_t size = kept;
-  for (const std::string_view part : views)
-    size += part.size();
-  text.resize(size);
+  text.resize(kept + (std::string_view(parts).size() + ... + 0));
   char* to = text.data() + kept;
-  for (const std::string_view part : views) {
-    if (part.empty()) continue;
+  const auto copy = [&to](std::string_view part) {
+    if (part.empty()) return;
     std::memcpy(to, part.data(), part.size());
     to += part.size();
-  }
+  };
+  (copy(parts), ...);
 }
 
 // Appends all parts.

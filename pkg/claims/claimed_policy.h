@@ -40,7 +40,7 @@ class ClaimedPolicy final : public Policy {
 
   const HeldClaims& held() const { return *held_; }
   // The held claims as an object that never changes.
-  std::shared_ptr<const HeldClaims> shared_held() const { return held_; }
+  const std::shared_ptr<const HeldClaims>& shared_held() const { return held_; }
   // Takes over claims with the CPUs of their placements. The caller must call Reconcile next.
   void Hold(HeldClaims held);
   // Whether a Reconcile that would take CPUs from a claim fails with FailedPrecondition and changes

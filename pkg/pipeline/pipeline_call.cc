@@ -268,7 +268,7 @@ void PipelineCall::Fail(Status status) {
   TakeAnswer(Answer::kFailed);
 }
 
-bool PipelineCall::OnReply(Outcome outcome) {
+bool PipelineCall::OnReply(Outcome&& outcome) {
   phase_ = Phase::kReplying;
   outcome_ = std::move(outcome);
   outcome_.sent = &adjustment_;

@@ -63,7 +63,7 @@ class PipelineCall {
   // Asks the stages that the pipeline has now. The request outlives the call.
   void Start(Request& request);
   // Called once with the reply to the forwarded request. True: the client may get it now.
-  bool OnReply(Outcome outcome);
+  bool OnReply(Outcome&& outcome);
   // Called if the decision was no refusal but the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();

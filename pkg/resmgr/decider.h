@@ -81,7 +81,7 @@ class Decider {
   // Sets the held claims: those of an earlier daemon, after which Reconcile must be called, or the
   // same ones with other pods.
   void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
-  std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
+  const std::shared_ptr<const HeldClaims>& claims() const { return claimed().shared_held(); }
   // Notes that a container of the store carries these claims until it is erased. Called before its
   // Allocate.
   void SetClaims(ContainerKey key, std::vector<std::string> uids);
