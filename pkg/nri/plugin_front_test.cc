@@ -695,6 +695,26 @@ TEST_F(PluginFrontTest, UpdatesThatAreAskedForTogetherAreAnsweredOneByOne) {
   EXPECT_THAT(Told(host_.updates[0].update()), ElementsAre("id-web 1", "id-api 2"));
 }
 
+// The runtime's error names no container, and it has carried out the updates of the others.
+TEST_F(PluginFrontTest, AnUpdateThatFailsIsNotTheFailureOfOthers) {
+  Synchronize();
+  ASSERT_TRUE(Create("api", false, 100).ok());
+  host_.broken = "id-api";
+  const ContainerId web("id-web");
+  const ContainerId api("id-api");
+  const ResourceValues one{.cpus = CpuSet{1}};
+  std::map<size_t, StatusCode> told;
+  const RuntimeClient::Update updates[] = {{.id = web, .adjustment = one},
+                                           {.id = api, .adjustment = one}};
+  front_.UpdateContainers(
+      updates, [&told](size_t index, const Status& status) { told[index] = status.code(); });
+  ASSERT_TRUE(RunUntil(loop_, [&] { return told.size() == 2; }));
+  EXPECT_THAT(told, ElementsAre(Pair(0, StatusCode::kOk), Pair(1, StatusCode::kUnknown)));
+  ASSERT_EQ(host_.updates.size(), 3U);
+  EXPECT_THAT(Told(host_.updates[0].update()), ElementsAre("id-web 1", "id-api 1"));
+  EXPECT_THAT(Told(host_.updates[1].update()), ElementsAre("id-web 1"));
+}
+
 TEST_F(PluginFrontTest, WithoutARuntimeNothingIsListed) {
   std::optional<StatusOr<RuntimeInventory>> listed;
   front_.ListAll({}, [&listed](StatusOr<RuntimeInventory> told) { listed = std::move(told); });

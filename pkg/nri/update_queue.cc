@@ -25,6 +25,19 @@ constexpr std::chrono::milliseconds kAtOnce{0};
 constexpr std::chrono::seconds kCriPatience{2};
 constexpr std::chrono::milliseconds kCriPause{100};
 
+// Whether the runtime has answered, and with an error.
+bool IsRefusal(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kCancelled:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
@@ -162,21 +175,35 @@ void UpdateQueue::FlushByNri(std::vector<Waiting> all) {
     *update.mutable_linux() = each.change->message;
   }
   connection_->UpdateContainers(
-      std::move(updates), [this, alive = lifetime_.token(),
-                           waiting](const StatusOr<std::vector<api::ContainerUpdate>>& failed) {
-        std::set<std::string, std::less<>> ids;
-        if (failed.ok()) {
-          for (const api::ContainerUpdate& update : *failed)
-            ids.insert(update.container_id());
-        }
-        for (const Waiting& each : *waiting) {
-          Status status = failed.status();
-          if (failed.ok() && ids.contains(each.id.value())) {
-            status = Internal("the runtime could not update container {}", each.id.value());
-          }
-          if (!alive.expired()) Finish(each, status);
-        }
-      });
+      std::move(updates),
+      lifetime_.Guard([this, waiting](const StatusOr<std::vector<api::ContainerUpdate>>& failed) {
+        OnNriAnswer(*waiting, failed);
+      }));
+}
+
+void UpdateQueue::OnNriAnswer(const std::vector<Waiting>& updates,
+                              const StatusOr<std::vector<api::ContainerUpdate>>& failed) {
+  const std::weak_ptr<void> alive = lifetime_.token();
+  // containerd and CRI-O answer with an error if any update fails. It does not tell which one, so
+  // each container is asked about alone.
+  if (IsRefusal(failed.status()) && updates.size() > 1) {
+    for (const Waiting& each : updates)
+      FlushByNri({each});
+    return;
+  }
+  std::set<std::string, std::less<>> ids;
+  if (failed.ok()) {
+    for (const api::ContainerUpdate& update : *failed)
+      ids.insert(update.container_id());
+  }
+  for (const Waiting& each : updates) {
+    Status status = failed.status();
+    if (failed.ok() && ids.contains(each.id.value())) {
+      status = Internal("the runtime could not update container {}", each.id.value());
+    }
+    Finish(each, status);
+    if (alive.expired()) return;
+  }
 }
 
 }  // namespace resmgr::nri

@@ -31,6 +31,7 @@ class PluginConnection;
 // Changes of containers on their way to the runtime: in the answer to the event that is being
 // decided, which the runtime carries out before it goes on with that event; else in the plugin's
 // own calls: one call of NRI for all changes of a turn of the loop, or a call of the CRI for each.
+// If the runtime answers a call of NRI with an error, each of its changes is sent again, alone.
 //
 // NRI before 0.12.1 can lock a runtime up, for good, when a plugin calls UpdateContainers beside
 // CRI calls: the two take the locks of the runtime and of its NRI in different orders (containerd
@@ -117,6 +118,8 @@ class UpdateQueue {
   void FlushByCri(std::vector<Waiting> updates);
   void OnCriAnswer(const Waiting& update, const Status& status);
   void FlushByNri(std::vector<Waiting> all);
+  void OnNriAnswer(const std::vector<Waiting>& updates,
+                   const StatusOr<std::vector<api::ContainerUpdate>>& failed);
   static void AddUpdates(std::span<const Waiting> updates, uint32_t field, std::string& answer);
   void Finish(const Waiting& update, const Status& status) const;
 

@@ -65,12 +65,20 @@ class FakeHost {
   std::optional<api::RegisterPluginRequest> registered;
   StatusOr<std::string> registration = std::string();
   std::vector<api::UpdateContainersRequest> updates;
+  // A container whose updates fail. Like containerd and CRI-O, the host then answers with an error,
+  // which does not tell the containers.
+  std::string broken;
 
  private:
   void Update(const std::string& payload, const ttrpc::Server::Reply& reply) {
     api::UpdateContainersRequest request;
     request.ParseFromString(payload);
     updates.push_back(request);
+    for (const api::ContainerUpdate& update : request.update()) {
+      if (update.container_id() == broken) {
+        return reply(MakeStatus(StatusCode::kUnknown, "NRI update of some containers failed"));
+      }
+    }
     api::UpdateContainersResponse response;
     if (request.update_size() > 1) *response.add_failed() = request.update(1);
     reply(response.SerializeAsString());
