@@ -18,6 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds kUpdateTimeout{30'000};
 // Bytes of a runtime's name and version.
 constexpr size_t kLongestRuntimeName = 64;
+// A runtime that tells a longer time counts as one that tells this.
+constexpr std::chrono::milliseconds kLongestRequestTimeout{3'600'000};
 
 // The methods that a runtime may call.
 
@@ -196,6 +198,10 @@ PluginConnection::Answer PluginConnection::Configure(const api::ConfigureRequest
                 .runtime_version = Printable(request.runtime_version(), kLongestRuntimeName),
                 .version = VersionOfHost(request.nri_version(), request.runtime_name(),
                                          request.runtime_version())};
+  if (request.request_timeout() > 0) {
+    host.request_timeout = std::chrono::milliseconds(
+        std::min<int64_t>(request.request_timeout(), kLongestRequestTimeout.count()));
+  }
   log_.Info("{} {} has configured this plugin, by NRI {}.{}.{}", host.runtime_name,
             host.runtime_version, host.version.major, host.version.minor, host.version.patch);
   phase_ = Phase::kConfigured;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/plugin_front.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -54,6 +55,8 @@ PluginFront::PluginFront(EventLoop& loop, Pipeline& pipeline, Options options, E
             mirror_.Merge(id, resources);
           },
           [this](const ContainerId& id) { return mirror_.Has(id); }),
+      patience_(options_.patience),
+      updates_patience_(options_.updates_patience),
       connection_(std::make_unique<PluginConnection>(loop, *this, options_.connection)) {
   updates_.SetConnection(*connection_);
 }
@@ -96,6 +99,13 @@ void PluginFront::ListAll(Known, std::function<void(StatusOr<RuntimeInventory>)>
   });
 }
 
+void PluginFront::OnConfigured(const HostInfo& host) {
+  host_version_ = host.version;
+  patience_ = std::min(options_.patience, host.request_timeout * 7 / 10);
+  updates_patience_ = std::min(options_.updates_patience, host.request_timeout / 5);
+  updates_.SetHost(host.version, options_.by_cri);
+}
+
 api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeRequest& all) {
   mirror_.Clear();
   early_.Clear();
@@ -131,7 +141,7 @@ void PluginFront::Start(Running& running, Decided decided, std::function<void()>
   // A start that is not decided at once is answered in the next turn of the loop: it would wait for
   // updates of other containers, which the runtime carries out only after this answer.
   const bool is_start = running.call.request().operation() == Operation::kStartContainer;
-  const std::chrono::milliseconds patience = is_start ? kNone : options_.patience;
+  const std::chrono::milliseconds patience = is_start ? kNone : patience_;
   running.deadline = loop_.After(patience, [this, &running, too_late = std::move(too_late)] {
     running.call.Abandon();
     too_late();
@@ -172,7 +182,7 @@ void PluginFront::Answer(const ContainerId& own, Response response,
   if (announced_.expired()) return send();
   answers_.push_back(std::move(send));
   if (answers_deadline_ != nullptr) return;
-  answers_deadline_ = loop_.After(options_.updates_patience, [this] { SendAnswers(); });
+  answers_deadline_ = loop_.After(updates_patience_, [this] { SendAnswers(); });
 }
 
 void PluginFront::SendAnswers() {

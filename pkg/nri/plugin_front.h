@@ -40,9 +40,11 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     PluginConnection::Options connection{};
     // After this time an event is answered although it is not decided: a runtime waits two seconds
     // by default, and then drops the plugin. A creation is refused then; all other events go on
-    // unchanged. A start does not wait even this long.
+    // unchanged. A start does not wait even this long. If the runtime waits for less, it is 70 % of
+    // the runtime's time.
     std::chrono::milliseconds patience{1'400};
-    // The longest time for which a decided answer waits for updates that UpdatesFollow announced.
+    // The longest time for which a decided answer waits for updates that UpdatesFollow announced;
+    // at most 20 % of the runtime's time.
     std::chrono::milliseconds updates_patience{400};
     // For runtimes whose NRI cannot safely be asked for updates (update_queue.h).
     UpdateQueue::ByCri by_cri{};
@@ -86,10 +88,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   using Decided = EventCall::Decided;
   struct Running;
 
-  void OnConfigured(const HostInfo& host) override {
-    host_version_ = host.version;
-    updates_.SetHost(host.version, options_.by_cri);
-  }
+  void OnConfigured(const HostInfo& host) override;
   api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) override;
   void OnCreateContainer(const api::CreateContainerRequest& request,
                          Reply<WithUpdates<api::CreateContainerResponse>> reply) override;
@@ -129,6 +128,9 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   UpdateQueue updates_;
   bool connected_ = false;
   ApiVersion host_version_;
+  // Those in the options, or shorter ones for a runtime that waits for less time.
+  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds updates_patience_;
   std::list<std::unique_ptr<Running>> calls_;
   std::weak_ptr<const void> announced_;         // not expired: updates follow
   std::vector<std::function<void()>> answers_;  // replies that wait for them

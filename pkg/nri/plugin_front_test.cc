@@ -672,6 +672,20 @@ TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
   EXPECT_EQ(Create("next", true, 1000)->adjust().linux().resources().cpu().cpus(), "1");
 }
 
+TEST_F(PluginFrontTest, ARuntimeThatWaitsForLessTimeIsAnsweredEarlier) {
+  FunctionStage never = CreationStage();
+  pipeline_.Add(never);
+  api::ConfigureRequest configure = test::Containerd("1.7.24");
+  configure.set_request_timeout(kPatience.count() / 3);
+  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", configure).ok());
+  ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", api::SynchronizeRequest()).ok());
+  ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Create("dsp", true, 1000).status().code(), StatusCode::kUnavailable);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
+  pipeline_.Remove(never);
+}
+
 TEST_F(PluginFrontTest, UpdatesThatAreAskedForTogetherAreAnsweredOneByOne) {
   Synchronize();
   ASSERT_TRUE(Create("api", false, 100).ok());

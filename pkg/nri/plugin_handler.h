@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,6 +19,8 @@ struct HostInfo {
   std::string runtime_name;     // "containerd"
   std::string runtime_version;  // "1.7.24"
   ApiVersion version;           // of its NRI
+  // The longest time for which it waits for the answer to an event. Older hosts do not tell it.
+  std::chrono::milliseconds request_timeout{2'000};
 };
 
 // An encoded response with changes of containers. A decision can change hundreds of containers,
@@ -30,7 +33,7 @@ struct WithUpdates {
   std::string encoded;  // an encoded Response; changes are appended as fields
 };
 
-// Answers a runtime for a plugin, on the loop's thread. A runtime waits two seconds by default and
+// Answers a runtime for a plugin, on the loop's thread. A runtime waits for its request_timeout and
 // then drops the plugin, so later answers must come well before. It must not destroy the
 // connection.
 class PluginHandler {
