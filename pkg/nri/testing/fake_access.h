@@ -20,6 +20,7 @@ class FakeAccess final : public RuntimeAccess {
   StatusOr<Everything> everything = Everything();
   std::map<std::string, ImageFacts, std::less<>> images;
   std::vector<std::string> asked;
+  std::vector<ResourceChange> changes;  // of UpdateContainer
 
   // Gives the answers to all former questions.
   void Answer() {
@@ -56,8 +57,9 @@ class FakeAccess final : public RuntimeAccess {
   void InspectAll(Done<Everything> done) override {
     Later("everything", [this, done = std::move(done)] { done(everything); });
   }
-  void UpdateContainer(const ContainerId& id, const ResourceChange&,
+  void UpdateContainer(const ContainerId& id, const ResourceChange& change,
                        std::function<void(Status)> done) override {
+    changes.push_back(change);
     Later("update " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
   }
   void StopContainer(const ContainerId& id, std::chrono::seconds,

@@ -83,6 +83,14 @@ class NriStageTest : public testing::Test {
       done(api::Empty());
     }
   }
+  // The plugin wants these values of the container.
+  void Want(const std::string& id, const api::LinuxResources& resources) {
+    api::UpdateContainersRequest request;
+    api::ContainerUpdate& update = *request.add_update();
+    update.set_container_id(id);
+    *update.mutable_linux()->mutable_resources() = resources;
+    stage_.OnUpdateContainers(plugin_, request, [](const auto&) {});
+  }
   // Marks all containers as told, as connected plugins do.
   void TellAll() { view_.All(/*real_ids=*/false); }
 
@@ -254,6 +262,103 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
     AnswerEvents(remove);
     EXPECT_TRUE(remove.reply_seen);
   }
+  pipeline_.Remove(stage_);
+}
+
+// Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
+// sends all known values.
+TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  api::LinuxResources shown;
+  plugin_.update = [&shown](const api::UpdateContainerRequest& request,
+                            const PluginPort::Done<api::UpdateContainerResponse>& done) {
+    shown = request.linux_resources();
+    done(api::UpdateContainerResponse());
+  };
+  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
+  update.request.container_id = ContainerId("id-main");
+  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
+  update.details.memory_swap_limit = 3000;
+  update.details.unified.Set("memory.high", "1800");
+  update.Start();
+  ASSERT_TRUE(update.passed());
+  EXPECT_EQ(shown.memory().limit().value(), 2000);
+  EXPECT_EQ(shown.memory().swap().value(), 3000);
+  EXPECT_EQ(shown.unified().at("memory.high"), "1800");
+  update.Reply(0);
+  api::LinuxResources shares;
+  shares.mutable_cpu()->mutable_shares()->set_value(512);
+  Want("id-main", shares);
+  ASSERT_THAT(runtime_.changes, SizeIs(1));
+  EXPECT_EQ(runtime_.changes[0].resources.memory_limit, 2000);
+  EXPECT_EQ(runtime_.changes[0].memory_swap_limit, 3000);
+  EXPECT_EQ(runtime_.changes[0].unified, (StringMap{{"memory.high", "1800"}}));
+  runtime_.Answer();
+  pipeline_.Remove(stage_);
+}
+
+// The plugin sees what former stages have changed, and it is not undone later.
+TEST_F(NriStageTest, AnUpdateIsKnownWithTheChangesOfFormerStages) {
+  resmgr::test::FunctionStage former({.name = "former",
+                                      .rank = StageRank::kHookServers,
+                                      .operations = {Operation::kUpdateContainerResources}},
+                                     [](auto& call, Request&, const Adjustment&) {
+                                       Adjustment adjustment;
+                                       adjustment.Wide().memory_limit = 1000;
+                                       adjustment.Wide().unified.Set("memory.high", "900");
+                                       call.Adjust(std::move(adjustment));
+                                     });
+  pipeline_.Add(former);
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
+  update.request.container_id = ContainerId("id-main");
+  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
+  update.Start();
+  ASSERT_TRUE(update.passed());
+  update.Reply(0);
+  const api::LinuxResources& known = view_.Find("id-main")->message->linux().resources();
+  EXPECT_EQ(known.memory().limit().value(), 1000);
+  EXPECT_EQ(known.unified().at("memory.high"), "900");
+  pipeline_.Remove(stage_);
+  pipeline_.Remove(former);
+}
+
+// An update sends all known values, which must not undo an update that the runtime has not answered
+// yet.
+TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  api::LinuxResources limit;
+  limit.mutable_memory()->mutable_limit()->set_value(1000);
+  Want("id-main", limit);
+  api::LinuxResources file;
+  (*file.mutable_unified())["memory.high"] = "900";
+  Want("id-main", file);
+  ASSERT_THAT(runtime_.changes, SizeIs(2));
+  EXPECT_EQ(runtime_.changes[1].resources.memory_limit, 1000);
+  runtime_.Answer();
+
+  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
+  update.request.container_id = ContainerId("id-main");
+  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
+  update.Start();
+  ASSERT_TRUE(update.passed());
+  Want("id-main", file);
+  ASSERT_THAT(runtime_.changes, SizeIs(3));
+  EXPECT_EQ(runtime_.changes[2].resources.memory_limit, 2000);
+  // The runtime refuses the client's update: the value before is in force.
+  update.Reply(2);
+  Want("id-main", file);
+  EXPECT_EQ(runtime_.changes[3].resources.memory_limit, 1000);
+  runtime_.Answer();
   pipeline_.Remove(stage_);
 }
 

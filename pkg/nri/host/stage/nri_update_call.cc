@@ -52,10 +52,16 @@ class UpdateCall final : public StageCall {
     container_ = stage_.view().Find(request.container_id.value());
     const auto& update = std::get<ContainerUpdate>(request.body);
     if (container_ == nullptr || container_->creating() || !update.has_linux) return Pass();
-    wanted_ = ToNriResources(update.resources);
-    OverlayResources(ToNriResources(AsResources(so_far.values)), wanted_);
+    CreateRequest shown;
+    shown.resources = update.resources;
+    Overlay(so_far, shown);
+    const auto details = Overlaid(so_far, request.KeepDetails({Detail::kResources}));
+    *wanted_ = ToNriResources(shown.resources, details->memory_swap_limit, details->unified);
     HostedPlugins plugins = stage_.dispatcher().Wanting(api::EVENT_UPDATE_CONTAINER);
-    if (plugins.empty()) return Pass();
+    if (plugins.empty()) {
+      container_->NoteChange(wanted_);
+      return Pass();
+    }
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     stage_.InTurn(*container_->pod,
                   lifetime_.Guard([this, answer, plugins = std::move(plugins)](
@@ -65,7 +71,7 @@ class UpdateCall final : public StageCall {
   void After(Request& request, const Outcome& outcome) override {
     stage_.view().inventory().TakeOutcome(request, outcome);
     if (container_ == nullptr || !outcome.ok()) return;
-    OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
+    OverlayResources(*wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
@@ -81,7 +87,7 @@ class UpdateCall final : public StageCall {
     api::UpdateContainerRequest request;
     *request.mutable_pod() = *container_->pod->message;
     *request.mutable_container() = *container_->message;
-    *request.mutable_linux_resources() = wanted_;
+    *request.mutable_linux_resources() = *wanted_;
     const auto consultation = std::make_shared<Consultation>(
         Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});
     AskPlugins(stage_, std::move(plugins), budget_, consultation,
@@ -114,14 +120,16 @@ class UpdateCall final : public StageCall {
     // If the policy owns the placement, the pipeline drops such changes from the adjustment and
     // counts them; here they only must not get into wanted_.
     if (stage_.PlacementIsOwned()) LeaveOutPlacement(target);
-    OverlayResources(target, wanted_);
+    OverlayResources(target, *wanted_);
+    container_->NoteChange(wanted_);
     answer.Adjust(std::move(adjustment));
   }
 
   NriStage& stage_;
   HostContainerPtr container_;
   const Budget budget_;
-  api::LinuxResources wanted_;  // of the container, by the client, the policy and the plugins
+  // The values for the container that the client, former stages and plugins want.
+  const std::shared_ptr<api::LinuxResources> wanted_ = std::make_shared<api::LinuxResources>();
   Lifetime lifetime_;
 };
 

@@ -41,6 +41,15 @@ void ClearMemory(api::Field field, api::LinuxMemory& memory) {
   }
 }
 
+// The container's resources as they are when the runtime has answered all former updates. Values of
+// an update that it refuses in the end are sent again by this one.
+api::LinuxResources ExpectedResources(const HostContainer& container) {
+  api::LinuxResources resources = container.message->linux().resources();
+  for (const auto& each : container.changing)
+    if (const auto change = each.lock()) OverlayResources(*change, resources);
+  return resources;
+}
+
 // Clears any field that ShortfallsOf can name.
 void Clear(api::Field field, api::LinuxResources& resources) {
   switch (field) {
@@ -123,7 +132,7 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   if (!AnySet(wanted)) return batch->End(update, false);
   // All known values are sent, as a kubelet does, since a runtime may reset values that an update
   // leaves out. Exception: if the policy owns the placement, the stored CPU values are not sent.
-  api::LinuxResources whole = container->message->linux().resources();
+  api::LinuxResources whole = ExpectedResources(*container);
   if (owned) {
     LeaveOutPlacement(whole);
     whole.clear_cpu();
@@ -132,11 +141,14 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   const ResourceChange change = ToResourceChange(whole, traits_);
   const ResourceValues numbers = NumbersOf(change.resources);
   Tell(container->id, numbers, false);
+  const auto wanted_now = std::make_shared<const api::LinuxResources>(std::move(wanted));
+  container->NoteChange(wanted_now);
   const auto done =
-      lifetime_.Guard([this, container, wanted, update, numbers, batch](const Status& status) {
+      lifetime_.Guard([this, container, wanted_now, update, numbers, batch](const Status& status) {
         if (status.ok()) {
           Tell(container->id, numbers, true);
-          OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
+          OverlayResources(*wanted_now,
+                           *container->message.Edit().mutable_linux()->mutable_resources());
         } else {
           NoteFailure(*container, status);
         }

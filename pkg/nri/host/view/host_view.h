@@ -108,7 +108,15 @@ struct HostContainer {
   bool stop_told = false;
   bool remove_told = false;
 
+  // Resources that the runtime is being asked to set: each as long as its owner, the update, keeps
+  // it.
+  std::vector<std::weak_ptr<const api::LinuxResources>> changing{};
+
   bool creating() const { return id.empty(); }
+  void NoteChange(const std::shared_ptr<const api::LinuxResources>& change) {
+    std::erase_if(changing, [](const auto& each) { return each.expired(); });
+    changing.push_back(change);
+  }
   void SetState(api::ContainerState state) {
     message.EditLater([state](api::Container& container) { container.set_state(state); });
   }
