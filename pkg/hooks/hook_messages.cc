@@ -57,6 +57,41 @@ void Overlay(const LinuxResources& from, api::LinuxContainerResources& to) {
   SetHugepageLimits(from.hugepage_limits, to);
 }
 
+// TakeUpdate for maps.
+template <typename Map>
+void TakeDifferent(const Map& before, const Map& after, Map& held) {
+  for (const auto& [key, value] : before)
+    if (!after.contains(key)) held.erase(key);
+  for (const auto& [key, value] : after) {
+    const auto found = before.find(key);
+    if (found == before.end() || found->second != value) held[key] = value;
+  }
+}
+
+std::map<std::string, uint64_t> HugepageLimitsOf(const api::LinuxContainerResources& resources) {
+  std::map<std::string, uint64_t> limits;
+  for (const api::HugepageLimit& limit : resources.hugepage_limits())
+    limits[limit.page_size()] = limit.limit();
+  return limits;
+}
+
+// TakeUpdate for resources. No update removes a limit of huge pages.
+void TakeDifferent(const api::LinuxContainerResources& before,
+                   const api::LinuxContainerResources& after, api::LinuxContainerResources& held) {
+  for (const NumberField& number : kNumberFields) {
+    const int64_t value = NumberAt(after, number.cri_number).value_or(0);
+    if (value != NumberAt(before, number.cri_number).value_or(0)) {
+      SetNumberAt(held, number.cri_number, value);
+    }
+  }
+  if (after.cpuset_cpus() != before.cpuset_cpus()) held.set_cpuset_cpus(after.cpuset_cpus());
+  if (after.cpuset_mems() != before.cpuset_mems()) held.set_cpuset_mems(after.cpuset_mems());
+  std::map<std::string, uint64_t> limits;
+  TakeDifferent(HugepageLimitsOf(before), HugepageLimitsOf(after), limits);
+  SetHugepageLimits(limits, held);
+  TakeDifferent(before.unified(), after.unified(), *held.mutable_unified());
+}
+
 // Adds the CRI's resources that LinuxResources does not have.
 void OverlayDetails(const ContainerDetails& from, api::LinuxContainerResources& to) {
   if (from.memory_swap_limit) to.set_memory_swap_limit_in_bytes(*from.memory_swap_limit);
@@ -181,6 +216,13 @@ void SetUpdate(const LinuxResources& update, const StringMap& annotations,
   Fill(annotations, *held.mutable_container_annotations());
   Overlay(update, *held.mutable_container_resources());
   OverlayDetails(details, *held.mutable_container_resources());
+}
+
+void TakeUpdate(const HookRequest& before, const HookRequest& after, HookRequest& held) {
+  TakeDifferent(before.container_resources(), after.container_resources(),
+                *held.mutable_container_resources());
+  TakeDifferent(before.container_annotations(), after.container_annotations(),
+                *held.mutable_container_annotations());
 }
 
 std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer, SentVariables sent) {

@@ -54,6 +54,13 @@ api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_a
 void SetUpdate(const LinuxResources& update, const StringMap& annotations,
                const ContainerDetails& details, api::ContainerResourceHookRequest& held);
 
+// Takes over from an update that the runtime has carried out: sets what differs between the request
+// before and after it, in resources and annotations. All else in `held` stays, since other updates
+// may have changed it meanwhile.
+void TakeUpdate(const api::ContainerResourceHookRequest& before,
+                const api::ContainerResourceHookRequest& after,
+                api::ContainerResourceHookRequest& held);
+
 // Views of the variables in a request to a server.
 using SentVariables = absl::flat_hash_map<std::string_view, std::string_view>;
 

@@ -184,10 +184,7 @@ class UpdateCall final : public KnownContainerCall {
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok() || container() == nullptr || !merge()) return;
-    container()->request.mutable_container_resources()->CopyFrom(
-        merge()->request().container_resources());
-    *container()->request.mutable_container_annotations() =
-        merge()->request().container_annotations();
+    TakeUpdate(before_, merge()->request(), container()->request);
   }
 
  protected:
@@ -205,10 +202,12 @@ class UpdateCall final : public KnownContainerCall {
   }
 
   void Show(api::ContainerResourceHookRequest& message) override {
+    before_ = message;
     SetUpdate(update_.resources, update_.annotations, details_, message);
   }
 
  private:
+  api::ContainerResourceHookRequest before_;  // without the update
   // The request, with earlier stages' changes.
   CreateRequest update_;
   ContainerDetails details_;

@@ -149,6 +149,30 @@ TEST_F(HookStageTest, AnUpdateSendsOnlyWhatServersChanged) {
   EXPECT_EQ(container->request.container_resources().cpu_quota(), 70'000);
 }
 
+TEST_F(HookStageTest, UpdatesAtTheSameTimeAreAllKnown) {
+  HavePod(PodNamed("web"), "p1");
+  HaveContainer("c1", "p1");
+  const auto quota = StartUpdate("c1", {.cpu_quota = 70'000});
+  LinuxResources sets;
+  sets.cpuset_mems = "1";
+  auto mems = Make(Operation::kUpdateContainerResources, "c1");
+  mems->request.body = ContainerUpdate{
+      .has_linux = true, .resources = sets, .annotations = {{"by", "the second one"}}};
+  mems->details.unified.Set("memory.high", "100");
+  mems->Start();
+  // The daemon's own update.
+  inventory_.SetValues(ContainerId("c1"), {.cpus = CpuSet{2, 3}});
+  mems->Reply(0);
+  quota->Reply(0);
+  const HookContainerPtr container = stage_.view().FindContainer("c1");
+  const api::LinuxContainerResources& has = container->request.container_resources();
+  EXPECT_EQ(has.cpu_quota(), 70'000);
+  EXPECT_EQ(has.cpuset_cpus(), "2-3");
+  EXPECT_EQ(has.cpuset_mems(), "1");
+  EXPECT_EQ(has.unified().at("memory.high"), "100");
+  EXPECT_EQ(container->request.container_annotations().at("by"), "the second one");
+}
+
 TEST_F(HookStageTest, ServersAreAskedBeforeAndToldAfterAStart) {
   HavePod(PodNamed("web"), "p1");
   HaveContainer("c1", "p1");
