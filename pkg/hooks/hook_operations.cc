@@ -166,8 +166,12 @@ class StartCall final : public KnownContainerCall {
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    if (container() != nullptr) return TellStart(hooks(), *container());
-    LookUpFor(HookPoint::kPostStartContainer, request.container_id, TellStart);
+    if (container() == nullptr) {
+      return LookUpFor(HookPoint::kPostStartContainer, request.container_id, TellStart);
+    }
+    // Docker starts containers again that were stopped: the next stop is another one.
+    container()->stop_told = false;
+    TellStart(hooks(), *container());
   }
 
  private:

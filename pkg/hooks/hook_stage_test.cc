@@ -209,6 +209,18 @@ TEST_F(HookStageTest, AStopThatFailedKeepsTheContainerAndTheOneThatSucceedsIsTol
   EXPECT_EQ(stage_.view().FindContainer("c1"), nullptr);
 }
 
+// Docker starts containers again that have ended.
+TEST_F(HookStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
+  HavePod(PodNamed("web"), "p1");
+  HaveContainer("c1", "p1");
+  HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
+  Started(Operation::kStopContainer, "c1")->Reply(0);
+  Started(Operation::kStartContainer, "c1")->Reply(0);
+  Started(Operation::kStopContainer, "c1")->Reply(0);
+  Started(Operation::kStopContainer, "c1")->Reply(0);
+  EXPECT_EQ(server.questions.size(), 2u);
+}
+
 TEST_F(HookStageTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
   HavePod(PodNamed("web"), "p1");
   HaveContainer("c1", "p1");
