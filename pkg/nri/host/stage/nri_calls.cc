@@ -46,12 +46,19 @@ class StartCall final : public StageCall {
         !dispatcher.AnyWants(api::EVENT_POST_START_CONTAINER)) {
       hold->Release();
     }
-    stage_.InTurn(*container_->pod,
-                  [&stage = stage_, container = container_, budget = budget_, hold](
-                      const Turns::Turn& turn) { Inspect(stage, container, budget, hold, turn); });
+    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
+                                     hold](const Turns::Turn& turn) {
+      NoteNextLife(*container);
+      Inspect(stage, container, budget, hold, turn);
+    });
   }
 
  private:
+  // Docker starts containers again that have ended, and stops a running one to restart it: its next
+  // stop is another one. Called in the turn of the start, which follows that of the stop.
+  static void NoteNextLife(HostContainer& container) {
+    if (std::exchange(container.stop_told, false)) container.SetState(api::CONTAINER_RUNNING);
+  }
   // Asks the runtime for the process and the cgroup, which plugins need.
   static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
                       const SharedHold& hold, const Turns::Turn& turn) {

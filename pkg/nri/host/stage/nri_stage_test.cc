@@ -265,6 +265,56 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
   pipeline_.Remove(stage_);
 }
 
+// Docker starts containers again that have ended.
+TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  const auto call = [this](Operation operation) {
+    resmgr::test::TestCall made(pipeline_, operation);
+    made.request.container_id = ContainerId("id-main");
+    made.Start();
+    ASSERT_TRUE(made.passed());
+    made.Reply(0);
+    runtime_.Answer();
+    EXPECT_TRUE(made.reply_seen);
+  };
+  call(Operation::kStopContainer);
+  EXPECT_THAT(told_, ElementsAre("10-a Stop main"));
+  told_.clear();
+  call(Operation::kStartContainer);
+  EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
+  EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
+  told_.clear();
+  call(Operation::kStopContainer);
+  call(Operation::kStopContainer);
+  EXPECT_THAT(told_, ElementsAre("10-a Stop main"));
+  pipeline_.Remove(stage_);
+}
+
+// A restart stops the container, too, and the event of this may come before the reply.
+TEST_F(NriStageTest, AContainerRunsAfterARestart) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  resmgr::test::TestCall restart(pipeline_, Operation::kStartContainer);
+  restart.request.container_id = ContainerId("id-main");
+  restart.Start();
+  ASSERT_TRUE(restart.passed());
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
+  restart.Reply(0);
+  while (!restart.reply_seen)
+    runtime_.Answer();
+  EXPECT_THAT(told_, ElementsAre("10-a Stop main", "10-a START_CONTAINER main",
+                                 "10-a POST_START_CONTAINER main"));
+  EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
+  pipeline_.Remove(stage_);
+}
+
 // Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
 // sends all known values.
 TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
