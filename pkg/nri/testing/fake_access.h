@@ -42,8 +42,13 @@ class FakeAccess final : public RuntimeAccess {
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override {
     Later("sandbox " + std::string(id.value()), Missing(std::move(done)));
   }
+  // Answers with what the list has at the time of the answer.
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override {
-    Later("container " + std::string(id.value()), Missing(std::move(done)));
+    Later("container " + std::string(id.value()), [this, id, done = std::move(done)] {
+      for (const ContainerFacts& facts : everything->containers)
+        if (facts.container.id == id) return done(facts);
+      done(NotFound("it does not exist"));
+    });
   }
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override {
     Later("image " + std::string(reference),

@@ -19,6 +19,14 @@ bool IsCalled(const HostedPlugin& plugin, std::string_view name) {
   return full == name || (full.size() == name.size() + 3 && full.ends_with(name) && full[2] == '-');
 }
 
+// Whether the container still runs since its last known start: then a reported stop was an earlier
+// one. An event may come after the reply to a restart.
+bool RunsOn(const HostContainer& container, const ContainerFacts& facts) {
+  return facts.container.state == ContainerState::kRunning && facts.pid != 0 &&
+         container.message->state() == api::CONTAINER_RUNNING && facts.started_at != 0 &&
+         facts.started_at == container.message->started_at();
+}
+
 // Replaces containers' ids by those that the plugin knows.
 void TranslateIds(const HostView& view, std::vector<api::ContainerUpdate>& updates) {
   for (api::ContainerUpdate& update : updates) {
@@ -172,6 +180,7 @@ void NriStage::TellStop(const HostContainerPtr& container, const Budget& budget,
         container->id,
         WhileHere<StatusOr<ContainerFacts>>([this, container, budget, turn = std::move(turn),
                                              done](const StatusOr<ContainerFacts>& facts) {
+          if (facts.ok() && RunsOn(*container, *facts)) return done();
           if (facts.ok()) AddFacts(*facts, container->message.Edit());
           container->SetState(api::CONTAINER_STOPPED);
           events_.Stop(container, budget, [turn, done](const Status&) { done(); });

@@ -315,6 +315,39 @@ TEST_F(NriStageTest, AContainerRunsAfterARestart) {
   pipeline_.Remove(stage_);
 }
 
+// The event comes by another connection than the reply, and may come after it.
+TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  ContainerFacts& facts = runtime_.everything->containers[0];
+  facts.started_at = 7;
+  facts.pid = 70;
+  Refresh();
+  TellAll();
+  resmgr::test::TestCall restart(pipeline_, Operation::kStartContainer);
+  restart.request.container_id = ContainerId("id-main");
+  restart.Start();
+  ASSERT_TRUE(restart.passed());
+  facts.started_at = 8;
+  facts.pid = 80;
+  restart.Reply(0);
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
+  for (int i = 0; i < 3; ++i)
+    runtime_.Answer();
+  EXPECT_TRUE(restart.reply_seen);
+  EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
+  EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
+  // Now it ends.
+  facts.container.state = ContainerState::kExited;
+  facts.pid = 0;
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
+  runtime_.Answer();
+  EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_STOPPED);
+  EXPECT_EQ(told_.back(), "10-a Stop main");
+  pipeline_.Remove(stage_);
+}
+
 // Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
 // sends all known values.
 TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
