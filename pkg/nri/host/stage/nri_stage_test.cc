@@ -265,6 +265,22 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
   pipeline_.Remove(stage_);
 }
 
+TEST_F(NriStageTest, PluginsSeeWhereThePolicyHasMovedContainers) {
+  HavePod("p");
+  HaveContainer("p", "main");
+  runtime_.everything->containers[0].container.resources = {.cpu_shares = 512,
+                                                            .cpuset_cpus = "0-7"};
+  Refresh();
+  inventory_.SetValues(ContainerId("id-main"), {.cpus = CpuSet{0, 2, 3}, .cpu_quota = -1});
+  inventory_.SetValues(ContainerId("id-main"), {.cpus = CpuSet{0, 2}});
+  api::SynchronizeRequest all;
+  ASSERT_TRUE(all.ParseFromString(*view_.All(/*real_ids=*/false)->messages[0]));
+  const api::LinuxCPU& cpu = all.containers(0).linux().resources().cpu();
+  EXPECT_EQ(cpu.cpus(), "0,2");
+  EXPECT_EQ(cpu.quota().value(), -1);
+  EXPECT_EQ(cpu.shares().value(), 512u);
+}
+
 // Docker starts containers again that have ended.
 TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
   pipeline_.Add(stage_);

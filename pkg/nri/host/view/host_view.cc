@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/ids.h"
+#include "pkg/nri/host/merge/reply_edits.h"
 #include "pkg/nri/host/view/object_views.h"
 
 namespace resmgr::nri {
@@ -166,6 +167,14 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
   } else {
     Bind(Begin(pod, ToContainer(facts), listed.attempt), object);
   }
+}
+
+void HostView::OnValues(InventoryContainer& container, const LinuxResources& values) {
+  const HostContainerPtr data = Of(container);
+  if (data == nullptr) return;
+  data->message.EditLater([values](api::Container& message) {
+    OverlayResources(ToNriResources(values), *message.mutable_linux()->mutable_resources());
+  });
 }
 
 void HostView::OnStopped(InventoryContainer& container) {

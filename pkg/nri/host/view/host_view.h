@@ -167,6 +167,7 @@ class HostView final : public TypedView<HostPod, HostContainer> {
 
   void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
   void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
+  void OnValues(InventoryContainer& container, const LinuxResources& values) override;
   void OnStopped(InventoryContainer& container) override;
   void OnGone(InventoryPod& pod) override;
   void OnGone(InventoryContainer& container) override;
