@@ -321,6 +321,9 @@ Status AdjustmentMapper::MapDevices() {
   KeySet requested;
   for (const Device& device : context_.details.devices)
     requested.insert(device.container_path);
+  KeySet set;
+  for (const api::LinuxDevice& device : linux_.devices())
+    if (!IsRemoval(device.path())) set.insert(device.path());
   for (const api::LinuxDevice& device : linux_.devices()) {
     if (!IsRemoval(device.path())) {
       auto mapped = MapDevice(device, context_.traits);
@@ -334,7 +337,7 @@ Status AdjustmentMapper::MapDevices() {
     const std::string_view path = std::string_view(device.path()).substr(1);
     if (requested.contains(path)) {
       wide().devices.Remove(path);
-    } else {
+    } else if (!set.contains(path)) {
       RESMGR_RETURN_IF_ERROR(
           Lacks(api::FIELD_DEVICES, path, "the request has no such device", true));
     }

@@ -206,6 +206,17 @@ TEST_F(AdjustmentMappingTest, ResourcesThatCannotBeReadNameThePlugin) {
               HasSubstr("invalid argument: plugin \"10-a\" wants CPU resources: cpus"));
 }
 
+// A plugin replaces a former plugin's device by its removal and the new one.
+TEST_F(AdjustmentMappingTest, AReplacedDeviceIsNotMissing) {
+  policy_.Set(api::FIELD_DEVICES, FailurePolicy::kFail);
+  constexpr std::string_view kReplaced = R"(linux {
+    devices { path: "-/dev/x" }
+    devices { path: "/dev/x" type: "c" major: 1 minor: 3 } })";
+  EXPECT_EQ(Refusal(kReplaced), "");
+  EXPECT_THAT(Warnings(kReplaced), IsEmpty());
+  EXPECT_THAT(Map(kReplaced)->host_files.devices, SizeIs(1));
+}
+
 TEST_F(AdjustmentMappingTest, DevicesAreThoseOfTheNode) {
   auto mapped = Map(R"(linux {
     devices { path: "/dev/x" type: "c" major: 1 minor: 3 }
