@@ -18,7 +18,7 @@
 namespace resmgr::nri {
 namespace {
 
-using Annotations = google::protobuf::Map<std::string, std::string>;
+using Annotations = DefaultValidator::Annotations;
 
 constexpr std::string_view kRequiredPluginsAnnotation = "required-plugins.noderesource.dev";
 
@@ -55,14 +55,14 @@ struct Annotation {
 };
 
 // The annotation for the container, else the one for the pod.
-std::optional<Annotation> FindAnnotation(const Proposal& proposal, std::string_view name) {
-  const Annotations& annotations = proposal.pod.annotations();
+std::optional<Annotation> FindAnnotation(const Annotations& annotations, std::string_view container,
+                                         std::string_view name) {
   // The usual case: a pod without the annotation.
   if (std::ranges::none_of(annotations,
                            [name](const auto& each) { return each.first.starts_with(name); })) {
     return std::nullopt;
   }
-  for (std::string written : {fmt::format("{}/container.{}", name, proposal.container.name()),
+  for (std::string written : {fmt::format("{}/container.{}", name, container),
                               fmt::format("{}/pod", name), std::string(name)}) {
     const auto found = annotations.find(written);
     if (found != annotations.end()) return Annotation{std::move(written), found->second};
@@ -137,21 +137,27 @@ Status DefaultValidator::CheckSeccomp(const Proposal& proposal) const {
   }
 }
 
+StatusOr<bool> DefaultValidator::ToleratesMissing(const Annotations& of_pod,
+                                                  std::string_view container) const {
+  if (options_.tolerate_missing_plugins_annotation.empty()) return false;
+  const auto annotation =
+      FindAnnotation(of_pod, container, options_.tolerate_missing_plugins_annotation);
+  if (!annotation) return false;
+  const auto value = ParseBool(annotation->value);
+  if (value) return *value;
+  return InvalidArgument("annotation {} must be true or false, not \"{}\"",
+                         Printable(annotation->name), Printable(annotation->value));
+}
+
 Status DefaultValidator::CheckRequired(const Proposal& proposal,
                                        std::span<const std::string> present) const {
-  if (!options_.tolerate_missing_plugins_annotation.empty()) {
-    const auto tolerates = FindAnnotation(proposal, options_.tolerate_missing_plugins_annotation);
-    if (tolerates) {
-      const auto value = ParseBool(tolerates->value);
-      if (!value) {
-        return InvalidArgument("annotation {} must be true or false, not \"{}\"",
-                               Printable(tolerates->name), Printable(tolerates->value));
-      }
-      if (*value) return OkStatus();
-    }
-  }
+  const Annotations& of_pod = proposal.pod.annotations();
+  RESMGR_ASSIGN_OR_RETURN(const bool tolerates,
+                          ToleratesMissing(of_pod, proposal.container.name()));
+  if (tolerates) return OkStatus();
   std::vector<std::string> missing = options_.required_plugins;
-  if (const auto annotation = FindAnnotation(proposal, kRequiredPluginsAnnotation)) {
+  if (const auto annotation =
+          FindAnnotation(of_pod, proposal.container.name(), kRequiredPluginsAnnotation)) {
     RESMGR_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadNames(*annotation));
     missing.insert(missing.end(), names.begin(), names.end());
   }

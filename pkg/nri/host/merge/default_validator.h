@@ -45,14 +45,19 @@ struct Proposal {
 // A host's built-in validator. Pure: it has no effect and never waits. Immutable, thread-safe.
 class DefaultValidator {
  public:
+  using Annotations = google::protobuf::Map<std::string, std::string>;
+
   explicit DefaultValidator(DefaultValidatorOptions options) : options_(std::move(options)) {}
 
   // Whether the container may be created like this. `present`: full names of the plugins that took
-  // part, which are connected and have answered (a host that counts plugins without an answer, too,
-  // starts containers without required ones). kFailedPrecondition: rejected; the message names
-  // plugins and their changes. kInvalidArgument: an annotation that is malformed or longer than 16
-  // KiB.
+  // part, which are connected, and have answered if they are asked about creations (a host that
+  // counts plugins without an answer, too, starts containers without required ones).
+  // kFailedPrecondition: rejected; the message names plugins and their changes. kInvalidArgument:
+  // an annotation that is malformed or longer than 16 KiB.
   Status Check(const Proposal& proposal, std::span<const std::string> present) const;
+  // Whether a container with this name needs none of the required plugins, by its pod's
+  // annotations. kInvalidArgument: the annotation is neither true nor false.
+  StatusOr<bool> ToleratesMissing(const Annotations& of_pod, std::string_view container) const;
 
  private:
   Status CheckSeccomp(const Proposal& proposal) const;

@@ -60,11 +60,13 @@ class CreateCall final : public StageCall {
   }
 
   void Decide(Request& request, const Adjustment& so_far) {
-    if (Status required = stage_.CheckRequired(); !required.ok()) return Refuse(required);
     const CreateRequest* const create = request.create();
     if (create == nullptr) return Pass();
     const HostPodPtr pod = stage_.view().FindPod(create->pod_id.value());
     if (pod == nullptr && !refreshed_) return DecideAfterRefresh(request, so_far);
+    if (Status required = stage_.CheckRequired(pod.get(), create->name); !required.ok()) {
+      return Refuse(std::move(required));
+    }
     // Passes the call: the runtime itself refuses it.
     if (pod == nullptr || !pod->ready) return Pass();
     CreateRequest shown = *create;
@@ -163,11 +165,14 @@ void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout
 Status Creation::RunDefaultValidator() const {
   if (!stage_.validator()) return OkStatus();
   const api::Container outline = merge_->pristine().MakeOutline();
+  std::vector<std::string> present = consulted_;
+  for (const auto& plugin : stage_.dispatcher().plugins())
+    if (!plugin->port->Wants(api::EVENT_CREATE_CONTAINER)) present.push_back(plugin->name);
   return stage_.validator()->Check({.pod = merge_->pristine().pod(),
                                     .container = outline,
                                     .adjustment = merge_->adjustment(),
                                     .owners = [this] { return merge_->owners(); }},
-                                   consulted_);
+                                   present);
 }
 
 void Creation::Validate(const Turns::Turn& turn) {

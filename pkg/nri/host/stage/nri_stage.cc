@@ -159,13 +159,18 @@ void NriStage::OnLost(PluginPort& plugin, const Status& /*why*/) {
   dispatcher_.Remove(plugin);
 }
 
-Status NriStage::CheckRequired() const {
-  for (const std::string& name : nri_options_.required) {
-    const bool connected = std::ranges::any_of(
-        dispatcher_.plugins(), [&name](const auto& plugin) { return IsCalled(*plugin, name); });
-    if (!connected) return Unavailable("the required NRI plugin {} is not connected", name);
+Status NriStage::CheckRequired(const HostPod* pod, std::string_view container) const {
+  const auto missing = std::ranges::find_if(nri_options_.required, [this](const std::string& name) {
+    return std::ranges::none_of(dispatcher_.plugins(),
+                                [&name](const auto& plugin) { return IsCalled(*plugin, name); });
+  });
+  if (missing == nri_options_.required.end()) return OkStatus();
+  if (pod != nullptr && validator_) {
+    RESMGR_ASSIGN_OR_RETURN(const bool tolerates,
+                            validator_->ToleratesMissing(pod->message->annotations(), container));
+    if (tolerates) return OkStatus();
   }
-  return OkStatus();
+  return Unavailable("the required NRI plugin {} is not connected", *missing);
 }
 
 void NriStage::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {

@@ -95,8 +95,9 @@ class NriStage final : public Stage, public PluginListener {
   }
   RuntimeAccess& runtime() { return context_.runtime; }
   bool PlacementIsOwned() const { return context_.pipeline.PlacementIsOwned(); }
-  // OK: all required plugins are connected.
-  Status CheckRequired() const;
+  // OK: all required plugins are connected, or the container of this pod needs none. nullptr: the
+  // pod is unknown.
+  Status CheckRequired(const HostPod* pod, std::string_view container) const;
 
   // Runs `begin` in a turn of the pod, unless the stage has ended.
   void InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin);

@@ -91,6 +91,15 @@ class NriStageTest : public testing::Test {
     *update.mutable_linux()->mutable_resources() = resources;
     stage_.OnUpdateContainers(plugin_, request, [](const auto&) {});
   }
+  // Starts the creation of a container in this pod, and returns the decision.
+  Status Create(const std::string& pod) {
+    resmgr::test::TestCall create(pipeline_, Operation::kCreateContainer);
+    create.request.pod_id = PodSandboxId(pod);
+    create.request.body = CreateRequest{.pod_id = PodSandboxId(pod), .name = "main"};
+    create.Start();
+    runtime_.Answer();
+    return create.decided.value_or(Internal("undecided"));
+  }
   // Marks all containers as told, as connected plugins do.
   void TellAll() { view_.All(/*real_ids=*/false); }
 
@@ -262,6 +271,37 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
     AnswerEvents(remove);
     EXPECT_TRUE(remove.reply_seen);
   }
+  pipeline_.Remove(stage_);
+}
+
+NriStageOptions RequiringPlugin(const std::string& name) {
+  NriStageOptions options;
+  options.required = {name};
+  options.validator = DefaultValidatorOptions{.required_plugins = {name},
+                                              .tolerate_missing_plugins_annotation = "tolerate"};
+  return options;
+}
+
+// Such a plugin acts on pods, for example.
+TEST_F(NriStageTest, ARequiredPluginNeedNotBeAskedAboutCreations) {
+  pipeline_.Add(stage_);
+  stage_.Configure(RequiringPlugin("10-a"));
+  HavePod("p");
+  Refresh();
+  plugin_.wants = [](api::Event event) { return event == api::EVENT_RUN_POD_SANDBOX; };
+  EXPECT_EQ(Create("p"), OkStatus());
+  pipeline_.Remove(stage_);
+}
+
+TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
+  pipeline_.Add(stage_);
+  stage_.Configure(RequiringPlugin("20-missing"));
+  HavePod("strict");
+  HavePod("tolerant");
+  runtime_.everything->sandboxes.back().pod.annotations = {{"tolerate", "true"}};
+  Refresh();
+  EXPECT_EQ(Create("tolerant"), OkStatus());
+  EXPECT_EQ(Create("strict").code(), StatusCode::kUnavailable);
   pipeline_.Remove(stage_);
 }
 
