@@ -47,7 +47,8 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                           .reserved = cpus.reserved,
                           .section = section == config.sections.end() ? nullptr : &section->second,
                           .runtimes = &runtimes,
-                          .unreserved = cpus.unreserved});
+                          .unreserved = cpus.unreserved,
+                          .offline = offline | OfflineCpus(machine)});
 }
 
 ConfigChecks ChecksWith(const PolicyRegistry& policies) {

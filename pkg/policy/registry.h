@@ -27,6 +27,7 @@ struct PolicyContext {
   const ConfigNode* section = nullptr;       // the policy's own configuration; nullptr without one
   const RuntimesConfig* runtimes = nullptr;  // nullptr: no RuntimeClass is configured
   MilliCpu unreserved{};  // as in PolicyCpus: the part of the reserved CPUs that pods may request
+  CpuSet offline{};       // CPUs of the machine that are offline, which a section may name
 };
 
 // Describes and makes one policy. Its name is the value of `Active`.

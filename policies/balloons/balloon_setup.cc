@@ -88,10 +88,12 @@ BalloonSetup::BalloonSetup(const Machine& machine, const CpuSet& available, Ball
 
 StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, BalloonsOptions options) {
   CpuSet available = context.available;
+  CpuSet offline = context.offline;
   if (options.available) {
     const CpuConstraint& constraint = *options.available;
     const bool all_but = constraint.kind == CpuConstraint::Kind::kAllBut;
     available = all_but ? available - constraint.cpus : available & constraint.cpus;
+    offline = all_but ? offline - constraint.cpus : offline & constraint.cpus;
     if (available.empty()) {
       return InvalidArgument("{}: has none of the CPUs {}", constraint.origin,
                              context.available.ToString());
@@ -99,6 +101,7 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
   }
   AddClaimType(options);
   BalloonSetup setup(context.machine, available, std::move(options));
+  setup.LeaveOut(offline);
   RESMGR_RETURN_IF_ERROR(setup.Reserve(context));
   RESMGR_RETURN_IF_ERROR(setup.CountInstances());
   RESMGR_RETURN_IF_ERROR(setup.CheckCounts());
@@ -106,6 +109,15 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
   RESMGR_RETURN_IF_ERROR(setup.CheckRooms());
   setup.MakeRules();
   return setup;
+}
+
+// Removes offline CPUs from the lists of types. Their balloons may have as many others.
+void BalloonSetup::LeaveOut(const CpuSet& offline) {
+  offline_ = offline;
+  for (BalloonType& type : options_.types) {
+    missing_.push_back(type.cpus.CountCommon(offline));
+    type.cpus -= offline;
+  }
 }
 
 // Sets the CPUs that the balloons of the type `reserved` have from the start.
@@ -134,11 +146,16 @@ Status BalloonSetup::Reserve(const PolicyContext& context) {
     if (constraint.kind == CpuConstraint::Kind::kAllBut) {
       cpus = available_ - constraint.cpus;
     } else {
-      cpus = constraint.cpus;
+      cpus = constraint.cpus - offline_;
       const CpuSet outside = cpus - available_;
       if (!outside.empty()) {
         return InvalidArgument("{}: CPUs {} are not among the available ones ({})", origin,
                                outside.ToString(), available_.ToString());
+      }
+      // All reserved CPUs are offline, so as many others are reserved.
+      if (cpus.empty() && !type.own_cpus) {
+        type.min_cpus = std::max<int64_t>(type.min_cpus, constraint.cpus.size());
+        reserved_milli_ = int64_t{1000} * constraint.cpus.size();
       }
     }
   }
@@ -172,6 +189,7 @@ Status BalloonSetup::CountInstances() {
     } else if (instances.unit == BalloonInstances::Unit::kCpus) {
       count = std::min<int64_t>(instances.number, ordinary) / type.min_cpus;
     }
+    if (count == 0 && !offline_.empty()) count = 1;
     if (count == 0) {
       return InvalidArgument(
           "policy.balloons: type {}: instances makes no balloon at all on this "
@@ -185,7 +203,7 @@ Status BalloonSetup::CountInstances() {
 
 // Refuses more balloons that always exist than CPUs: those without CPUs would be made without end.
 Status BalloonSetup::CheckCounts() const {
-  const int cpus = available_.size();
+  const int cpus = available_.size() + offline_.size();
   int64_t sum = 0;
   for (const BalloonType& type : options_.types) {
     sum += type.min_balloons;
@@ -204,7 +222,7 @@ Status BalloonSetup::CheckRooms() const {
     int most = 0;
     for (const CpuSet& part : PartsAt(*machine_, type.grow_within, available_))
       most = std::max(most, part.size());
-    if (type.max_cpus <= most) continue;
+    if (type.max_cpus <= most + offline_.size()) continue;
     const std::string there =
         most == 0 ? "is known of this machine" : fmt::format("has more than {} CPUs", most);
     return InvalidArgument("policy.balloons: type {}: growWithin: no {} {}", type.name,
@@ -243,7 +261,7 @@ Status BalloonSetup::CheckFixed() const {
 std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type,
                                                const std::vector<BalloonHint>& devices) const {
   std::vector<BalloonHint> hints;
-  if (type.own_cpus) hints.push_back({"its CPUs", type.cpus});
+  if (!type.cpus.empty()) hints.push_back({"its CPUs", type.cpus});
   for (const std::string& path : type.close_to) {
     CpuSet cpus = CpusNearDevice(*machine_, path);
     if (!cpus.empty()) hints.push_back({fmt::format("close to {}", path), std::move(cpus)});
@@ -321,7 +339,20 @@ int BalloonSetup::MaxCpus(int index, int balloon) const {
   const BalloonType& own = type(index);
   if (own.max_cpus < 0) return 0;
   if (own.max_cpus > 0) return static_cast<int>(own.max_cpus);
-  return own.own_cpus ? MinCpus(index, balloon) : kUnlimited;
+  if (!own.own_cpus) return kUnlimited;
+  return MinCpus(index, balloon) + missing_[static_cast<size_t>(index)];
+}
+
+bool BalloonSetup::FitsOnline() const {
+  int64_t needed = 0;
+  for (int index = 0; index < types(); ++index) {
+    const BalloonType& own = type(index);
+    for (int balloon = 0; balloon < MinBalloons(index); ++balloon) {
+      const int size = WholeSize(index, MinCpus(index, balloon));
+      needed += own.grow_within == BalloonLevel::kNone ? size : MaxCpus(index, balloon);
+    }
+  }
+  return !offline_.empty() && needed <= available_.size() + offline_.size();
 }
 
 int BalloonSetup::WholeSize(int index, int cpus) const {

@@ -21,6 +21,8 @@ class BalloonSetup {
   const BalloonsOptions& options() const { return options_; }
   const CpuSet& available() const { return available_; }
   const CpuChooser& chooser() const { return chooser_; }
+  // Whether the balloons that always exist fit if no CPU is offline, as far as numbers tell.
+  bool FitsOnline() const;
   // Milli-CPUs that the scheduler does not count as allocatable.
   int64_t reserved_milli() const { return reserved_milli_; }
 
@@ -58,6 +60,7 @@ class BalloonSetup {
 
  private:
   BalloonSetup(const Machine& machine, const CpuSet& available, BalloonsOptions options);
+  void LeaveOut(const CpuSet& offline);
   Status Reserve(const PolicyContext& context);
   Status CountInstances();
   Status CheckCounts() const;
@@ -71,6 +74,8 @@ class BalloonSetup {
   CpuSet available_;
   BalloonsOptions options_;
   CpuChooser chooser_;
+  CpuSet offline_;            // CPUs that would be available if they were online
+  std::vector<int> missing_;  // by type: number of the CPUs in its list that are offline
   int64_t reserved_milli_ = 0;
   bool keeps_rooms_ = false;
   bool follows_use_ = false;

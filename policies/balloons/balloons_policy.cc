@@ -41,7 +41,7 @@ StatusOr<std::unique_ptr<Policy>> BalloonsPolicy::Create(const PolicyContext& co
   std::unique_ptr<BalloonsPolicy> policy(new BalloonsPolicy(
       std::make_shared<const BalloonSetup>(std::move(setup)), PinningRule(context.runtimes)));
   const Status made = policy->book_.CreateAlways();
-  if (!made.ok()) {
+  if (!made.ok() && !policy->setup_->FitsOnline()) {
     return InvalidArgument(
         "policy balloons: the balloons that always exist do not fit into CPUs "
         "{}: {}",

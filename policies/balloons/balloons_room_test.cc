@@ -372,5 +372,81 @@ TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
   EXPECT_FALSE(LacksCpus(node.PlacementOf(key).reason));
 }
 
+// A type may list CPUs that are offline: its balloon has the others, and as many instead.
+TEST(BalloonsOfflineTest, ATypeMayListCpusThatAreOffline) {
+  BalloonsNode node(
+      "balloonTypes: [{name: fixed, cpus: 4-7}, {name: other, preferNewBalloons: true}]");
+  const ContainerKey key = *node.Run("a", {.request = 4000, .type = "fixed"});
+  ASSERT_EQ(node.CpusOf(key), "4-7");
+  node.SetOffline({5});
+  EXPECT_EQ(node.SetOf(key).size(), 4) << node.CpusOf(key);
+  EXPECT_TRUE(Cpus("4,6-7").IsSubsetOf(node.SetOf(key))) << node.CpusOf(key);
+  EXPECT_FALSE(LacksCpus(node.PlacementOf(key).reason));
+  node.SetOffline(Cpus("4-7"));
+  EXPECT_EQ(node.SetOf(key).size(), 4) << node.CpusOf(key);
+  EXPECT_FALSE(node.SetOf(key).Intersects(Cpus("4-7")));
+  EXPECT_EQ(node.PoolOf(key), "fixed[0]");
+  node.SetOffline({});
+  EXPECT_EQ(node.CpusOf(key), "4-7");
+}
+
+// Others have all other CPUs: the container has what is left, and says so.
+TEST(BalloonsOfflineTest, ABalloonOfListedCpusThatLostOneSaysSo) {
+  BalloonsNode node(
+      "balloonTypes: [{name: fixed, cpus: 4-7}, {name: other, preferNewBalloons: true}]");
+  const ContainerKey key = *node.Run("a", {.request = 4000, .type = "fixed"});
+  ASSERT_TRUE(node.Run("b", {.request = 12'000, .type = "other"}).ok());
+  node.SetOffline({5});
+  EXPECT_EQ(node.CpusOf(key), "4,6-7");
+  EXPECT_TRUE(LacksCpus(node.PlacementOf(key).reason)) << node.PlacementOf(key).reason;
+  node.SetOffline({});
+  EXPECT_EQ(node.CpusOf(key), "4-7");
+  EXPECT_FALSE(LacksCpus(node.PlacementOf(key).reason));
+}
+
+TEST(BalloonsOfflineTest, ReservedCpusMayBeOffline) {
+  BalloonsNode node("reservedResources: {cpu: \"cpuset:0-1\"}");
+  node.SetOffline({1});
+  EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0");
+  node.SetOffline({0, 1});
+  EXPECT_EQ(Cpus(node.CpusOfBalloon("reserved[0]")).size(), 2) << "others take their place";
+  node.SetOffline({});
+  EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0-1");
+}
+
+// A section that fits the machine with all of its CPUs is not refused because some are offline.
+TEST(BalloonsOfflineTest, WhatFitsWithAllCpusIsNotRefusedWithoutSome) {
+  for (const std::string_view type :
+       {"{name: x, minCPUs: 2, minBalloons: 8}", "{name: x, minBalloons: 16}",
+        "{name: x, maxCPUs: 8, growWithin: package, minBalloons: 2}",
+        "{name: x, minCPUs: 12, instances: 100 %}",
+        "{name: x, minCPUs: 4, instances: 1 per numa}"}) {
+    const std::string section = fmt::format("balloonTypes: [{}]", type);
+    BalloonsNode node(section);
+    node.SetOffline(Cpus("3,8,12-13,15"));
+    const StatusOr<ContainerKey> key = node.Run("a", {.request = 1000, .type = "x"});
+    EXPECT_TRUE(key.ok()) << type << ": " << key.status();
+    node.SetOffline({});
+  }
+}
+
+TEST(BalloonsOfflineTest, WhatNeverFitsIsRefusedWithOfflineCpusToo) {
+  Machine::Parts parts{
+      .cpus = test::N4C16().cpus(), .nodes = test::N4C16().nodes(), .allowed = Cpus("0-14")};
+  parts.cpus.back() = Cpu{.id = 15};
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const auto refusal = [&machine](std::string_view type) {
+    return test::CreateError(BalloonsPolicyFactory(), machine, "",
+                             fmt::format("balloonTypes: [{}]", type));
+  };
+  EXPECT_TRUE(refusal("{name: x, cpus: 14-15}").ok());
+  EXPECT_TRUE(refusal("{name: x, minCPUs: 2, minBalloons: 8}").ok());
+  for (const std::string_view type :
+       {"{name: x, cpus: 14-16}", "{name: x, minCPUs: 2, minBalloons: 9}",
+        "{name: x, maxCPUs: 10, growWithin: package}"}) {
+    EXPECT_EQ(refusal(type).code(), StatusCode::kInvalidArgument) << type;
+  }
+}
+
 }  // namespace
 }  // namespace resmgr

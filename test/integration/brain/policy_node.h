@@ -34,10 +34,18 @@ class PolicyNode : public CheckedPolicy {
     const StatusOr<ConfigNode> config = ParseYaml(section_, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
     SetPolicy(factory_.create({.machine = machine(),
-                               .available = machine().online(),
-                               .reserved = reserved_,
+                               .available = machine().online() - offline_,
+                               .reserved = reserved_ - offline_,
                                .section = &*config,
-                               .runtimes = &runtimes_}));
+                               .runtimes = &runtimes_,
+                               .offline = offline_}));
+  }
+
+  // The same while these CPUs, and no others, have gone offline.
+  Plan SetOffline(const CpuSet& cpus) {
+    offline_ = cpus;
+    RestartPolicy();
+    return Reconcile();
   }
 
   // The same with another section of the configuration.
@@ -98,6 +106,7 @@ class PolicyNode : public CheckedPolicy {
  private:
   const PolicyFactory factory_;
   const CpuSet reserved_;
+  CpuSet offline_{};
   std::string section_;
   const RuntimesConfig runtimes_;
 };
@@ -111,7 +120,8 @@ inline Status CreateError(const PolicyFactory& factory, const Machine& machine,
       .create({.machine = machine,
                .available = machine.online(),
                .reserved = Cpus(reserved),
-               .section = &*config})
+               .section = &*config,
+               .offline = OfflineCpus(machine)})
       .status();
 }
 

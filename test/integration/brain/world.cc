@@ -250,7 +250,8 @@ StatusOr<std::unique_ptr<Policy>> World::MakePolicy(const Configuration& configu
   return configuration.factory.create({.machine = *found_,
                                        .available = effective.available,
                                        .reserved = effective.reserved,
-                                       .section = &section});
+                                       .section = &section,
+                                       .offline = told_ | OfflineCpus(*found_)});
 }
 
 // Better places on demand, another policy, or other options. Calls under way go on meanwhile.
