@@ -154,8 +154,10 @@ class IsolationPlanner {
     if (!related.ok()) return OkStatus();
     for (const std::string_view other : Split(Trim(*related), ' ')) {
       const std::optional<int64_t> number = ParseInt(other);
+      // The file lists CPUs that are offline as well.
       if (number && *number >= 0 && *number <= CpuSet::kMaxId &&
-          !subject.cpus.Contains(static_cast<int>(*number)))
+          !subject.cpus.Contains(static_cast<int>(*number)) &&
+          (online_.empty() || online_.Contains(static_cast<int>(*number))))
         return FailedPrecondition(
             "CPU {} has its clock in common with CPU {}, which is not the "
             "container's",

@@ -183,6 +183,11 @@ TEST_F(IsolationPlanTest, LatencyGovernorWorkqueuesAndQuota) {
 TEST_F(IsolationPlanTest, ACpuThatSharesItsClockKeepsItsGovernor) {
   const ClassReport report = Apply({Subject({3}, {.governor = "performance"})});
   EXPECT_THAT(report.classes[0].reason, HasSubstr("CPU 3 has its clock in common with CPU 2"));
+  // The clock of a CPU that is offline serves no other container.
+  files_.tree["sys/devices/system/cpu/online"] = "0-1,3-7\n";
+  EXPECT_TRUE(Apply({Subject({3}, {.governor = "performance"})}).classes[0].active);
+  EXPECT_EQ(At("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor"), "performance");
+  files_.tree["sys/devices/system/cpu/online"] = before_.at("sys/devices/system/cpu/online");
   EXPECT_THAT(Apply({Subject({2, 3}, {.governor = "ondemand"})}).classes[0].reason,
               HasSubstr("has no governor ondemand: it has performance schedutil"));
   EXPECT_EQ(files_.tree, before_);
