@@ -11,6 +11,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/config/config_section.h"
 #include "pkg/kube/names.h"
 
 namespace resmgr {
@@ -148,11 +149,10 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node, std::string_view 
       if (!op) return ErrorAt(value, below("operator"), UnknownOperator(value.text));
       expression.operator_ = *op;
       has_operator = true;
-    } else if (EqualsIgnoreCase(name, "values") && expression.values_.empty() &&
-               value.kind != ConfigNode::Kind::kMap) {
-      if (value.kind == ConfigNode::Kind::kScalar) expression.values_.push_back(value.text);
-      for (const ConfigNode& item : value.items)
-        expression.values_.push_back(item.text);
+    } else if (EqualsIgnoreCase(name, "values") && expression.values_.empty()) {
+      StatusOr<std::vector<std::string>> values = TextsOf(value);
+      if (!values.ok()) return ErrorAt(value, below("values"), Message(values.status()));
+      expression.values_ = std::move(*values);
     } else {
       return ErrorAt(value, below(name), "not part of an expression");
     }

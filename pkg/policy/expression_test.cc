@@ -62,6 +62,17 @@ TEST(ExpressionValuesTest, AStarIsAnyValue) {
   EXPECT_FALSE(HoldsFor("{key: labels/a, operator: In, values: ['a*']}", "ab")) << "no glob";
 }
 
+TEST(ExpressionValuesTest, EachIsOneText) {
+  EXPECT_TRUE(HoldsFor("{key: name, operator: In, values: a}", "a"));
+  EXPECT_TRUE(HoldsFor("{key: name, operator: In, values: ['']}", ""));
+  for (const char* const values : {"[a, b: c]", "[[a]]", "[a, ~]", "{a: b}"}) {
+    const StatusOr<Expression> read =
+        Parse(fmt::format("{{key: name, operator: NotIn, values: {}}}", values));
+    ASSERT_FALSE(read.ok()) << values;
+    EXPECT_THAT(std::string(Message(read.status())), HasSubstr("list of single values")) << values;
+  }
+}
+
 TEST(ExpressionValuesTest, GlobsHaveClasses) {
   EXPECT_TRUE(HoldsFor("{key: name, operator: Matches, values: ['web-[0-9]*']}", "web-12"));
   EXPECT_FALSE(HoldsFor("{key: name, operator: Matches, values: ['web-[0-9]']}", "web-x"));
