@@ -116,7 +116,17 @@ TEST(CliTest, ADaemonThatIsNotReachedHasANextStep) {
 }
 
 TEST(CliTest, AHistoryFromNowhereIsRefused) {
-  ExpectOneLineError(Ctl({"history", "-since", "yesterday"}), "-since: \"yesterday\" is neither");
+  for (const char* const since : {"yesterday", "2026-11-27 03:00", "2026-11-27T03:00:00+02:00",
+                                  "2026-11-27Tnoon", "2026-11", "2026-11-27T03:00:00.0001"}) {
+    ExpectOneLineError(Ctl({"history", "-since", since}),
+                       fmt::format("-since: \"{}\" is neither", since));
+  }
+  for (const char* const since : {"10m", "2026-11-27", "2026-11-27T03:00", "2026-11-27T03:00:00Z",
+                                  "2026-11-27T03:00:00.123Z"}) {
+    EXPECT_THAT(Ctl({"history", "-since", since, "-socket", "/no/such/socket"}).err,
+                HasSubstr("there is no such socket"))
+        << since;
+  }
 }
 
 TEST(CliTest, RefusesWhatItDoesNotKnow) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ bool IsAbout(const Reply& entry, std::string_view pod) {
 }
 
 // The time of -since in the form of the entries. Users give a duration before now, or a time in
-// that form.
+// that form, which may end early: times are compared as texts.
 StatusOr<std::string> SinceText(const std::string& since) {
   const auto ago = ParseDuration(since, kLongestSince);
   if (ago) {
@@ -44,10 +45,16 @@ StatusOr<std::string> SinceText(const std::string& since) {
         std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now() - *ago);
     return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(then));
   }
-  const bool is_time = since.size() >= 10 && since[4] == '-' && since[7] == '-';
-  if (is_time) return since;
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000";
+  constexpr size_t kDate = 10;
+  const std::string_view time = std::string_view(since).substr(0, since.find_last_not_of('Z') + 1);
+  const bool is_time = time.size() >= kDate && time.size() <= kForm.size() &&
+                       std::equal(time.begin(), time.end(), kForm.begin(), [](char c, char form) {
+                         return form == '0' ? c >= '0' && c <= '9' : c == form;
+                       });
+  if (is_time) return std::string(time);
   return InvalidArgument(
-      "-since: \"{}\" is neither a time like 10m or 2h nor one like "
+      "-since: \"{}\" is neither a time like 10m or 2h nor one in UTC like "
       "2026-11-27T03:00:00",
       Printable(since, 64));
 }
@@ -75,8 +82,8 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
     line.Flag("n", "N", "Show the newest N only; 0: all that are kept.", &count_);
     line.Flag("pod", "POD", "Only entries about [NAMESPACE/]POD, or pods whose names begin so.",
               &pod_);
-    line.Flag("since", "TIME", "Only newer entries: 10m, 2h, or a time such as 2026-11-27T03:00.",
-              &since_);
+    line.Flag("since", "TIME",
+              "Only newer entries: 10m, 2h, or a UTC time such as 2026-11-27T03:00.", &since_);
     line.Flag("f", "Follow: go on and show new entries until Ctrl-C. JSON has one line each then.",
               &follow_);
   }
