@@ -231,7 +231,7 @@ BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& contai
     CpuSet cpus = hint.cpus;
     for (const int node : hint.nodes) {
       const NumaNode* const found = setup_.machine().FindNode(node);
-      if (hint.cpus.empty() && found != nullptr) cpus |= found->cpus;
+      if (hint.cpus.empty() && found != nullptr) cpus |= CpusNearNode(*found);
     }
     if (wanted && !cpus.empty()) member.hints.push_back({fmt::format("close to {}", path), cpus});
   }

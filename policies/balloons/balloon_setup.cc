@@ -58,14 +58,17 @@ void AddClaimType(BalloonsOptions& options) {
 
 }  // namespace
 
+const CpuSet& CpusNearNode(const NumaNode& node) {
+  return node.cpus.empty() ? node.near : node.cpus;
+}
+
 CpuSet CpusNearDevice(const Machine& machine, std::string_view path) {
   constexpr std::string_view kNode = "/sys/devices/system/node/node";
   constexpr std::string_view kCpu = "/sys/devices/system/cpu/cpu";
   if (path.starts_with(kNode)) {
     const auto id = LeadingNumber(path.substr(kNode.size()));
     const NumaNode* const node = id ? machine.FindNode(*id) : nullptr;
-    if (node == nullptr) return {};
-    return node->cpus.empty() ? node->near : node->cpus;
+    return node == nullptr ? CpuSet() : CpusNearNode(*node);
   }
   if (!path.starts_with(kCpu)) return {};
   const auto id = LeadingNumber(path.substr(kCpu.size()));

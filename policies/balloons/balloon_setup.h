@@ -84,6 +84,9 @@ class BalloonSetup {
   std::vector<std::vector<CpuSet>> instance_parts_;  // by type: the parts with its instances
 };
 
+// The node's own CPUs, or those beside a node that has memory only.
+const CpuSet& CpusNearNode(const NumaNode& node);
+
 // The CPUs near to a device, if its path alone shows them: a NUMA node, a CPU or a cache below
 // /sys/devices/system. Empty for all other devices.
 CpuSet CpusNearDevice(const Machine& machine, std::string_view path);

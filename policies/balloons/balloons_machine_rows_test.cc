@@ -270,6 +270,7 @@ Machine Hbm() {
     node.id = id;
     node.memory = Bytes{(id < 4 ? 1 : 4) * gib};
     node.type = id < 4 ? MemoryType::kHbm : MemoryType::kPmem;
+    node.near = id % 2 == 0 ? Cpus("0-3") : Cpus("4-7");
     parts.nodes.push_back(node);
   }
   for (NumaNode& node : parts.nodes) {
@@ -364,6 +365,13 @@ ContainerKey RunNear(BalloonsNode& node, std::string_view name, std::string_view
        .nodes = nodes}};
   EXPECT_TRUE(node.Place(key).ok()) << name;
   return key;
+}
+
+TEST(BalloonsDevicesTest, ANodeWithoutCpusIsNearToThoseBesideIt) {
+  BalloonsNode node(kDeviceTypes, Hbm());
+  EXPECT_TRUE(node.SetOf(RunNear(node, "a", "tpu", "tech.com/tpu", {2})).IsSubsetOf(Cpus("1-3")));
+  EXPECT_TRUE(node.SetOf(RunNear(node, "b", "tpu", "tech.com/tpu", {3})).IsSubsetOf(Cpus("4-7")));
+  EXPECT_TRUE(node.SetOf(RunNear(node, "c", "tpu", "tech.com/tpu", {4})).IsSubsetOf(Cpus("1-3")));
 }
 
 TEST(BalloonsDevicesTest, ContainersLandOnTheNodesOfTheirDevices) {
