@@ -2,6 +2,8 @@
 #include "pkg/model/container_facts.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -55,7 +57,9 @@ std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& c
   }
   for (const auto& [page_size, limit] : container.requested.hugepage_limits) {
     // Kubelets name every page size that the node has, also those of which the limit is 0.
-    if (limit > 0) resources[HugePagesName(page_size)] = static_cast<int64_t>(limit);
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    if (limit > 0)
+      resources[HugePagesName(page_size)] = static_cast<int64_t>(std::min(limit, kMost));
   }
   return resources;
 }

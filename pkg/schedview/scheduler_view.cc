@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::string_view kHugePages = "hugepages-";
 constexpr size_t kLongestViewName = 253;  // bytes
+// Limit in bytes of what one container counts for: pods may state any number, and no node has more.
+// The sums do not overflow then.
+constexpr int64_t kMostHeld = int64_t{1} << 48;
 
 std::vector<const NumaNode*> ViewedNodes(const Machine& machine) {
   std::vector<const NumaNode*> nodes;
@@ -49,9 +52,11 @@ HeldMemory MemoryHeld(const Snapshot& snapshot) {
     for (const auto& [name, amount] : OtherResources(pod, container))
       if (name.starts_with(kHugePages)) wanted[name] = amount;
     wanted["memory"] = container.requirements.memory_request.value;
-    for (const int node : nodes)
-      for (const auto& [name, amount] : wanted)
+    for (const auto& [name, stated] : wanted) {
+      const int64_t amount = std::clamp<int64_t>(stated, 0, kMostHeld);
+      for (const int node : nodes)
         held[node][name] += (amount + nodes.size() - 1) / nodes.size();
+    }
   });
   return held;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/schedview/scheduler_view.h"
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -209,6 +211,18 @@ TEST_F(SchedulerViewTest, MemoryThatIsBoundIsNotAvailable) {
   EXPECT_EQ(ViewOf(node_).zones[0].amounts[1].available, int64_t{32} << 30);
 }
 
+TEST_F(SchedulerViewTest, RequestsOfAnySizeTakeAllThatThereIs) {
+  for (const char* const name : {"a", "b"}) {
+    const auto key = node_.Create(name, QosClass::kGuaranteed, 1000);
+    ASSERT_TRUE(key.ok());
+    Container& container = node_.snapshot().At(*key);
+    container.requirements.memory_request = Bytes{std::numeric_limits<int64_t>::max()};
+    container.placement.mems = NodeSet{0, 1};
+  }
+  for (const ViewZone& zone : ViewOf(node_).zones)
+    EXPECT_EQ(zone.amounts[1].available, 0);
+}
+
 TEST_F(SchedulerViewTest, HugePagesAreAResourceOfTheirOwn) {
   const Machine plain = ViewedMachine();
   Machine::Parts parts{.cpus = plain.cpus(), .nodes = plain.nodes(), .allowed = plain.allowed()};
@@ -226,6 +240,15 @@ TEST_F(SchedulerViewTest, HugePagesAreAResourceOfTheirOwn) {
                                                   .capacity = int64_t{1} << 30,
                                                   .allocatable = int64_t{1} << 30,
                                                   .available = (1024 - 64) << 20}));
+  node.snapshot().At(*key).placement.mems = NodeSet{0, 1};
+  for (const uint64_t limit : {uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
+    node.snapshot().At(*key).requested.hugepage_limits["2MB"] = limit;
+    EXPECT_EQ(ViewOf(node).zones[0].amounts[2].available, 0) << limit;
+  }
+  node.snapshot().PodOf(*key).annotations.Set(
+      "intel.com/resources",
+      R"({"containers": {"a": {"limits": {"hugepages-2Mi": "9223372036854775807"}}}})");
+  EXPECT_EQ(ViewOf(node).zones[0].amounts[2].available, 0);
 }
 
 TEST_F(SchedulerViewTest, TheSequenceIsNoContent) {
