@@ -177,6 +177,18 @@ TEST(PreferencesTest, HintsWithoutASourceAreNoted) {
   }
 }
 
+TEST(PreferencesTest, FiltersOfHintsWithoutAListOfPathsAreIgnored) {
+  for (const char* const text : {"{type: glob}", "{paths: ~}", "{paths: {a: b}}", "{paths: [a: b]}",
+                                 "{paths: [[/dev]]}", "{paths: [/dev/sdb, ~]}", "[/dev]"}) {
+    for (const char* const key : {"allow.topologyhints.resource-policy.nri.io",
+                                  "deny.topologyhints.resource-policy.nri.io"}) {
+      const Preferences preferences = ReadPreferences(PodWith({{key, text}}), "c");
+      EXPECT_TRUE(preferences.hints.Accepts("device /dev/sda")) << key << text;
+      EXPECT_THAT(preferences.notes, ElementsAre(HasSubstr("it needs a list of paths"))) << text;
+    }
+  }
+}
+
 TEST(PreferencesTest, FiltersHintsOfTheKubelet) {
   const std::string gpu = "pod-resources podresourceapi:vendor.com/gpu";
   const auto filter = [](StringMap annotations) {

@@ -237,11 +237,14 @@ std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key)
   const ConfigNode value = reader.Find(key);
   if (value.kind == ConfigNode::Kind::kNull) return std::nullopt;
   const ConfigNode* const paths = FindMember(value, "paths");
-  if (paths == nullptr) {
+  const bool given = paths != nullptr && paths->kind != ConfigNode::Kind::kNull;
+  StatusOr<std::vector<std::string>> read = given ? TextsOf(*paths) : NotFound("no paths");
+  if (!read.ok()) {
+    // The text of any other item is empty, and all paths begin with that.
     reader.Ignore(key, "it needs a list of paths");
     return std::nullopt;
   }
-  std::vector<std::string> texts = Texts(*paths);
+  std::vector<std::string> texts = *std::move(read);
   constexpr std::string_view kShort = "podresapi:";
   bool kubelets = false;
   for (std::string& text : texts) {
