@@ -196,6 +196,9 @@ class InterruptPlanner {
     if (!names.empty())
       balance_note_ =
           fmt::format("irqbalance has no room for these and may move them: {}", NamesText(names));
+    if (!balance.file.ok())
+      balance_file_note_ =
+          fmt::format("irqbalance may use all CPUs once it runs: {}", Message(balance.file));
   }
   // The affinity that this interrupt would have begun with if it appeared after this daemon had set
   // the affinity of new interrupts; "" for other interrupts.
@@ -238,12 +241,17 @@ class InterruptPlanner {
     if (!host_.Holds(kNewInterrupts)) known_ = {};
   }
 
+  static void AddNote(std::string_view note, ClassPart& part) {
+    part.note.append(part.note.empty() ? "" : "; ").append(note);
+  }
+
   void FinishParts() {
     for (const size_t index : parts_) {
       ClassPart& part = plan_.parts[index];
       if (plan_.interrupts.empty()) part.possible = default_;
       part.paths.emplace_back(kNewInterrupts);
       part.paths.insert(part.paths.end(), balance_.begin(), balance_.end());
+      if (!balance_file_note_.empty()) AddNote(balance_file_note_, part);
       for (const auto& [path, name] : plan_.interrupts)
         part.paths.push_back(path);
     }
@@ -251,8 +259,7 @@ class InterruptPlanner {
       ClassPart& part = plan_.parts[claim.part];
       claim.claimed.AddNote(part.note);
       claim.masked.AddNote(part.note);
-      if (!balance_note_.empty() && !claim.paths.empty())
-        part.note.append(part.note.empty() ? "" : "; ").append(balance_note_);
+      if (!balance_note_.empty() && !claim.paths.empty()) AddNote(balance_note_, part);
       part.paths = std::move(claim.paths);
       std::ranges::copy_if(balance_, std::back_inserter(part.paths), IsIrqbalanceList);
     }
@@ -271,6 +278,7 @@ class InterruptPlanner {
   std::vector<int> kept_;      // interrupts that irqbalance must leave alone
   std::vector<std::string> balance_;
   std::string balance_note_;
+  std::string balance_file_note_;
   Status default_;
 };
 

@@ -316,5 +316,17 @@ TEST_F(InterruptPlanTest, WithoutIrqbalanceItsFileIsWrittenIfItIsNamed) {
   EXPECT_EQ(files_.tree, before_);
 }
 
+TEST_F(InterruptPlanTest, AFileOfIrqbalanceThatCannotBeReadIsTold) {
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  config_.balance_file = "/etc/default/irqbalence";
+  const ClassReport report = Apply({}, {isolated});
+  EXPECT_TRUE(report.classes.at(0).active);
+  EXPECT_THAT(report.classes.at(0).reason, HasSubstr("irqbalance may use all CPUs once it runs: "
+                                                     "there is no"));
+  // The file is of no importance while irqbalance takes its settings.
+  files_.tree["run/irqbalance/irqbalance77.sock"] = "0\n";
+  EXPECT_EQ(Apply({}, {isolated}).classes.at(0).reason, "");
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -153,6 +153,7 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
   path.erase(0, path.find_first_not_of('/'));
   const StatusOr<std::string> first = host.ReadFirst(path);
   if (first.ok()) plan.values.push_back({path, WithBannedCpus(*first, cpus)});
+  plan.file = first.status();
   return plan;
 }
 

@@ -27,6 +27,7 @@ struct IrqbalancePlan {
   std::vector<HostValue> values{};
   // Interrupts that did not fit into irqbalance's list; ascending.
   std::vector<int> left_out{};
+  Status file{};  // why the environment file cannot be read although it should ban CPUs
 };
 
 // The values of the socket or the file that ban these CPUs and interrupts (ascending) in addition
