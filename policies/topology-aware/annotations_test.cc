@@ -189,6 +189,23 @@ TEST(PreferencesTest, FiltersOfHintsWithoutAListOfPathsAreIgnored) {
   }
 }
 
+TEST(PreferencesTest, FiltersOfHintsAreOfATypeThatIsKnown) {
+  constexpr const char* kAllow = "allow.topologyhints.resource-policy.nri.io";
+  const Preferences globs =
+      ReadPreferences(PodWith({{kAllow, "{type: Glob, paths: ['/dev/*a']}"}}), "c");
+  EXPECT_TRUE(globs.hints.Accepts("device /dev/sda"));
+  EXPECT_FALSE(globs.hints.Accepts("device /dev/sdb"));
+  EXPECT_THAT(globs.notes, SizeIs(0));
+  for (const auto& [text, note] :
+       {std::pair("{type: regexp, paths: ['/dev/.*a']}", "its type is neither prefix nor glob"),
+        std::pair("{type: [glob], paths: ['/dev/*a']}", "its type is neither prefix nor glob"),
+        std::pair("{type: glob, paths: ['/dev/sd[a']}", "has [ without ]")}) {
+    const Preferences ignored = ReadPreferences(PodWith({{kAllow, text}}), "c");
+    EXPECT_TRUE(ignored.hints.Accepts("device /dev/sda")) << text;
+    EXPECT_THAT(ignored.notes, ElementsAre(HasSubstr(note))) << text;
+  }
+}
+
 TEST(PreferencesTest, FiltersHintsOfTheKubelet) {
   const std::string gpu = "pod-resources podresourceapi:vendor.com/gpu";
   const auto filter = [](StringMap annotations) {

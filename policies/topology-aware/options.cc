@@ -255,7 +255,17 @@ std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key)
     reader.Note(key, "there are no hints from podresapi: paths");
   }
   const ConfigNode* const type = FindMember(value, "type");
-  return HintFilter::Paths{type != nullptr && type->text == "glob", std::move(texts)};
+  const bool glob = type != nullptr && EqualsIgnoreCase(type->text, "glob");
+  if (type != nullptr && !glob && !EqualsIgnoreCase(type->text, "prefix")) {
+    reader.Ignore(key, "its type is neither prefix nor glob");
+    return std::nullopt;
+  }
+  for (const std::string& text : texts) {
+    if (!glob || IsGlob(text)) continue;
+    reader.Ignore(key, fmt::format("\"{}\" has [ without ]", Printable(text, 64)));
+    return std::nullopt;
+  }
+  return HintFilter::Paths{glob, std::move(texts)};
 }
 
 void ReadHintSources(Reader& reader, HintFilter& filter) {
