@@ -70,7 +70,7 @@ class Server::Impl : private Session::Owner {
   explicit Impl(ServerOptions options)
       : options_(std::move(options)), files_(options_.certificate_file, options_.key_file) {}
 
-  ~Impl() { destroyed_ = true; }
+  ~Impl() override { destroyed_ = true; }
 
   Status Open() {
     RESMGR_ASSIGN_OR_RETURN(tls_, files_.Load());

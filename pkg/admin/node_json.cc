@@ -322,7 +322,10 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot) {
   OrderedJson held = OrderedJson::array();
   for (const OrderedJson& pool : PoolsJson(policy, snapshot)) {
     if (held.size() == kMostPools) break;
-    if (pool["exclusive"] == "" && pool["shared"] == "") continue;
+    const auto lacks = [&pool](const char* member) {
+      return pool[member].get_ref<const std::string&>().empty();
+    };
+    if (lacks("exclusive") && lacks("shared")) continue;
     OrderedJson& entry = held.emplace_back();
     for (const char* const member :
          {"name", "exclusive", "shared", "sharedRequest", "free", "memoryBytes", "memoryUsed"})

@@ -80,6 +80,7 @@ Status CheckChosen(std::string_view kind, const Chosen& chosen,
   const auto found = std::ranges::find(known, chosen.name, &KnownClass::name);
   if (found == known.end()) {
     std::vector<std::string_view> names;
+    names.reserve(known.size());
     for (const KnownClass& one : known)
       names.push_back(one.name);
     Status unknown =

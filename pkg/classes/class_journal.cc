@@ -69,7 +69,7 @@ StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_
   ClassJournal::Entries entries;
   const auto wrote = parsed->find("boot");
   if (wrote == parsed->end() || !wrote->is_string()) return Damaged();
-  const bool known = !boot.empty() && *wrote != "";
+  const bool known = !boot.empty() && !wrote->get_ref<const std::string&>().empty();
   if (known && *wrote != boot) return entries;
   for (const Json& file : parsed->value("files", Json::array())) {
     const std::optional<std::string> path = TextAt(file, 0);
@@ -90,7 +90,7 @@ Status ClassJournal::Claim() {
 
 Status ClassJournal::Open() {
   if (opened_) return OkStatus();
-  const Status claimed = Claim();
+  Status claimed = Claim();
   // If the directory does not exist, no earlier process has left entries.
   if (!claimed.ok() && claimed.code() != StatusCode::kNotFound) return claimed;
   if (claimed.ok()) RESMGR_RETURN_IF_ERROR(Read());

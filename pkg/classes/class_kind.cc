@@ -19,7 +19,7 @@ Status AddClass(std::string_view kind, const ClassQuestion& about,
                 const std::vector<KnownClass>& known, const ClassesConfig& config,
                 ChosenClasses& chosen) {
   StatusOr<ClassChoice> choice = ChooseClass(kind, about, known, config);
-  const Status status = choice.status();
+  Status status = choice.status();
   if (!status.ok()) choice = DefaultClass(about, known);
   chosen.AddNote(choice->note);
   if (!choice->name.empty()) chosen.by_name.insert_or_assign(std::string(kind), *std::move(choice));

@@ -398,9 +398,9 @@ class CpuPlanner {
   Status CheckSomeCpuHas(std::string_view file) {
     Status first;
     for (const int cpu : online_) {
-      const Status there = work_.host.files().Read(CpuFile(cpu, file)).status();
+      Status there = work_.host.files().Read(CpuFile(cpu, file)).status();
       if (there.ok()) return there;
-      if (first.ok()) first = there;
+      if (first.ok()) first = std::move(there);
     }
     return first;
   }

@@ -173,7 +173,7 @@ StatusOr<std::string> RealHostFiles::ReadDirectory(const std::string& whole) con
 }
 
 StatusOr<std::string> RealHostFiles::ReadSocket(const std::string& whole) {
-  const StatusOr<std::string> now = ReadIrqbalance(whole);
+  StatusOr<std::string> now = ReadIrqbalance(whole);
   const auto told = told_.find(whole);
   if (!now.ok() || told == told_.end()) return now;
   const bool waits = std::chrono::steady_clock::now() < told->second.until;
@@ -301,6 +301,7 @@ bool MixesDeviceLines(std::string_view path, std::string_view now,
   if (file == nullptr) return false;
   using Lines = std::map<LineKey, std::string>;
   std::vector<Lines> sources;
+  sources.reserve(texts.size());
   for (const std::string_view text : texts)
     sources.push_back(ParseLines(*file, text));
   const Lines mixed = ParseLines(*file, now);

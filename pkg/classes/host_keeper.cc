@@ -185,6 +185,7 @@ std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wan
   }
   std::ranges::stable_sort(ranked, std::greater(), &std::pair<Rank, std::string>::first);
   std::vector<std::string> paths;
+  paths.reserve(ranked.size());
   for (auto& [rank, path] : ranked)
     paths.push_back(std::move(path));
   return paths;
@@ -250,7 +251,7 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
 }
 
 Status HostKeeper::Refusal(int error, std::string_view path, std::string_view text) {
-  const Status plain = WriteError(error, path, text);
+  Status plain = WriteError(error, path, text);
   if (!path.starts_with(kResctrl)) return plain;
   // After a refusal, the kernel writes the reason there.
   const StatusOr<std::string> told = files_.Read(kLastCommand);

@@ -35,6 +35,7 @@ constexpr std::array<std::pair<std::string_view, SchedFlag>, 7> kSchedFlags = {{
 
 void DescribeSchedFlags(ConfigSection& section, std::vector<SchedFlag>& flags) {
   std::vector<std::string> names;
+  names.reserve(flags.size());
   for (const SchedFlag flag : flags)
     names.emplace_back(
         std::ranges::find(kSchedFlags, flag, [](const auto& one) { return one.second; })->first);

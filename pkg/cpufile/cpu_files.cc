@@ -111,13 +111,11 @@ void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
   if (entry == entries_.end() && !found_ && !name.empty()) {
     entry = entries_.emplace(name, Entry()).first;
   }
-  if (entry == entries_.end()) {
-    name.clear();
-  } else if (entry->second.holder.empty() && !entry->second.being_created) {
+  const bool known = entry != entries_.end();
+  if (known && entry->second.holder.empty() && !entry->second.being_created)
     entry->second.holder = container.id;
-  } else if (entry->second.holder != container.id) {
-    name.clear();  // the file is another container's
-  }
+  // Otherwise there is no file, or it is another container's.
+  if (!known || entry->second.holder != container.id) name.clear();
   renamed_.insert_or_assign(container.id, std::move(name));
 }
 

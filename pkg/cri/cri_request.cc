@@ -231,9 +231,10 @@ bool CriRequest::Read(std::string_view message) {
       return ReadPodUpdate(message);
     case Operation::kRunPodSandbox: {
       auto pod = DecodeRunPodSandbox(message);
-      if (pod.ok()) request_.body = *std::move(pod);
       request_.pod_attempt = DecodeSandboxAttempt(message);
-      return pod.ok();
+      if (!pod.ok()) return false;
+      request_.body = *std::move(pod);
+      return true;
     }
     default:
       return ReadIds(message);

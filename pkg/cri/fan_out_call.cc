@@ -199,7 +199,7 @@ Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& sess
   plain.Remove("grpc-accept-encoding");
   branches_.push_back(std::make_unique<Branch>(*this, branches_.size(), name));
   Branch& branch = *branches_.back();
-  const Status started = branch.Start(session, plain, body);
+  Status started = branch.Start(session, plain, body);
   if (started.ok()) return started;
   NoteEnd(branch, false);
   if (!options_.merge) return Annotate(started, fmt::format("runtime {}", name));

@@ -102,11 +102,9 @@ class SpliceWriter {
       }
       const MessageSplice::Field& field = it->second;
       if (field.cleared) continue;
-      if (!reader.is_bytes()) {
-        Keep(bytes);
-      } else if (field.message != nullptr && field.message->removes) {
+      if (reader.is_bytes() && field.message != nullptr && field.message->removes) {
         RESMGR_RETURN_IF_ERROR(WriteSubmessage(*field.message, bytes, reader.bytes()));
-      } else if (has_keys && !field.entries.empty()) {
+      } else if (reader.is_bytes() && has_keys && !field.entries.empty()) {
         RESMGR_RETURN_IF_ERROR(WriteEntry(field, bytes, reader.bytes()));
       } else {
         Keep(bytes);

@@ -18,6 +18,7 @@ using Kind = IdOwners::Kind;
 template <typename Values>
 std::vector<std::string_view> IdsIn(const Values& values) {
   std::vector<std::string_view> ids;
+  ids.reserve(values.size());
   for (const auto& value : values)
     ids.push_back(value.id.value());
   return ids;

@@ -85,8 +85,8 @@ RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends&
   backends.OnSilence([this](size_t position) { AskSilent(position); });
 }
 
-RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend,
-                             const HandlerAliases* aliases)
+RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes,
+                             const Backends::Backend& backend, const HandlerAliases* aliases)
     : backends_(nullptr), aliases_(aliases), metrics_(nullptr) {
   Add(loop, flushes, backend);
 }

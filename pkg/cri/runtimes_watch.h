@@ -62,7 +62,7 @@ class RuntimesWatch {
   RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends, Metrics* metrics);
   // Watches a single runtime, which is asked only by Describe. `aliases` are those of its handlers;
   // they outlive this object and may be null.
-  RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend,
+  RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, const Backends::Backend& backend,
                 const HandlerAliases* aliases = nullptr);
   ~RuntimesWatch();
 

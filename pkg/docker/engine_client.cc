@@ -34,7 +34,7 @@ EngineClient::EngineClient(EventLoop& loop, std::string socket)
 
 EngineClient::~EngineClient() = default;
 
-void EngineClient::Call(std::string_view method, std::string_view target, std::string body,
+void EngineClient::Call(std::string_view method, std::string_view target, std::string_view body,
                         std::chrono::milliseconds deadline, Done done) {
   waiting_.push_back({MakeRequest(method, target, body), deadline, std::move(done)});
   StartWaiting();
@@ -48,12 +48,11 @@ void EngineClient::Get(std::string_view target,
   });
 }
 
-void EngineClient::Do(std::string_view method, std::string_view target, std::string body,
+void EngineClient::Do(std::string_view method, std::string_view target, std::string_view body,
                       std::function<void(Status)> done, std::chrono::milliseconds deadline) {
-  Call(method, target, std::move(body), deadline,
-       [done = std::move(done)](const StatusOr<Reply>& reply) {
-         done(reply.ok() ? ReplyStatus(*reply) : reply.status());
-       });
+  Call(method, target, body, deadline, [done = std::move(done)](const StatusOr<Reply>& reply) {
+    done(reply.ok() ? ReplyStatus(*reply) : reply.status());
+  });
 }
 
 void EngineClient::StartWaiting() {

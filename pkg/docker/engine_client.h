@@ -81,12 +81,12 @@ class EngineClient {
   EngineClient& operator=(const EngineClient&) = delete;
 
   // `body`: JSON; "": none. Time in the queue does not count against the deadline.
-  void Call(std::string_view method, std::string_view target, std::string body,
+  void Call(std::string_view method, std::string_view target, std::string_view body,
             std::chrono::milliseconds deadline, Done done);
   // As Call, for callers that need only the body (Get) or the status (Do) of a success: an error
   // reply becomes a status.
   void Get(std::string_view target, std::function<void(StatusOr<std::string> body)> done);
-  void Do(std::string_view method, std::string_view target, std::string body,
+  void Do(std::string_view method, std::string_view target, std::string_view body,
           std::function<void(Status)> done, std::chrono::milliseconds deadline = kCallTimeout);
 
  private:

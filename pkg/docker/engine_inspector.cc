@@ -82,7 +82,7 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
     return brief_client_.Get(
         "/_ping", [why = body.status(), done = std::move(done)](const auto&) { done(why); });
   }
-  brief_client_.Do("POST", PathOf(id.value(), "/update"), *std::move(body),
+  brief_client_.Do("POST", PathOf(id.value(), "/update"), *body,
                    [this, id, change, done = std::move(done)](const Status& status) {
                      // A container that is limited by NanoCpus gets the same change in that form.
                      if (!WantsNanoCpus(status)) return done(status);

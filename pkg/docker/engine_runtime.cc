@@ -148,10 +148,10 @@ void EngineRuntime::UpdateContainer(const ContainerId& id, const ResourceValues&
          });
 }
 
-void EngineRuntime::Update(const ContainerId& id, std::string body,
+void EngineRuntime::Update(const ContainerId& id, std::string_view body,
                            std::function<void(Status)> done) {
   if (stream_ != nullptr) ++own_updates_[std::string(id.value())];
-  client_.Do("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
+  client_.Do("POST", fmt::format("/containers/{}/update", id.value()), body,
              [this, id, done = std::move(done)](const Status& status) {
                // An update that failed causes no event, so none is expected any more.
                if (!status.ok()) IsOwnUpdate(std::string(id.value()));

@@ -45,7 +45,7 @@ class EngineRuntime final : public RuntimeClient {
   bool Renames() const override { return others_ == Others::kShare; }
 
  private:
-  void Update(const ContainerId& id, std::string body, std::function<void(Status)> done);
+  void Update(const ContainerId& id, std::string_view body, std::function<void(Status)> done);
   Status TryConnect();
   void OnEventBytes(std::string_view bytes);
   void OnLost(const Status& why);

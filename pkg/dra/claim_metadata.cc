@@ -133,7 +133,7 @@ std::string MetadataCdiSpec(const Claim& claim, const std::string& directory) {
   OrderedJson devices = OrderedJson::array();
   for (const std::string& request : RequestsOf(claim)) {
     OrderedJson mount;
-    mount["hostPath"] = directory + "/" + request;
+    mount["hostPath"] = fmt::format("{}/{}", directory, request);
     mount["containerPath"] = DirectoryInContainer(claim, request);
     mount["options"] = {"ro", "bind"};
     OrderedJson device;

@@ -290,7 +290,7 @@ bool DraService::IsHeld(const std::string& uid) const {
 }
 
 UnaryServer::Methods WithCounts(UnaryServer::Methods methods, const EventLoop& loop,
-                                std::function<void(const AnsweredCall&)> tell) {
+                                const std::function<void(const AnsweredCall&)>& tell) {
   if (!tell) return methods;
   for (auto& [path, method] : methods) {
     const bool prepare = path.ends_with(kPrepareMethod);

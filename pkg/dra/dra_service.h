@@ -117,6 +117,6 @@ struct AnsweredCall {
 // The methods of a DraService, which report each call to `tell` before they answer it. `loop` must
 // outlive them; `tell` runs on its thread, and may be empty.
 UnaryServer::Methods WithCounts(UnaryServer::Methods methods, const EventLoop& loop,
-                                std::function<void(const AnsweredCall&)> tell);
+                                const std::function<void(const AnsweredCall&)>& tell);
 
 }  // namespace resmgr::dra

@@ -321,8 +321,8 @@ void Compare(const std::string& name, const json& before, const json& after,
   }
   for (const std::string& key : keys) {
     const json& present = after.contains(key) ? after.at(key) : before.at(key);
-    Compare(name.empty() ? key : name + '.' + key, before.value(key, DefaultOf(present)),
-            after.value(key, DefaultOf(present)), lines);
+    Compare(name.empty() ? key : fmt::format("{}.{}", name, key),
+            before.value(key, DefaultOf(present)), after.value(key, DefaultOf(present)), lines);
   }
 }
 

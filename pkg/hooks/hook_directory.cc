@@ -227,7 +227,7 @@ void HookDirectoryWatch::TellWatched(int error) {
   }
 }
 
-void HookDirectoryWatch::Complain(std::string why) {
+void HookDirectoryWatch::Complain(const std::string& why) {
   const bool told = std::ranges::find(complaints_, why) != complaints_.end();
   if (told || complaints_.size() == kMostComplaints) return;
   complaints_.push_back(why);

@@ -78,7 +78,7 @@ class HookDirectoryWatch {
   void Read();
   void OnRead(Found found);
   void TellWatched(int error);
-  void Complain(std::string why);
+  void Complain(const std::string& why);
 
   EventLoop& loop_;
   Logger& log_;

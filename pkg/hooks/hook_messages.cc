@@ -192,7 +192,7 @@ api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
 
 api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
                                                   const CreateRequest& create,
-                                                  ContainerDetails details) {
+                                                  const ContainerDetails& details) {
   api::ContainerResourceHookRequest request;
   SetMeta(pod, pod_attempt, *request.mutable_pod_meta());
   request.mutable_container_meta()->set_name(Utf8Repaired(create.name));

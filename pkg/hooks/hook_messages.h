@@ -47,7 +47,7 @@ void AppendEnvironment(const HookEnvironment& environment, std::string& encoded)
 // `details`.
 api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
                                                   const CreateRequest& create,
-                                                  ContainerDetails details);
+                                                  const ContainerDetails& details);
 
 // Completes the request of PreUpdateContainerResources. `held` is the container's stored request,
 // which gets the values of the update; `details` has the memory and swap limit and `unified`.

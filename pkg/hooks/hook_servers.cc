@@ -115,7 +115,7 @@ void HookServers::Take(const HookFileText& text, File& file) {
   file.server = std::make_shared<HookServer>(std::move(read->settings), std::move(connection));
 }
 
-void HookServers::NoteUnusable(const HookFileText& text, Status why, File& file) {
+void HookServers::NoteUnusable(const HookFileText& text, const Status& why, File& file) {
   const UnusableHookFile says =
       text.text.ok() ? ReadUnusableHookFile(*text.text) : UnusableHookFile();
   const bool refuses = says.failure == FailurePolicy::kFail && says.points.any();

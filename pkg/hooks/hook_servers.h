@@ -117,7 +117,7 @@ class HookServers final : public HookServersPort {
   void NoteWell(const std::string& name);
   void ForgetTold();
   void Take(const HookFileText& text, File& file);
-  void NoteUnusable(const HookFileText& text, Status why, File& file);
+  void NoteUnusable(const HookFileText& text, const Status& why, File& file);
   std::shared_ptr<HookConnection> ConnectionTo(const std::string& endpoint);
   void CountReady();
 

@@ -22,6 +22,9 @@ template <typename T>
 void Combine(std::optional<T>& value, std::optional<T>&& later) {
   if (later) value = std::move(later);
 }
+void Combine(std::optional<int64_t>& number, const std::optional<int64_t>& later) {
+  if (later) number = later;
+}
 template <typename T>
 void Combine(KeyedEdits<T>& edits, KeyedEdits<T>&& later) {
   edits.Merge(std::move(later));
@@ -233,9 +236,9 @@ void Adjustment::Merge(Adjustment&& later) {
   const bool later_clears_mems = later.clears_mems();
   MergeSet(values.cpus, std::move(later.values.cpus), later_clears_cpus);
   MergeSet(values.mems, std::move(later.values.mems), later_clears_mems);
-  Combine(values.cpu_shares, std::move(later.values.cpu_shares));
-  Combine(values.cpu_quota, std::move(later.values.cpu_quota));
-  Combine(values.cpu_period, std::move(later.values.cpu_period));
+  Combine(values.cpu_shares, later.values.cpu_shares);
+  Combine(values.cpu_quota, later.values.cpu_quota);
+  Combine(values.cpu_period, later.values.cpu_period);
   if (wide_ == nullptr) {
     wide_ = std::move(later.wide_);
   } else if (later.wide_ != nullptr) {

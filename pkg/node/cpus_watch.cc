@@ -42,6 +42,7 @@ std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& polic
 
 std::string ToJson(const std::vector<NumaCpus>& cpus) {
   std::vector<std::string> nodes;
+  nodes.reserve(cpus.size());
   for (const NumaCpus& one : cpus) {
     nodes.push_back(fmt::format(R"({{"id":{},"allocatable":{},"exclusive":{},"free":{}}})",
                                 one.node, one.allocatable, one.exclusive, one.free));

@@ -193,6 +193,7 @@ StatusOr<const HeldClaim*> LostClaims::Named(const ResourceManager& manager,
     return NotFound("no claim {} holds CPUs here: give its uid or NAMESPACE/NAME", Printable(what));
   if (named.size() == 1) return named.front();
   std::vector<std::string> uids;
+  uids.reserve(named.size());
   for (const HeldClaim* const claim : named)
     uids.push_back(claim->claim.uid);
   return InvalidArgument("{} claims are called {}; their uids are {}", named.size(),

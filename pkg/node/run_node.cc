@@ -121,6 +121,9 @@ class RunningNode {
  private:
   Metrics* metrics() { return counted_ == nullptr ? nullptr : &counted_->metrics; }
   void StartBrain();
+  void MakeBrain();
+  // Makes what follows the brain's decisions, too.
+  void ObserveBrain();
   void StartConfiguration();
   void StartSampling();
   // Samples are taken even if no client asks: for metrics, for rebalances by use, and for a policy
@@ -194,7 +197,7 @@ Status RunningNode::Open() {
 void RunningNode::Run() {
   metrics_server_.emplace(loop_, options_.metrics_address,
                           counted_ == nullptr ? ServedMetrics() : counted_->Served());
-  state_.reset(new StateStore(OpenState(options_, setup_)));
+  state_ = OpenState(options_, setup_);
   StartBrain();
   StartConfiguration();
   Serve();
@@ -217,6 +220,20 @@ void RunningNode::Run() {
 }
 
 void RunningNode::StartBrain() {
+  MakeBrain();
+  ObserveBrain();
+  stop_.emplace([this] { door_->Stop(); });
+  door_->Configure(setup_.config);
+  door_->Remember(*state_);
+  door_->Start(*dumper_);
+  host_->Start(std::move(setup_.policy));
+  if (reported_ != nullptr) {
+    reported_->cpus.Follow(*host_);
+    reported_->scheduler.Follow(*host_);
+  }
+}
+
+void RunningNode::MakeBrain() {
   cpu_files_.emplace(CpuFilesOptions(options_, loop_, pipeline_, setup_));
   classes_.emplace(HostClasses::Options{.loop = loop_,
                                         .pipeline = pipeline_,
@@ -246,6 +263,9 @@ void RunningNode::StartBrain() {
     if (auditor_) auditor_->RunSoon();
   };
   host_.emplace(WithCounts(std::move(host), counted_.get()));
+}
+
+void RunningNode::ObserveBrain() {
   host_->Observe(*cpu_files_);
   host_->Observe(*classes_);
   creation_watch_.emplace(CreationWatch::Options{.loop = loop_,
@@ -273,15 +293,6 @@ void RunningNode::StartBrain() {
     host_->Observe(reported_->cpus);
     host_->Observe(reported_->scheduler);
     host_->Observe(reported_->events);
-  }
-  stop_.emplace([this] { door_->Stop(); });
-  door_->Configure(setup_.config);
-  door_->Remember(*state_);
-  door_->Start(*dumper_);
-  host_->Start(std::move(setup_.policy));
-  if (reported_ != nullptr) {
-    reported_->cpus.Follow(*host_);
-    reported_->scheduler.Follow(*host_);
   }
 }
 

@@ -211,14 +211,13 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
   return door;
 }
 
-StateStore OpenState(const NodeOptions& options, const Setup& setup) {
+std::unique_ptr<StateStore> OpenState(const NodeOptions& options, const Setup& setup) {
   // If the disk has not answered before, the start does not wait for it again.
-  return {StateFiles(options),
-          options.StateDirectory(),
-          StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),
-          [](std::string_view line) { GetLogger("state").Warn("{}", line); },
-          options.CallsFile(),
-          setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0)};
+  return std::make_unique<StateStore>(
+      StateFiles(options), options.StateDirectory(),
+      StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),
+      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, options.CallsFile(),
+      setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
 }
 
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,

@@ -74,7 +74,7 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
 // Opens the store of the daemon's state in the directory of the options. If another daemon holds
 // the directory, or the disk does not answer, the store works without it: nothing is kept for
 // restarts, and a warning is logged.
-StateStore OpenState(const NodeOptions& options, const Setup& setup);
+std::unique_ptr<StateStore> OpenState(const NodeOptions& options, const Setup& setup);
 
 // Checks the only thing that can make MakeDumper fail, before anything is taken over.
 // kInvalidArgument for malformed rules or impossible files.

@@ -240,7 +240,7 @@ PluginConnection::Answer PluginConnection::Synchronize(const std::string& payloa
   RESMGR_RETURN_IF_ERROR(TakePiece(payload, piece));
   api::SynchronizeResponse response;
   const bool more = piece.more();
-  inventory_.MergeFrom(std::move(piece));
+  inventory_.MergeFrom(piece);
   if (more) {
     response.set_more(true);
     return response.SerializeAsString();

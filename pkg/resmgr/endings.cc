@@ -139,6 +139,7 @@ void Endings::EndListed(const Adoption& adoption) {
   }
   if (ended.empty()) return;
   std::vector<Observer::Act> acts;
+  acts.reserve(ended.size());
   for (const Ended& one : ended) {
     acts.push_back({.policy = brain_.policy(),
                     .snapshot = brain_.store.all(),

@@ -108,7 +108,7 @@ void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of,
   CpuSet exclusive;
   size_t alone = 0;
   for (const Observer::Act& act : acts) {
-    const Place place = place_of(act);
+    const Place& place = place_of(act);
     exclusive |= place.exclusive;
     if (!place.exclusive.empty()) ++alone;
   }

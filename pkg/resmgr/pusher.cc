@@ -19,7 +19,7 @@ void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
 
 Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
                StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
-               Options options)
+               const Options& options)
     : loop_(loop),
       clock_(clock),
       runtime_(runtime),
@@ -482,7 +482,7 @@ void Pusher::ResumeHeldBack() {
     Step(key);
   if (held_back_.empty()) return;
   if (!NothingMoves()) return WatchForCircles();
-  if (!MoveSomeAside(held_back_)) SendFirstAnyway();
+  if (!MoveSomeAside(std::set(held_back_))) SendFirstAnyway();
 }
 
 // Containers that are held back are examined once for all answers that come together. If they were

@@ -89,7 +89,8 @@ class Pusher {
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
   Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
-         StateWriter& state_writer, Listener& listener, const CpuSet& everywhere, Options options);
+         StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
+         const Options& options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 
@@ -260,7 +261,7 @@ class Pusher {
   static std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting,
                                               const std::vector<InTheWay>& all);
   std::set<ContainerKey> FindCircle() const;
-  bool MoveSomeAside(std::set<ContainerKey> stuck);
+  bool MoveSomeAside(const std::set<ContainerKey>& stuck);
   void SendFirstAnyway();
   void WatchForCircles();
   bool MoveAside(ContainerKey key);

@@ -169,7 +169,7 @@ std::set<ContainerKey> Pusher::FindCircle() const {
 // Moves containers aside, first one, which usually lets another one go on; if that is not enough,
 // twice as many each time, since at a first start a hundred may be on the CPUs of all others. False
 // if none can move.
-bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
+bool Pusher::MoveSomeAside(const std::set<ContainerKey>& stuck) {
   size_t moved = 0;
   bool all_asked = true;
   for (const ContainerKey key : stuck) {

@@ -20,7 +20,7 @@ bool HasAny(std::string_view text, std::initializer_list<std::string_view> parts
 }  // namespace
 
 std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why) {
-  const std::string end =
+  std::string end =
       pod.name.empty() ? fmt::format("stop container {}", Printable(container.name, kMostOfName))
                        : fmt::format("delete pod {}/{}", Printable(pod.namespace_name, kMostOfName),
                                      Printable(pod.name, kMostOfName));

@@ -248,15 +248,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
   ReportFound(adoption);
   ConfirmInForce(adoption, first);
   exited_.FreeSoon();
-  if (first) {
-    unlisted_records_ = true;
-    brain_.pusher.Connected();
-    for (const auto& [key, record] : brain_.store.containers())
-      brain_.state_writer.MarkChanged(*record);
-    // Calls that were lost with the connection, or calls of an earlier daemon, may take effect
-    // after this list.
-    brain_.synchronizer.ResyncSoon();
-  }
+  if (first) FollowConnection();
   LogUnclear(inventory.unclear);
   if (adoption.classes_not_told > 0) {
     brain_.log.Warn(
@@ -277,6 +269,16 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
     brain_.look_again_timers.Follow(*record);
   LogHeldCounts(first);
   return OkStatus();
+}
+
+void ResourceManager::FollowConnection() {
+  unlisted_records_ = true;
+  brain_.pusher.Connected();
+  for (const auto& [key, record] : brain_.store.containers())
+    brain_.state_writer.MarkChanged(*record);
+  // Calls that were lost with the connection, or calls of an earlier daemon, may take effect after
+  // the list.
+  brain_.synchronizer.ResyncSoon();
 }
 
 // Reports containers and moves that this list was the first to show.

@@ -310,6 +310,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void OnInForce(const ContainerRecord& record, const AppliedResources& applied) override;
 
   Status TakeOver(const RuntimeInventory& inventory, const Synchronizer::Removed& gone, bool first);
+  void FollowConnection();
   void ConfirmInForce(const Adoption& adoption, bool first);
   void ReportFound(const Adoption& adoption);
   void LogHeldCounts(bool first);

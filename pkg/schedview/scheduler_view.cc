@@ -134,6 +134,7 @@ SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
   const std::vector<const NumaNode*> nodes = ViewedNodes(machine);
   const CpuSet allocatable = AllocatableCpus(policy, snapshot);
   std::vector<CpuSet> zones;
+  zones.reserve(nodes.size());
   for (const NumaNode* const node : nodes)
     zones.push_back(node->cpus & allocatable);
   const PlaceableOptions options{.threads_per_core = ThreadsPerCore(machine)};

@@ -129,7 +129,7 @@ Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id
   RESMGR_ASSIGN_OR_RETURN(
       const Admission admission,
       manager_->AdmitCreate(CreateRequest(request), RefusalKind::kFinal, std::move(claims)));
-  if (const Status possible = CheckClasses(admission.key); !possible.ok()) {
+  if (Status possible = CheckClasses(admission.key); !possible.ok()) {
     manager_->CreateFailed(admission.key, possible);
     Settle();
     return possible;
@@ -157,7 +157,7 @@ Status SimulatedNode::CheckClasses(ContainerKey key) const {
   const Pod* const pod = container == nullptr ? nullptr : all.FindPod(container->pod_id);
   if (pod == nullptr) return OkStatus();
   const ClassNames of_pool = policy().ClassesOf(key);
-  const Status chosen = classes_->Choose(ClassedContainer::Of(*pod, *container, of_pool)).status();
+  Status chosen = classes_->Choose(ClassedContainer::Of(*pod, *container, of_pool)).status();
   if (chosen.ok()) return chosen;
   return Annotate(chosen, fmt::format("container {}", Printable(FullName(*pod, container->name))));
 }

@@ -62,7 +62,7 @@ Status Simulator::PrepareFor(const Manifest& manifest) {
     const auto claim = claims_.find(name);
     if (claim == claims_.end() || !claim->second.ours) continue;
     if (node_->FindClaim(claim->second.document.name.uid) != nullptr) continue;
-    if (const Status told = Tell(claim->second); !told.ok()) return told;
+    if (Status told = Tell(claim->second); !told.ok()) return told;
   }
   return OkStatus();
 }

@@ -47,7 +47,7 @@ struct StateStore::Shared {
 
   void Run();
   void Load();
-  void Take(RecordLog::Records found);
+  void Take(const RecordLog::Records& found);
   bool Write(std::string_view batch, size_t live, bool sync);
   void TellWritten(std::vector<std::function<void()>>& waiting);
   void Count(const Status& status, size_t size);
@@ -284,13 +284,13 @@ void StateStore::Shared::Load() {
   if (waits_for_load) {
     for (const std::string& complaint : found.complaints)
       report(complaint);
-    Take(std::move(found.records));
+    Take(found.records);
   }
   loaded = true;
   written.notify_all();
 }
 
-void StateStore::Shared::Take(RecordLog::Records found) {
+void StateStore::Shared::Take(const RecordLog::Records& found) {
   for (const auto& [name, text] : found) {
     const bool of_pod = name.starts_with(kOfPod);
     if (const Status status = of_pod ? OkStatus() : DecodeSaved(text).status(); !status.ok()) {

@@ -66,7 +66,7 @@ std::optional<CpuTimes> ParseCpuTimes(std::string_view line) {
   enum { kUser, kNice, kSystem, kIdle, kIoWait, kIrq, kSoftirq, kSteal, kNumbers };
   std::array<uint64_t, kNumbers> numbers{};
   // Larger numbers are refused, so sums do not overflow.
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max() / (2 * kNumbers);
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max() / (uint64_t{2} * kNumbers);
   for (uint64_t& number : numbers) {
     const auto read = ParseUint(NextWord(line));
     if (!read || *read > kMost) return std::nullopt;

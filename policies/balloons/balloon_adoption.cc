@@ -300,7 +300,7 @@ CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
                                   const CpuSet& own) const {
   const int missing = TargetOf(group, group.type) - own.size();
   if (missing <= 0 || !setup_->options().pin_cpu || !setup_->sharing(group.type).empty()) return {};
-  const CpuSet seen = (group.visible & book.idle()) - own;
+  CpuSet seen = (group.visible & book.idle()) - own;
   if (seen.size() <= missing) return seen;
   return setup_->chooser().Grow(setup_->rules(group.type), own, seen, missing).value_or(CpuSet());
 }
@@ -363,6 +363,7 @@ std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
   }
   std::ranges::sort(ranked);
   std::vector<int> types;
+  types.reserve(ranked.size());
   for (const auto& [rank, type] : ranked)
     types.push_back(type);
   return types;

@@ -76,6 +76,7 @@ struct Growth {
 // Distributes the idle CPUs one by one, each to the balloon with the most use per CPU.
 void Divide(std::vector<Growth>& growths, int idle) {
   std::vector<int> wanted;
+  wanted.reserve(growths.size());
   for (Growth& growth : growths)
     wanted.push_back(std::exchange(growth.wanted, growth.size));
   const auto load = [](const Growth& growth) { return growth.use / growth.wanted; };

@@ -109,7 +109,7 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
 
 BalloonPlacer::Try BalloonPlacer::Alone(BalloonBook& book, BalloonMember& member,
                                         const BalloonMemberPtr& shared) const {
-  const Try found = book.CreateAlone(shared, PlaceOfAlone(book.setup(), member));
+  Try found = book.CreateAlone(shared, PlaceOfAlone(book.setup(), member));
   if (found.ok()) member.text += "; new balloon";
   return found;
 }
@@ -259,7 +259,7 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
     const std::optional<Merge> merge = BestMerge(trial, budget);
     if (!merge || !CarryOut(trial, *merge)) break;
     budget -= merge->moved;
-    const Try found = Chain(trial, member, shared);
+    Try found = Chain(trial, member, shared);
     if (found.ok()) {
       book_ = std::move(trial);
       return found;
@@ -290,7 +290,7 @@ BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
       const int missing = needed - part.CountCommon(trial.idle());
       if (missing <= 0 || missing > donors.most()) continue;
       donors.Give(missing);
-      const Try found = Chain(trial, member, shared);
+      Try found = Chain(trial, member, shared);
       if (found.ok() && trial.balloons()[*found].cpus().IsSubsetOf(part) &&
           donors.GrowAgain(may_lack)) {
         trial.GrowShort();
@@ -312,7 +312,7 @@ BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMe
   if (within == BalloonLevel::kNone) return Chain(book_, member, shared);
   BalloonBook before = book_;
   std::string text = member.text;
-  const Try found = Chain(book_, member, shared);
+  Try found = Chain(book_, member, shared);
   if (!found.ok()) return found;
   const CpuSet& cpus = book_.balloons()[*found].cpus();
   const std::vector<CpuSet> parts = PartsAt(setup.machine(), within, setup.available());
@@ -321,7 +321,7 @@ BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMe
   }
   std::swap(book_, before);
   std::swap(member.text, text);
-  const Try together = TakeFromSharing(member, shared, {&within, 1}, false);
+  Try together = TakeFromSharing(member, shared, {&within, 1}, false);
   if (together.ok()) return together;
   std::swap(book_, before);
   std::swap(member.text, text);

@@ -46,10 +46,10 @@ OwnerChoice::OwnerChoice(const std::vector<OwnedCore>& cores, std::vector<OwnerW
   for (size_t place = 0; place < wanted_.size(); ++place)
     cost_ += CostOf(place);
   cost_ += CostOfEmpty();
-  for (size_t core = 0; core < cores_.size(); ++core) {
-    const CoreOwners& owners = cores_[core].choice(0);
+  for (const OwnedCore& core : cores_) {
+    const CoreOwners& owners = core.choice(0);
     for (size_t i = 0; i < owners.size(); ++i)
-      Count(owners[i], cores_[core].threads[i], 1);
+      Count(owners[i], core.threads[i], 1);
     work_.Do(kStepsOfThread * owners.size());
   }
 }

@@ -148,7 +148,7 @@ CpuSet CpuChooser::Choose(const CpuChoiceRules& rules, const CpuSet& own, const 
   const CpuSet calm = wanted - loaded;
   if (calm.size() >= count) wanted = calm;
   const CpuTree& tree = rules.spread ? by_thread_ : tree_;
-  const CpuSet part = tree.PartToGrow(own, wanted, count, rules.balance);
+  CpuSet part = tree.PartToGrow(own, wanted, count, rules.balance);
   if (part.size() == count) return part;
   if (!rules.spread) return TakeIdleGroups(machine_, part, count).value_or(CpuSet());
   CpuSet chosen;
@@ -217,7 +217,7 @@ void CpuTree::Divide(const std::function<int(int cpu)>& group_of) {
 
 void CpuTree::IndexParts() {
   ancestors_.assign(parts_.size() * levels(), 0);
-  thread_of_.assign(static_cast<size_t>(parts_.front().cpus.Last() + 1), -1);
+  thread_of_.assign(static_cast<size_t>(parts_.front().cpus.Last()) + 1, -1);
   for (size_t level = 0; level < levels(); ++level) {
     for (size_t part = level_begins_[level]; part < level_begins_[level + 1]; ++part) {
       int ancestor = static_cast<int>(part);

@@ -34,6 +34,7 @@ std::vector<CpuSet> InOrder(const Machine& machine, CpuPriority priority) {
     if (cpu.online) by_rank[Rank(cpu, priority)].Add(cpu.id);
   }
   std::vector<CpuSet> sets;
+  sets.reserve(by_rank.size());
   for (const auto& [rank, cpus] : by_rank)
     sets.push_back(cpus);
   return sets;

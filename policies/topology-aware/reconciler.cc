@@ -79,6 +79,10 @@ Plan Reconciler::Run(
     }
   }
   book_.WidenMemory();
+  return Changes();
+}
+
+Plan Reconciler::Changes() const {
   Plan plan;
   for (const Entry& entry : entries_) {
     Placement placement = book_.PlacementOf(*book_.Find(entry.container->key));

@@ -70,6 +70,7 @@ class Reconciler {
   std::vector<ContainerKey> PlaceAnew(Entry& entry);
   std::optional<Grant> KeepOwn(Entry& entry) const;
   void MoveFromEmptyPools();
+  Plan Changes() const;
 
   GrantBook& book_;
   const Placer& placer_;

@@ -199,7 +199,7 @@ std::optional<std::string> NodePaths::Walk(std::string path) const {
       done.erase(std::min(done.rfind('/'), done.size()));
       continue;
     }
-    const std::string next = done + "/" + part;
+    const std::string next = fmt::format("{}/{}", done, part);
     struct stat status = {};
     if (::lstat((options_.root + next).c_str(), &status) != 0) {
       // At a missing part the kernel would fail, while runtimes that clean paths as text go on.
@@ -217,7 +217,7 @@ std::optional<std::string> NodePaths::Walk(std::string path) const {
     auto target = ReadLink(options_.root + next);
     if (!target || ++links > kMostLinks || !IsNodes(next)) return std::nullopt;
     if (target->starts_with('/')) done.clear();
-    path = *std::move(target) + path;
+    path.insert(0, *target);
     if (path.size() > PATH_MAX) return std::nullopt;
   }
   if (done.empty()) done = "/";

@@ -120,7 +120,7 @@ struct Dispatcher::Round {
 void Dispatcher::InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done) {
   Continue(std::make_shared<Round>(Round{.kind = kind,
                                          .plugins = std::move(plugins),
-                                         .budget = budget,
+                                         .budget = std::move(budget),
                                          .ask = std::move(ask),
                                          .done = std::move(done)}));
 }
@@ -142,7 +142,8 @@ void Dispatcher::Continue(const std::shared_ptr<Round>& round) {
          }));
 }
 
-void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done) {
+void Dispatcher::Together(const HostedPlugins& plugins, const Budget& budget, const Ask& ask,
+                          Done done) {
   struct Gathering {
     size_t missing;
     Status refusal;

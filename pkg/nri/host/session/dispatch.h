@@ -93,7 +93,7 @@ class Dispatcher {
   // Unless the budget was spent before it was asked, the plugin is also disconnected, and its
   // settings decide the other requests that wait for it, so that a hanging plugin refuses at most
   // one request.
-  void Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done);
+  void Together(const HostedPlugins& plugins, const Budget& budget, const Ask& ask, Done done);
 
   // How often an event went on although a plugin did not answer.
   uint64_t ignored_failures() const { return ignored_failures_; }

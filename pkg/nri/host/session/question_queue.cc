@@ -89,14 +89,15 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   entry->deadline = loop_.Now() + entry->timeout;
   bytes_ += question.payload->size();
   entry->question = std::move(question);
-  if (refusal.ok()) {
-    entry->done = std::move(done);
-    if (!CanAsk() || !waiting_.empty()) {
-      entry->timer = loop_.After(entry->timeout, [this, at = entry.get()] { OnOverdue(*at); });
-    }
+  if (!refusal.ok()) {
+    waiting_.push_back(std::move(entry));
+    return done(refusal);
+  }
+  entry->done = std::move(done);
+  if (!CanAsk() || !waiting_.empty()) {
+    entry->timer = loop_.After(entry->timeout, [this, at = entry.get()] { OnOverdue(*at); });
   }
   waiting_.push_back(std::move(entry));
-  if (!refusal.ok()) return done(refusal);
   Next();
 }
 
