@@ -23,7 +23,7 @@ json Answer(const json& review) {
   const HttpReply reply = ReviewAdmission(review.dump());
   EXPECT_EQ(reply.status, 200u) << reply.body;
   EXPECT_EQ(reply.content_type, "application/json");
-  const json answer = json::parse(reply.body);
+  json answer = json::parse(reply.body);
   EXPECT_EQ(answer["response"]["allowed"], true);
   EXPECT_EQ(answer["response"]["uid"], review["request"]["uid"]);
   EXPECT_EQ(answer["apiVersion"], review["apiVersion"]);

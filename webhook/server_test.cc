@@ -100,6 +100,7 @@ TEST_F(ServerTest, AnswersReviewsOnOneConnection) {
 TEST_F(ServerTest, ServesManyConnectionsAtOnce) {
   Start();
   std::vector<HttpsClient> clients;
+  clients.reserve(50);
   for (int i = 0; i < 50; ++i)
     clients.push_back(Connect());
   for (HttpsClient& client : clients) {

@@ -55,6 +55,7 @@ Machine WithCaches(const std::vector<CpuSet>& caches, const CpuSet& offline) {
     }
   }
   std::vector<Cpu> list;
+  list.reserve(cpus.size());
   for (const auto& [id, cpu] : cpus)
     list.push_back(cpu);
   return test::MakeMachine(test::PartsOf(std::move(list)));

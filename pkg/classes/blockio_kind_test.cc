@@ -335,6 +335,7 @@ TEST_F(BlockioLimitsTest, WhatHasNoEffectIsNoted) {
   EXPECT_THAT(UnifiedFiles(weights),
               ElementsAre(BlockioFile{"io.bfq.weight", "default 100\n8:0 100"}));
   std::vector<BlockioItem> many;
+  many.reserve(100);
   for (int i = 0; i < 100; ++i)
     many.push_back({.devices = {fmt::format("/dev/x{}", i)}, .read_bps = 1});
   const BlockioLimits noted = Resolve(many);

@@ -36,6 +36,7 @@ class ClassPreviewTest : public testing::Test {
   // "KIND NAME by SOURCE: VALUE".
   static std::vector<std::string> Lines(const std::vector<PreviewedClass>& classes) {
     std::vector<std::string> lines;
+    lines.reserve(classes.size());
     for (const PreviewedClass& one : classes)
       lines.push_back(fmt::format("{} {} by {}: {}", one.kind, one.name, one.source, one.value));
     return lines;

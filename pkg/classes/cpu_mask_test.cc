@@ -17,7 +17,7 @@ TEST(CpuMaskTest, ReadsWhatKernelsWrite) {
   EXPECT_EQ(cpus("0"), "");
   for (const char* const wrong : {"", ",", "g", "f,,f", "123456789", "0x1", "f f"})
     EXPECT_FALSE(ParseCpuMask(wrong).ok()) << wrong;
-  EXPECT_FALSE(ParseCpuMask(std::string(9 * 300, 'f')).ok());
+  EXPECT_FALSE(ParseCpuMask(std::string(size_t{9} * 300, 'f')).ok());
   std::string beyond = "1";
   for (int group = 0; group < CpuSet::kBits / 32; ++group)
     beyond += ",00000000";

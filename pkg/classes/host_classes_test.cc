@@ -215,7 +215,7 @@ class HostClassesTest : public testing::Test {
     pod.annotations = annotations;
     node_.runtime.held.pods.push_back(pod);
     node_.manager().PodCreated(Pod(pod));
-    const ContainerId id = node_.Create(TestNode::Request(pod.id, "p", 500)).value();
+    ContainerId id = node_.Create(TestNode::Request(pod.id, "p", 500)).value();
     for (const auto& [file, text] : files)
       Put(CgroupOf(id) + "/" + file, text);
     return id;
@@ -716,7 +716,7 @@ class AbsentClassTest : public HostClassesTest {
     const CreateRequest request = TestNode::Request(pod.id, name, 1000);
     const StatusOr<Admission> admission = node_.manager().AdmitCreate(CreateRequest(request));
     EXPECT_THAT(admission.status(), IsOk());
-    const Status refusal = Creation(pipeline_, request).refusal();
+    Status refusal = Creation(pipeline_, request).refusal();
     if (admission.ok()) node_.manager().CreateFailed(admission->key);
     return refusal;
   }

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +70,7 @@ class DeviceLinesTest : public testing::Test {
     for (const auto& [key, value] : lines) {
       const bool gone = value == kNoLimits || value == "default" ||
                         (path.find("throttle") != std::string::npos && value == "0");
-      if (!gone) kept += key + " " + value + "\n";
+      if (!gone) kept += fmt::format("{} {}\n", key, value);
     }
     return kept;
   }

@@ -250,8 +250,7 @@ TEST(ConfigTest, EachKeyHasAHelpAndOneDescription) {
   EXPECT_GE(flags.size(), 14U);
 }
 
-TEST(PrintConfigTest, PrintsTheDefaults) {
-  EXPECT_EQ(PrintConfig(Config{}), R"(policy:
+constexpr std::string_view kDefaults = R"(policy:
   Active: "null"
   StartFailurePolicy: fail
   RefusedUpdates: wait
@@ -355,7 +354,10 @@ hooks:
   SkipValue: "true"
 runtimes: {}
 runtimeClasses: {}
-)");
+)";
+
+TEST(PrintConfigTest, PrintsTheDefaults) {
+  EXPECT_EQ(PrintConfig(Config{}), kDefaults);
 }
 
 TEST(PrintConfigTest, PrintsEveryKey) {

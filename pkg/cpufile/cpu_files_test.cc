@@ -102,7 +102,7 @@ class CpuFilesTest : public testing::Test {
     pod.annotations = std::move(annotations);
     pod.runtime_handler = handler_;
     node_.runtime.held.pods.push_back(pod);
-    const PodSandboxId id = pod.id;
+    PodSandboxId id = pod.id;
     node_.manager().PodCreated(std::move(pod));
     return id;
   }
@@ -137,7 +137,7 @@ class CpuFilesTest : public testing::Test {
                   StringMap annotations = {}) {
     Begun begun =
         Begin(TestNode::Request(AddPod(name, qos, std::move(annotations)), name, milli_cpu));
-    const ContainerId id = Finish(begun);
+    ContainerId id = Finish(begun);
     node_.runtime.AnswerAll();
     node_.Start(id);
     Settle();

@@ -58,7 +58,7 @@ Message Adjusted(Operation operation, const Message& message, const Adjustment& 
   return result;
 }
 
-TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
+Adjustment OfEveryField() {
   Adjustment adjustment(ResourceValues{.cpus = CpuSet{4, 5},
                                        .mems = NodeSet{1},
                                        .cpu_shares = 2,
@@ -88,10 +88,11 @@ TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
   wide.annotations.Set("c", "3");
   wide.cgroup_parent = "/kubepods/other";
   wide.seccomp_profile = "/profile.json";
+  return adjustment;
+}
 
-  v1::CreateContainerRequest expected = SomeRequest();
-  v1::ContainerConfig& config = *expected.mutable_config();
-  v1::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+// Changes the resources of SomeRequest() as OfEveryField() does.
+void AdjustResources(v1::LinuxContainerResources& resources) {
   resources.set_cpuset_cpus("4-5");
   resources.set_cpuset_mems("1");
   resources.set_cpu_shares(2);
@@ -105,6 +106,12 @@ TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
   large.set_page_size("1GB");
   large.set_limit(1 << 30);
   (*resources.mutable_unified())["memory.low"] = "7";
+}
+
+TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
+  v1::CreateContainerRequest expected = SomeRequest();
+  v1::ContainerConfig& config = *expected.mutable_config();
+  AdjustResources(*config.mutable_linux()->mutable_resources());
   v1::KeyValue& env = *config.add_envs();
   env.set_key("REGION");
   env.set_value("north");
@@ -134,7 +141,7 @@ TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
   seccomp.set_profile_type(v1::SecurityProfile::Localhost);
   seccomp.set_localhost_ref("/profile.json");
 
-  const auto edited = Adjusted(Operation::kCreateContainer, SomeRequest(), adjustment);
+  const auto edited = Adjusted(Operation::kCreateContainer, SomeRequest(), OfEveryField());
   EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
 }
 

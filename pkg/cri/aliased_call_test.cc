@@ -280,6 +280,7 @@ TEST_F(AliasedCallTest, RepliesThatWaitForAClientAreBounded) {
   runtime_.Script("StreamPodSandboxes",
                   {.reply = std::vector<std::string>(4, piece.SerializeAsString())});
   std::vector<std::unique_ptr<test::PendingCall>> calls;
+  calls.reserve(12);
   for (int i = 0; i < 12; ++i)
     calls.push_back(client_->Start(client_->PathOf("StreamPodSandboxes"), "", {.pause_after = 1}));
   const auto refused = [](const std::unique_ptr<test::PendingCall>& call) {
@@ -311,6 +312,7 @@ TEST_F(AliasedCallTest, UnreadStreamsDoNotHoldOtherCalls) {
   (*list.add_items()->mutable_annotations())["a"] = std::string(size_t{2} << 20, 'x');
   runtime_.Script("ListPodSandbox", {.reply = {{list.SerializeAsString()}}});
   std::vector<std::unique_ptr<test::PendingCall>> unread;
+  unread.reserve(12);
   for (int i = 0; i < 12; ++i)
     unread.push_back(client_->Start(client_->PathOf("StreamPodSandboxes"), "", {.pause_after = 1}));
   for (size_t i = 0; i < unread.size(); ++i)

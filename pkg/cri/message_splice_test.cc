@@ -59,7 +59,7 @@ std::string Apply(const MessageSplice& splice, std::string_view message) {
   const StatusOr<SplicedMessage> spliced = splice.Apply(message);
   EXPECT_TRUE(spliced.ok()) << Describe(spliced.status());
   if (!spliced.ok()) return "";
-  const std::string text = spliced->ToString();
+  std::string text = spliced->ToString();
   EXPECT_EQ(text.size(), spliced->size());
   return text;
 }

@@ -58,6 +58,7 @@ class CdiFilesTest : public testing::Test {
   Status Reconcile(std::vector<ClaimGrant> held,
                    CdiFiles::Others others = CdiFiles::Others::kRemove) {
     std::vector<ClaimFacts> facts;
+    facts.reserve(held.size());
     for (const ClaimGrant& grant : held)
       facts.push_back({.grant = grant, .claim = ClaimOf(grant.uid)});
     return Wait([&](auto done) { files_.Reconcile(form_, facts, others, std::move(done)); });

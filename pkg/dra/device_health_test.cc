@@ -22,7 +22,7 @@ class DeviceHealthTest : public testing::Test {
     bool here = true;
   };
   std::shared_ptr<Watcher> Watch() {
-    const auto watcher = std::make_shared<Watcher>();
+    auto watcher = std::make_shared<Watcher>();
     streams_.at("/v1.DRAResourceHealth/NodeWatchResources")(
         "", [watcher](const StatusOr<std::string>& answer) {
           if (!answer.ok()) {

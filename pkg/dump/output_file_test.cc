@@ -23,7 +23,7 @@ class OutputFileTest : public testing::Test {
 
   // Another user's file, which must not be changed.
   std::string Precious() const {
-    const std::string path = PathOf("precious");
+    std::string path = PathOf("precious");
     std::ofstream(path) << "precious";
     return path;
   }

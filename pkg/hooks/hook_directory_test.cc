@@ -47,6 +47,7 @@ class HookDirectoryTest : public testing::Test {
   }
   static std::vector<std::string> Names(const std::vector<HookFileText>& files) {
     std::vector<std::string> names;
+    names.reserve(files.size());
     for (const HookFileText& file : files)
       names.push_back(file.name);
     return names;

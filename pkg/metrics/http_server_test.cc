@@ -118,6 +118,7 @@ TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
 // More silent clients than the limit, and some that do not read: an answer comes at once.
 TEST_F(HttpServerTest, ManyClientsDelayNoOther) {
   std::vector<UniqueFd> clients;
+  clients.reserve(600);
   for (int i = 0; i < 600; ++i)
     clients.push_back(Connect(i % 20 == 0 ? "GET /big HTTP/1.1\r\n\r\n" : ""));
   // Each wait for a silent client would cost three seconds; a busy machine delays some answers.

@@ -115,7 +115,7 @@ TEST(UsageMetricsTest, SeriesOfContainersAreBoundedAndTheRestIsCounted) {
   for (const auto& family : metrics.collectable()->Collect())
     if (family.name.starts_with("cri_resmgr_container_")) series += family.metric.size();
   EXPECT_LE(series, UsageMetrics::kMostContainerSeries);
-  const size_t left_out = 1500 * 7 - series;
+  const size_t left_out = size_t{1500} * 7 - series;
   EXPECT_THAT(Text(metrics),
               HasSubstr(fmt::format("cri_resmgr_usage_series_left_out_total {}\n", left_out)));
   EXPECT_GT(series, UsageMetrics::kMostContainerSeries - 7);

@@ -65,7 +65,7 @@ class LostClaimsTest : public testing::Test {
         CreateRequest(request), ResourceManager::Refusal::kFinal, {uid});
     EXPECT_TRUE(admitted.ok()) << admitted.status();
     if (!admitted.ok()) return {};
-    const ContainerId id = node_.Created(request, *admitted);
+    ContainerId id = node_.Created(request, *admitted);
     node_.Start(id);
     return id;
   }

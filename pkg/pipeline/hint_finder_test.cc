@@ -139,6 +139,7 @@ TEST_F(HintFinderTest, WaitsWithABoundedNumberOfQuestions) {
   options.most_waiting = 3;
   HintFinder finder(loop_, options);
   std::vector<std::unique_ptr<HintFinder::Question>> questions;
+  questions.reserve(2);
   for (int i = 0; i < 2; ++i) {
     questions.push_back(finder.Ask(Paths("dead"), [](const HintFinder::Hints&) {}));
   }

@@ -43,8 +43,8 @@ class TestSource final : public Request::Source {
 // A call that has started, and the results that its front gets.
 class TestFront final : public PipelineCall::Front {
  public:
-  TestFront(Pipeline& pipeline, Operation operation = Operation::kCreateContainer,
-            decltype(Request::files) files = {}, bool removes_lists = true)
+  explicit TestFront(Pipeline& pipeline, Operation operation = Operation::kCreateContainer,
+                     decltype(Request::files) files = {}, bool removes_lists = true)
       : request(operation, source), clears_placement(removes_lists), call(pipeline, *this) {
     request.files = std::move(files);
     request.container_id = ContainerId("id");

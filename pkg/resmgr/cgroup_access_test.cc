@@ -263,7 +263,7 @@ class WrittenCpusetsTest : public ::testing::Test {
   }
   // The exclusive container that the shared one makes room for.
   ContainerId RunApp() {
-    const ContainerId app = Create("app");
+    ContainerId app = Create("app");
     AnswerAll();
     AnswerWrites();
     node_.Start(app);

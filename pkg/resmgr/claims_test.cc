@@ -228,6 +228,7 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
     const auto grant = node_.Reserve(ClaimFor(uid, 2));
     ASSERT_TRUE(grant.ok()) << grant.status();
     std::vector<ContainerId> ids;
+    ids.reserve(static_cast<size_t>(shared));
     for (int i = 0; i < shared; ++i)
       ids.push_back(node_.Run(fmt::format("shared-{}-{}", shared, i), kBurstable, 100));
     node_.FlushState();

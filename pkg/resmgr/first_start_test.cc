@@ -24,7 +24,7 @@ class FirstStartTest : public testing::Test {
   // A container that runs on all CPUs, as the runtime started it.
   ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
     const CreateRequest request = TestNode::Request(node_.AddPod(name, qos), name, milli_cpu);
-    const ContainerId id = node_.Hold(request, {});
+    ContainerId id = node_.Hold(request, {});
     runtime().Find(id)->state = ContainerState::kRunning;
     return id;
   }

@@ -45,7 +45,7 @@ class PodLimitsTest : public test::ManagerFixture {
   ContainerId Run(std::string_view name, const LinuxResources& resources, uint32_t attempt = 0) {
     CreateRequest request = TestNode::Request(pod_, name, 0, attempt);
     request.resources = resources;
-    const ContainerId id = *node_.Create(request);
+    ContainerId id = *node_.Create(request);
     runtime().AnswerAll();
     node_.Start(id);
     return id;

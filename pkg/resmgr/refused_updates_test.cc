@@ -75,7 +75,7 @@ class RefusedUpdatesTest : public ::testing::Test {
       return decided.has_value();
     }));
     waited_ = std::chrono::duration_cast<milliseconds>(SteadyClock::now() - begin);
-    const Status status = decided.value_or(Internal("no decision"));
+    Status status = decided.value_or(Internal("no decision"));
     if (status.ok()) node_.Started(id);
     return status;
   }
@@ -254,6 +254,7 @@ TEST_F(RefusedUpdatesTest, OneOfFiveHundredThatIsRefusedForEverDelaysFiftyStarts
   options.start_timeout = kLongDeadline;
   TestNode node(test::M80(), test::FirstFit, options);
   std::vector<ContainerId> shared;
+  shared.reserve(500);
   for (int i = 0; i < 500; ++i)
     shared.push_back(node.Run(fmt::format("shared{}", i), kBurstable, 10));
   const ContainerId stuck = shared[250];

@@ -82,7 +82,7 @@ class RevivalsTest : protected Files, public testing::Test {
   }
   // Returns a container of a pod that has run and exited.
   ContainerId Exited(std::string_view name, int64_t milli_cpu) {
-    const ContainerId id = node_.Run(name, kGuaranteed, milli_cpu);
+    ContainerId id = node_.Run(name, kGuaranteed, milli_cpu);
     node_.Stop(id);
     runtime().AnswerAll();
     return id;

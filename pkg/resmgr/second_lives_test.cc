@@ -49,7 +49,7 @@ class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
   }
   // A shared container that has ended while an update of it is under way, the first of `updates`.
   ContainerId EndedWhileUpdated() {
-    const ContainerId again = node_.Run("again", kBurstable, 100);
+    ContainerId again = node_.Run("again", kBurstable, 100);
     EXPECT_TRUE(node_.Create("own", kGuaranteed, 1000).ok());
     EXPECT_THAT(runtime().updates, SizeIs(1));
     node_.Stop(again);

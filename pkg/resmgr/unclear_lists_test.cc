@@ -326,7 +326,7 @@ class KeptContainersTest : public testing::Test {
   // Its resize from a shared place to the CPUs 2-3 reaches the runtime, whose reply never comes.
   ContainerId ResizeWithoutReply() {
     const ContainerId former = RunAt("", "former", kGuaranteed, 1000);
-    const ContainerId there = RunAt("kata", "there", kGuaranteed, 500);
+    ContainerId there = RunAt("kata", "there", kGuaranteed, 500);
     node_.FlushState();
     const LinuxResources wanted = TestNode::Resources(2000);
     const auto resize = manager().AdmitUpdate(there, wanted);

@@ -132,6 +132,22 @@ class IdSetTest : public testing::Test {};
 using IdSets = testing::Types<CpuSet, NodeSet>;
 TYPED_TEST_SUITE(IdSetTest, IdSets);
 
+template <typename Set>
+Set ToSet(const std::set<int>& ids) {
+  Set set;
+  for (const int id : ids)
+    set.Add(id);
+  return set;
+}
+
+template <typename Set>
+std::vector<int> Visited(const Set& set) {
+  std::vector<int> ids;
+  for (const int id : set)
+    ids.push_back(id);
+  return ids;
+}
+
 // The same operations on a std::set must agree.
 TYPED_TEST(IdSetTest, BehavesLikeASetOfNumbers) {
   const uint64_t seed = test::SeedOr(1);
@@ -148,12 +164,7 @@ TYPED_TEST(IdSetTest, BehavesLikeASetOfNumbers) {
       ids.insert(std::uniform_int_distribution<int>(0, last)(random));
     return ids;
   };
-  const auto to_set = [](const std::set<int>& ids) {
-    TypeParam set;
-    for (const int id : ids)
-      set.Add(id);
-    return set;
-  };
+  const auto to_set = ToSet<TypeParam>;
   for (int round = 0; round < 400; ++round) {
     const std::set<int> a = random_ids();
     const std::set<int> b = random_ids();
@@ -187,12 +198,7 @@ TYPED_TEST(IdSetTest, BehavesLikeASetOfNumbers) {
     ASSERT_EQ(assigned, TypeParam());
     ASSERT_EQ(TypeParam(), assigned);
     ASSERT_TRUE(assigned.IsSubsetOf(y));
-    ASSERT_EQ(std::vector<int>(a.begin(), a.end()), [&x] {
-      std::vector<int> ids;
-      for (const int id : x)
-        ids.push_back(id);
-      return ids;
-    }());
+    ASSERT_EQ(std::vector<int>(a.begin(), a.end()), Visited(x));
     ASSERT_EQ(*TypeParam::Parse(x.ToString()), x) << x.ToString();
   }
 }

@@ -106,7 +106,7 @@ class UseRebalancerTest : public testing::Test {
     CreateRequest request =
         test::TestNode::Request(node.AddPod(name, QosClass::kBurstable), name, 300);
     request.resources.cpu_quota.reset();
-    const ContainerId id = node.Create(request).value();
+    ContainerId id = node.Create(request).value();
     node.runtime.AnswerAll();
     node.Start(id);
     return id;

@@ -258,6 +258,7 @@ TEST(BalloonsRowsTest, S8c4kCpusThatAreHotPlugged) {
 Machine Hbm() {
   Machine::Parts parts;
   std::vector<Cpu> cpus;
+  cpus.reserve(8);
   for (int id = 0; id < 8; ++id)
     cpus.push_back(
         {.id = id, .core = id, .die = id / 4, .numa = id / 4, .package = id / 4, .online = true});

@@ -392,6 +392,7 @@ TEST(BalloonsTheirFaultsTest, ARestartWithTwentyBalloonsMovesNoContainer) {
       "preferNewBalloons: true, shareIdleCPUsInSame: numa}]",
       test::MakeMachine({.packages = 2, .nodes = 2, .cores = 8, .threads = 2}));
   std::vector<ContainerKey> keys;
+  keys.reserve(24);
   for (int i = 0; i < 24; ++i) {
     keys.push_back(*node.Run(fmt::format("c{}", i),
                              {.request = 300 + 200 * (i % 5), .type = i % 2 == 0 ? "x" : "y"}));

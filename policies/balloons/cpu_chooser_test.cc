@@ -156,6 +156,7 @@ TEST(CpuChooserRowsTest, R9LoadsOfCores) {
 // Two packages of two dies of two nodes of two cores of two threads, neighbours.
 Machine Deep() {
   std::vector<Cpu> cpus;
+  cpus.reserve(32);
   for (int id = 0; id < 32; ++id) {
     cpus.push_back({.id = id,
                     .core = id / 2,
@@ -278,6 +279,7 @@ TEST(CpuTreeTest, ASetThatShrinksAndGrowsEndsOnOnePackage) {
 TEST(CpuTreeTest, L2CachesAreALevel) {
   // A performance core of two threads, and two L2 caches of four efficient cores.
   std::vector<Cpu> cpus;
+  cpus.reserve(10);
   for (int id = 0; id < 10; ++id)
     cpus.push_back({.id = id, .core = id < 2 ? 0 : id - 1, .l2 = (id + 2) / 4, .online = true});
   Sets sets(test::MakeMachine(test::PartsOf(std::move(cpus))));

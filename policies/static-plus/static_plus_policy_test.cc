@@ -279,6 +279,7 @@ TEST(StaticPlusPolicyTest, ARestartMovesNoContainer) {
       *node.Create("other", kBurstable, 1100), *node.Create("shared", kBurstable, 300),
       *node.CreateAs("dns", kBurstable, 100, {}, "kube-system")};
   std::vector<std::string> before;
+  before.reserve(keys.size());
   for (const ContainerKey key : keys)
     before.push_back(node.CpusOf(key) + " " + node.ExclusiveOf(key));
   node.RestartPolicy();

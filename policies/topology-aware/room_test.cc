@@ -72,6 +72,7 @@ class RoomTest : public testing::Test, protected test::CheckedPolicy {
 
 TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
   std::vector<ContainerKey> sharers;
+  sharers.reserve(4);
   for (int i = 0; i < 4; ++i)
     sharers.push_back(Run("tiny", kGuaranteed, 100));
   std::set<std::string> pools;

@@ -470,6 +470,7 @@ TEST(TopologyAwarePolicyTest, ContainersThatExistShareForWantOfRoom) {
 TEST(TopologyAwarePolicyTest, RebalancesSharedContainersOnly) {
   Node node(N4C16());
   std::vector<ContainerKey> keys;
+  keys.reserve(4);
   for (int i = 0; i < 4; ++i)
     keys.push_back(node.Run("full", kBurstable, 3000));
   const ContainerKey wide = node.Add("wide", kBurstable, 2500);
@@ -488,6 +489,7 @@ TEST(TopologyAwarePolicyTest, RebalancesExclusiveContainersThatAllowIt) {
   for (const bool allowed : {false, true}) {
     Node node(N4C16());
     std::vector<ContainerKey> keys;
+    keys.reserve(4);
     for (int i = 0; i < 4; ++i)
       keys.push_back(node.Run("c", kGuaranteed, 2000));
     const ContainerKey spread = node.Add("spread", kGuaranteed, 3000);

@@ -65,7 +65,7 @@ PodSandboxId TestNode::AddPod(std::string_view name, QosClass qos) {
   pod.namespace_name = "ns";
   pod.qos = qos;
   runtime.held.pods.push_back(pod);
-  const PodSandboxId id = pod.id;
+  PodSandboxId id = pod.id;
   manager_->PodCreated(std::move(pod));
   return id;
 }

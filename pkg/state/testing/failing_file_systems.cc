@@ -12,7 +12,7 @@ class CrashingFileSystem::OpenFile final : public FileSystem::File {
 
   Status Append(std::string_view bytes) override {
     const std::lock_guard lock(files_.mutex_);
-    const Status status = files_.Operate();
+    Status status = files_.Operate();
     // A write that fails may have written a part.
     const size_t written = status.ok() ? bytes.size() : files_.random_() % (bytes.size() + 1);
     node_->content += bytes.substr(0, written);

@@ -28,6 +28,7 @@ std::string PriorityName(ReferencePriority priority) {
 
 std::string Quoted(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
+  quoted.reserve(texts.size());
   for (const std::string& text : texts)
     quoted.push_back(fmt::format("\"{}\"", text));
   return fmt::format("[{}]", fmt::join(quoted, ", "));

@@ -223,7 +223,7 @@ CpuSet ReferenceBalloons::SharedIdle(const ReferenceBalloon& balloon) const {
 
 // With hidden threads one of each core: one of the balloon's own where it has any there.
 CpuSet ReferenceBalloons::Visible(const ReferenceBalloon& balloon) const {
-  const CpuSet all = balloon.cpus() | SharedIdle(balloon);
+  CpuSet all = balloon.cpus() | SharedIdle(balloon);
   if (!balloon.type->hide_threads) return all;
   CpuSet visible;
   for (const CpuSet& core : machine_.cores()) {

@@ -14,6 +14,7 @@ namespace {
 // How many CPUs of the set each part around an element has, from the whole machine on.
 std::vector<int> Counts(const std::vector<CpuSet>& path, const CpuSet& set) {
   std::vector<int> counts;
+  counts.reserve(path.size());
   for (const CpuSet& part : path)
     counts.push_back(part.CountCommon(set));
   return counts;
@@ -136,7 +137,7 @@ int ReferenceCpus::BestToGiveBack(const Tree& tree, const CpuSet& own, const Cpu
 CpuSet ReferenceCpus::GrowAmong(const ReferenceWish& wish, const CpuSet& own, const CpuSet& left,
                                 int count) const {
   const Tree& tree = TreeFor(wish);
-  const CpuSet part = BestToGrow(tree, wish, own, left, count)->cpus & left;
+  CpuSet part = BestToGrow(tree, wish, own, left, count)->cpus & left;
   if (part.size() == count || !wish.spread_cores) return part;
   CpuSet chosen;
   while (chosen.size() < count) {

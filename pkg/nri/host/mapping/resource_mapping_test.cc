@@ -194,10 +194,9 @@ TEST(RuntimeTraitsTest, FollowsTheRelease) {
   EXPECT_EQ(TraitsOf("containerd", "1.6.20", true).seccomp, Seccomp::kFile);
 }
 
-TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
-  api::CreateContainerResponse first;
-  api::CreateContainerResponse second;
-  api::ContainerAdjustment& adjust = *first.mutable_adjust();
+api::CreateContainerResponse WithMostFields() {
+  api::CreateContainerResponse response;
+  api::ContainerAdjustment& adjust = *response.mutable_adjust();
   adjust.add_env()->set_key("A");
   adjust.add_mounts()->set_destination("/data");
   adjust.add_args("/bin/x");
@@ -223,11 +222,16 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
   resources.mutable_blockio_class()->set_value("slow");
   resources.mutable_rdt_class()->set_value("gold");
   (*resources.mutable_unified())["memory.high"] = "1";
+  return response;
+}
+
+TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
+  api::CreateContainerResponse second;
   second.mutable_adjust()->add_env()->set_key("B");
   second.mutable_adjust()->mutable_hooks()->add_poststop()->set_path("/bin/h");
 
   AdjustmentMerge merge(Given({}));
-  ASSERT_TRUE(merge.Add("10-a", first).ok());
+  ASSERT_TRUE(merge.Add("10-a", WithMostFields()).ok());
   ASSERT_TRUE(merge.Add("20-b", second).ok());
   const std::vector<OwnedField> owned = merge.owned("");
   const ChangeOwners owners(owned);
