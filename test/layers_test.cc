@@ -113,7 +113,7 @@ fs::path Root() {
 // "pkg/base" of "pkg/base/status.h"; "agent" of "agent/main.cc"; "" for a file outside of modules.
 std::string FolderOf(const std::string& path) {
   const size_t first = path.find('/');
-  const std::string top = path.substr(0, first);
+  std::string top = path.substr(0, first);
   if (top == "agent" || top == "webhook") return top;
   if (top != "pkg" && top != "policies" && top != "cmd") return "";
   return path.substr(0, path.find('/', first + 1));

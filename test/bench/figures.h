@@ -24,6 +24,7 @@ inline double Median(std::vector<double> values) {
 template <typename Round, typename Value>
 double MedianOf(const std::vector<Round>& rounds, const Value& value) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Round& round : rounds)
     values.push_back(std::invoke(value, round));
   return Median(std::move(values));

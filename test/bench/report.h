@@ -18,7 +18,7 @@ struct ProcessFigures {
 
   static constexpr double kStartLimitMs = 30;
   // 14 MiB of it are pages of the program and its libraries.
-  static constexpr int64_t kPeakLimitKib = 24 * 1024;
+  static constexpr int64_t kPeakLimitKib = int64_t{24} * 1024;
 };
 
 // A table for people; every figure that has a target is marked. Where there is another daemon, a

@@ -55,7 +55,7 @@ SampledContainers::~SampledContainers() {
 }
 
 fs::path SampledContainers::Configure(size_t index, std::chrono::seconds interval) const {
-  const fs::path config = root_ / fmt::format("{}.yaml", index);
+  fs::path config = root_ / fmt::format("{}.yaml", index);
   PutFile(config, fmt::format("usage: {{Interval: {}s}}\n", interval.count()));
   return config;
 }

@@ -248,7 +248,7 @@ Status DemoStay::Create(const std::string& name, int cpus) {
                  .container_id = ""};
   pod.config = node_.PodConfig(pod.workload);
   RESMGR_ASSIGN_OR_RETURN(pod.pod_id, node_.client().RunPod(pod.config));
-  const Status started = node_.StartContainer(pod.workload, &pod);
+  Status started = node_.StartContainer(pod.workload, &pod);
   if (started.ok()) {
     pods_.push_back(std::move(pod));
     return OkStatus();

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kPause{50};
 Status PodLife::Live(const std::atomic<bool>& dying) {
   int surprises = 0;
   while (!dying) {
-    const Status status = Step();
+    Status status = Step();
     if (dying) break;
     if (status.ok()) {
       ++calls_;
@@ -121,7 +121,7 @@ Status PodLife::Pause() {
 
 Status PodLife::FinishResize() {
   unclear_ = true;
-  const Status status = node_.Resize(wanted_, &pod_);
+  Status status = node_.Resize(wanted_, &pod_);
   // Other containers have the CPUs, so the container is unchanged.
   const bool refused = status.code() == StatusCode::kResourceExhausted;
   if (!status.ok() && !refused) return status;

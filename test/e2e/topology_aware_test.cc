@@ -44,7 +44,7 @@ class TopologyAwareTest : public NodeTest {
     const Json pool = Find(Ctl("pools"), "name", container.at("pool"));
     EXPECT_TRUE(pool.is_object()) << container.at("pool");
     if (!pool.is_object()) return {};
-    const CpuSet own = Set(container, "exclusive");
+    CpuSet own = Set(container, "exclusive");
     EXPECT_EQ(CpusOf(pod), container.at("cpus"));
     EXPECT_EQ(MemsOf(pod), container.at("mems"));
     EXPECT_EQ(MemsOf(pod), pool.at("mems"));

@@ -25,7 +25,7 @@ void ControlTest::StartWithMetrics(const std::vector<std::string>& more) {
 
 std::string ControlTest::Counts() const {
   constexpr std::string_view kBefore = "metrics are served on port ";
-  const std::string log = daemon_->Log();
+  std::string log = daemon_->Log();
   const size_t at = log.find(kBefore);
   if (at == std::string::npos) return log;
   int port = 0;
@@ -36,6 +36,7 @@ std::string ControlTest::Counts() const {
 ControlTest::Shown ControlTest::Ctl(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
   std::vector<const char*> argv;
+  argv.reserve(arguments.size());
   for (const std::string& argument : arguments)
     argv.push_back(argument.c_str());
   std::ostringstream out;

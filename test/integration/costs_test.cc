@@ -185,7 +185,7 @@ TEST_F(ContainerCostTest, SeriesDoNotGrowWithContainers) {
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kHuge = 64 * kMiB;
-constexpr int64_t kPeakLimitKib = 20 * 1024;
+constexpr int64_t kPeakLimitKib = int64_t{20} * 1024;
 
 class BigMessagesTest : public DaemonTest {
  protected:
@@ -215,6 +215,7 @@ TEST_F(BigMessagesTest, HugeRequestPasses) {
 TEST_F(BigMessagesTest, ManyBigRepliesAtOncePass) {
   CriClient client = Relayed();
   std::vector<std::unique_ptr<PendingCall>> calls;
+  calls.reserve(32);
   for (int i = 0; i < 32; ++i)
     calls.push_back(client.Start("/test.Echo/Sized", std::to_string(4 * kMiB)));
   for (const auto& call : calls) {

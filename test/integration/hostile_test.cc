@@ -138,7 +138,7 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
 TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
   constexpr int kReplies = 16;
   constexpr size_t kReplySize = size_t{4} << 20;
-  constexpr int64_t kPeakLimitKib = 20 * 1024;
+  constexpr int64_t kPeakLimitKib = int64_t{20} * 1024;
   const std::string settings =
       Frame(6, 4, 0, 0, std::string("\0\4\x7f\xff\xff\xff", 6));  // each stream's window
   const std::string window = Frame(4, 8, 0, 0, std::string("\x7f\0\0\0", 4));

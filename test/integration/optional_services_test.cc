@@ -137,7 +137,7 @@ TEST_F(OptionalServicesTest, TellsTheServiceManagerThatTheLoopIsAlive) {
 
 // Files of the daemon that are endless, huge or not regular: they are reported and cost nothing.
 
-constexpr int64_t kMemoryOfHostileFilesKib = 128 * 1024;
+constexpr int64_t kMemoryOfHostileFilesKib = int64_t{128} * 1024;
 
 class HostileFilesTest : public DaemonTest {
  protected:

@@ -132,6 +132,7 @@ TEST_F(SlowPeersTest, ClientThatNeverReads) {
 TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
   CriClient client = Started();
   std::vector<std::unique_ptr<PendingCall>> unread;
+  unread.reserve(8);
   for (int i = 0; i < 8; ++i) {
     unread.push_back(client.Start("/test.Echo/Sized", std::to_string(kMebi),
                                   {.metadata = {{"x-count", "20"}}, .pause_after = 1}));
@@ -396,7 +397,7 @@ TEST_F(RuntimeWithLittleWindowTest, PassingRequestsOfManyClientsAreBounded) {
   std::string upload;
   for (uint32_t i = 0; i < 8; ++i) {
     upload += RequestHeaders(2 * i + 1, "/test.Echo/Unary") +
-              Body(2 * i + 1, std::string(250 * 1024, 'x'));
+              Body(2 * i + 1, std::string(size_t{250} * 1024, 'x'));
   }
   std::vector<RawClient> clients;
   for (int i = 0; i < 200; ++i) {
@@ -490,7 +491,7 @@ TEST_F(AllAttacksTest, TogetherAreBounded) {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kThreads = 4;
-constexpr int64_t kMemoryOfFloodKib = 128 * 1024;
+constexpr int64_t kMemoryOfFloodKib = int64_t{128} * 1024;
 constexpr milliseconds kUnderFlood{300};
 
 class NriFloodTest : public SlowPeersTest {

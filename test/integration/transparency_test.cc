@@ -189,6 +189,7 @@ TEST_F(TransparencyTest, CallsSideBySideDoNotMix) {
   constexpr int kCalls = 64;
   CriClient client = Relayed();
   std::vector<std::unique_ptr<PendingCall>> calls;
+  calls.reserve(kCalls);
   for (int i = 0; i < kCalls; ++i) {
     calls.push_back(client.Start("/test.Echo/Stream",
                                  std::string(static_cast<size_t>(i) * 1000, 'x'),

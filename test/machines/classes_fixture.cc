@@ -121,7 +121,7 @@ std::string MachineClassesFixture::Outside(const RunningPod& pod, std::string_vi
 }
 
 std::string MachineClassesFixture::Setting(const RunningPod& pod, std::string_view file) {
-  const std::string outside = Outside(pod, file);
+  std::string outside = Outside(pod, file);
   const auto read =
       node().runtime().Exec(pod.container_id, {"cat", fmt::format("/sys/fs/cgroup/{}", file)});
   EXPECT_TRUE(read.ok()) << Describe(read.status());

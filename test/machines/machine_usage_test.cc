@@ -133,6 +133,18 @@ class MachineUsageTest : public MachineTest {
   std::string CgroupFileOf(const RunningPod& pod, const std::string& file) {
     return containerd().CgroupPath(pod.container_id, file);
   }
+  // Lets its program use a node that was not decided for it, past the runtime, and tells it to
+  // place its memory there; waits until it has.
+  void PlaceOnNode(const RunningPod& pod, int remote) {
+    PutIntoCgroup(pod, "cpuset.mems", TheMachine().allowed_nodes().ToString());
+    const auto chosen = node().runtime().Exec(
+        pod.container_id, {"sh", "-c", fmt::format("echo {} > /tmp/node", remote)});
+    ASSERT_TRUE(chosen.ok()) << Describe(chosen.status());
+    const Status placed = WaitUntil("it has the memory", kPatience, [&] {
+      return Told(pod, "has").value_or(0) == kRemoteMiB * kMiB;
+    });
+    ASSERT_TRUE(placed.ok()) << Describe(placed);
+  }
   void PutIntoCgroup(const RunningPod& pod, const std::string& file, const std::string& text) {
     std::ofstream stream(CgroupFileOf(pod, file));
     stream << text << std::flush;
@@ -157,15 +169,7 @@ TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
   ASSERT_FALSE(decided.empty());
   ASSERT_FALSE(others.empty()) << MemsOf(pod);
   const int remote = others.First();
-  // Another program lets it use that node, past the runtime.
-  PutIntoCgroup(pod, "cpuset.mems", all.ToString());
-  const auto chosen = node().runtime().Exec(
-      pod.container_id, {"sh", "-c", fmt::format("echo {} > /tmp/node", remote)});
-  ASSERT_TRUE(chosen.ok()) << Describe(chosen.status());
-  const Status placed = WaitUntil("it has the memory", kPatience, [&] {
-    return Told(pod, "has").value_or(0) == kRemoteMiB * kMiB;
-  });
-  ASSERT_TRUE(placed.ok()) << Describe(placed);
+  ASSERT_NO_FATAL_FAILURE(PlaceOnNode(pod, remote));
 
   // The figures are those of the program, apart from the little memory of its shell and libraries.
   const double told = static_cast<double>(*Told(pod, "has"));

@@ -321,7 +321,7 @@ class SimulationTest : public PageTest {
  protected:
   // The program's output as a file.
   std::string Output(const std::string& name, const std::string& arguments) {
-    const std::string file = Path(name);
+    std::string file = Path(name);
     const std::string command = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl " + arguments;
     EXPECT_THAT(RunProgram({"sh", "-c", command + " >" + file}, Path("ctl.log"), kPatience),
                 IsOk());

@@ -289,6 +289,7 @@ struct Sums {
 int Run(bool check) {
   ConfigureLogging({.level = LogLevel::kError});
   std::vector<std::unique_ptr<ClassedNode>> nodes;
+  nodes.reserve(kModes.size());
   for (const ClassesMode mode : kModes)
     nodes.push_back(std::make_unique<ClassedNode>(mode, kContainers));
   std::array<Sums, kModes.size()> sums;

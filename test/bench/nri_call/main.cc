@@ -140,6 +140,7 @@ class Bench {
       CreateOne(hosted);
     }
     std::vector<double> in_a_row;
+    in_a_row.reserve(kCalls);
     for (int i = 0; i < kCalls; ++i)
       in_a_row.push_back(AskBare());
     Remove(plain);

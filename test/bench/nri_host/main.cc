@@ -150,6 +150,7 @@ Cost Connect(const api::SynchronizeRequest& node, size_t plugins) {
 
 Cost Median(const api::SynchronizeRequest& node, size_t plugins) {
   std::vector<Cost> costs;
+  costs.reserve(kRounds);
   for (int round = 0; round < kRounds; ++round)
     costs.push_back(Connect(node, plugins));
   const auto median = [&costs](double Cost::*part) {

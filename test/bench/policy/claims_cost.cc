@@ -130,6 +130,7 @@ double MedianOf(std::vector<double> values) {
 
 bool MeasureClaimsOf(const PolicyFactory& factory, const Machine& machine) {
   std::vector<std::unique_ptr<ClaimsNode>> nodes;
+  nodes.reserve(kClaimSides.size());
   for (const ClaimSide side : kClaimSides)
     nodes.push_back(std::make_unique<ClaimsNode>(machine, factory, side));
   std::array<std::vector<double>, kClaimSides.size()> times;

@@ -80,6 +80,7 @@ class DockerPlacementTest : public DockerPodsTest {
     const DockerPod idle = Run({.name = "idle"});
     const std::vector<DockerPod> all = {shared, exclusive, idle};
     std::vector<std::string> before;
+    before.reserve(all.size());
     for (const DockerPod& pod : all)
       before.push_back(Inside(pod) + " " + CpusetOf(pod));
     EXPECT_EQ(pods_->CpusInside(exclusive).size(), 1);

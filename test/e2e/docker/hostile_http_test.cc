@@ -42,14 +42,16 @@ std::string Post(const std::string& fields, const std::string& body) {
 struct Case {
   const char* name;
   std::string bytes;
-  // The status of our refusal, or 0: passes, and all is as in front of dockerd.
+  // The status of our refusal, or 0: it passes.
   int refused = 0;
   // The number of requests that dockerd sees before a refusal.
   size_t before = 0;
 };
 
-std::vector<Case> Cases() {
-  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+constexpr const char* kChunked = "Transfer-Encoding: chunked\r\n";
+
+std::vector<Case> RefusedCases() {
+  const std::string chunked = kChunked;
   const std::string many(70'000, 'x');
   return {
       {"TwoLengths", Post("Content-Length: 2\r\nContent-Length: 50\r\n", "{}" + kHidden), 400},
@@ -94,7 +96,13 @@ std::vector<Case> Cases() {
       {"LfInExtension", Post(chunked, "2;a\nb\r\n{}\r\n0\r\n\r\n"), 400, 1},
       {"ManyTrailers", Post(chunked, "2\r\n{}\r\n0\r\nX: " + many + "\r\n\r\n"), 400, 1},
       {"RefusedBehindAnother", kPing + Get("X-A: b\r\n c\r\n"), 400, 1},
-      // These pass.
+  };
+}
+
+std::vector<Case> PassingCases() {
+  const std::string chunked = kChunked;
+  const std::string many(60'000, 'x');
+  return {
       {"Plain", kPing},
       {"Pipelined", kPing + kPing + "GET /v1.41/version HTTP/1.1\r\nHost: d\r\n\r\n"},
       {"PipelinedBehindBody", Post("Content-Length: 2\r\n", "{}") + kPing},
@@ -104,7 +112,7 @@ std::vector<Case> Cases() {
       {"LeadingZeros", Post(chunked, "0002\r\n{}\r\n000\r\n\r\n") + kPing},
       {"Trailers", Post("Trailer: X-A\r\n" + chunked, "2\r\n{}\r\n0\r\nX-A: b\r\n\r\n") + kPing},
       {"UpperCase", Post("CONTENT-LENGTH: 2\r\n", "{}") + kPing},
-      {"ManyFields", Get("X-A: " + many.substr(0, 60'000) + "\r\n")},
+      {"ManyFields", Get("X-A: " + many + "\r\n")},
       {"PercentEncoded", "GET /%5fping HTTP/1.1\r\nHost: d\r\n\r\n" + kPing},
       {"EncodedSlash", "GET /v1.41/containers/a%2Fb/json HTTP/1.1\r\nHost: d\r\n\r\n" + kPing},
       {"EncodedNul", "GET /v1.41/containers/a%00b/json HTTP/1.1\r\nHost: d\r\n\r\n" + kPing},
@@ -173,17 +181,21 @@ class HostileHttpTest : public ::testing::Test {
   std::unique_ptr<DockerNode> node_;
 };
 
-TEST_F(HostileHttpTest, IsRefusedOrPassesAsItIs) {
-  for (const Case& each : Cases()) {
+TEST_F(HostileHttpTest, PassesAsItIs) {
+  for (const Case& each : PassingCases()) {
     SCOPED_TRACE(each.name);
     const Seen through = Through(each.bytes);
-    if (each.refused == 0) {
-      const Seen direct = Directly(each.bytes);
-      EXPECT_EQ(through.replies, direct.replies);
-      EXPECT_EQ(through.calls, direct.calls);
-      EXPECT_EQ(through.closed, direct.closed);
-      continue;
-    }
+    const Seen direct = Directly(each.bytes);
+    EXPECT_EQ(through.replies, direct.replies);
+    EXPECT_EQ(through.calls, direct.calls);
+    EXPECT_EQ(through.closed, direct.closed);
+  }
+}
+
+TEST_F(HostileHttpTest, IsRefused) {
+  for (const Case& each : RefusedCases()) {
+    SCOPED_TRACE(each.name);
+    const Seen through = Through(each.bytes);
     EXPECT_LE(through.calls.size(), each.before) << ::testing::PrintToString(through.calls);
     EXPECT_THAT(through.calls, ::testing::Not(::testing::Contains(HasSubstr("prune"))));
     EXPECT_TRUE(through.closed);

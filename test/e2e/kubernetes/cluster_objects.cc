@@ -97,6 +97,7 @@ std::string Cluster::Annotations(const std::vector<std::string>& keys) {
   const auto node = admin_->Get(NodePath());
   if (!node.ok()) return "";
   std::vector<std::string> values;
+  values.reserve(keys.size());
   for (const std::string& key : keys) {
     values.push_back(agent::TextAt(*node, {"metadata", "annotations", std::string(kDomain) + key}));
   }
@@ -106,7 +107,7 @@ std::string Cluster::Annotations(const std::vector<std::string>& keys) {
 Status Cluster::WaitForVerdict(const std::string& map, const std::string& version,
                                const std::string& status) {
   std::string seen;
-  const Status waited = WaitUntil("a verdict", kVerdictTimeout, [&] {
+  Status waited = WaitUntil("a verdict", kVerdictTimeout, [&] {
     seen = Annotations({"config-map", "config-version", "config-status"});
     return seen == fmt::format("{} {} {}", map, version, status);
   });
@@ -117,7 +118,7 @@ Status Cluster::WaitForVerdict(const std::string& map, const std::string& versio
 
 Status Cluster::WaitForPolicy(const std::string& policy, const std::string& source) {
   std::string seen;
-  const Status waited = WaitUntil("the policy on the node", kVerdictTimeout, [&] {
+  Status waited = WaitUntil("the policy on the node", kVerdictTimeout, [&] {
     seen = Annotations({"policy", "policy-source"});
     return seen == fmt::format("{} {}", policy, source);
   });
@@ -200,6 +201,7 @@ StatusOr<Json> Cluster::Ctl(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
   arguments.insert(arguments.end(), {"-o", "json"});
   std::vector<const char*> argv;
+  argv.reserve(arguments.size());
   for (const std::string& argument : arguments)
     argv.push_back(argument.c_str());
   std::ostringstream out;

@@ -85,6 +85,7 @@ TEST_F(KubernetesTest, BadConfigurationLeavesAllAsItWas) {
 TEST_F(KubernetesTest, PoliciesTakeRunningContainersOver) {
   RunOneOfEach();
   std::vector<Json> many;
+  many.reserve(8);
   for (int i = 0; i < 8; ++i)
     many.push_back(ContainerSpec(fmt::format("c{}", i), i % 2 == 0 ? Burstable() : BestEffort()));
   Run({{"many-a", PodSpec(many)}, {"many-b", PodSpec(many)}});

@@ -58,6 +58,7 @@ TEST_F(KubernetesTest, TheDaemonKnowsRequestsThatSharesDoNotTell) {
   // The shares of 1m and 2m equal those without a request.
   const std::vector<int> requests = {1, 2, 3, 7, 10, 101, 128, 257, 333};
   std::vector<Json> containers;
+  containers.reserve(requests.size());
   for (const int request : requests) {
     containers.push_back(
         ContainerSpec(fmt::format("m{}", request), Burstable(fmt::format("{}m", request))));

@@ -138,6 +138,7 @@ struct Life {
 
   std::vector<std::string> Order() const {
     std::vector<std::string> names;
+    names.reserve(events.size());
     for (const Json& event : events)
       names.push_back(event.value("Event", ""));
     return names;

@@ -172,6 +172,7 @@ TEST(OverReserveTest, N11CachesOfAllNodesAreInOrderASecondAndAPeriodAfterEachPod
   SCOPED_TRACE(Repeat(SeedOr(11)));
   ManualClock timers;
   std::vector<std::unique_ptr<CachedNode>> nodes;
+  nodes.reserve(kNodes);
   for (int node = 0; node < kNodes; ++node)
     nodes.push_back(std::make_unique<CachedNode>(timers, node));
   timers.Advance(seconds(2));

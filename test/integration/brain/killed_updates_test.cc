@@ -66,7 +66,7 @@ class KilledNode {
   }
 
   ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    const ContainerId id = node_.Run(name, qos, milli_cpu);
+    ContainerId id = node_.Run(name, qos, milli_cpu);
     node_.runtime.AnswerAll();
     if (name == "app") {
       app_ = id;
@@ -198,7 +198,7 @@ class KilledUpdatesTest : public testing::TestWithParam<KilledPolicy> {
   // Another container has the first CPU to grant, and ends after the decision: a decision made anew
   // would find another place.
   static ContainerId Prepare(KilledNode& scene, const Change& change) {
-    const ContainerId former = scene.Run("former", kGuaranteed, 1000);
+    ContainerId former = scene.Run("former", kGuaranteed, 1000);
     scene.Run("shared", kBurstable, 100);
     scene.Run("fraction", kGuaranteed, 1500);
     if (change.from > 0) scene.Run("app", kGuaranteed, change.from);
@@ -297,7 +297,7 @@ class KilledWithRuntimeAwayTest : public testing::TestWithParam<KilledPolicy> {
     const PodSandboxId pod = node.AddPod("app", kGuaranteed);
     node.runtime.held.pods.back().runtime_handler = "kata";
     node.manager().PodCreated(node.runtime.held.pods.back());
-    const ContainerId id = *node.Create(TestNode::Request(pod, "app", milli_cpu));
+    ContainerId id = *node.Create(TestNode::Request(pod, "app", milli_cpu));
     node.runtime.AnswerAll();
     node.Start(id);
     return id;

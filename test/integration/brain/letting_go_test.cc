@@ -71,7 +71,7 @@ class LettingGoTest : public testing::TestWithParam<NotPinning> {
     return request;
   }
   ContainerId Run(const CreateRequest& request) {
-    const ContainerId id = *node_.Create(request);
+    ContainerId id = *node_.Create(request);
     node_.runtime.AnswerAll();
     node_.Start(id);
     return id;

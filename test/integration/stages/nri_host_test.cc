@@ -397,6 +397,7 @@ TEST_F(RdtClassesTest, ARuntimeWithoutRdtGetsNoMoreClasses) {
 TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
   StartHost({.budget = std::chrono::milliseconds(1'000)});
   std::vector<FakePlugin*> plugins;
+  plugins.reserve(4);
   for (int i = 0; i < 4; ++i)
     plugins.push_back(&Connect({.index = fmt::format("1{}", i)}));
   HostedPod pod{Client()};

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{60};
 // The limit of the sample Deployment.
-constexpr int64_t kMaxRssKib = 128 * 1024;
+constexpr int64_t kMaxRssKib = int64_t{128} * 1024;
 constexpr size_t kLargestBody = size_t{4} << 20;
 
 class LimitsTest : public testing::Test {
@@ -115,9 +115,11 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
     EXPECT_TRUE(hostile.back().Write(Beginning(kLargestBody, "{\"a\":")).ok());
   }
   std::vector<UniqueFd> silent;
+  silent.reserve(200);
   for (int i = 0; i < 200; ++i)
     silent.push_back(ConnectSilently());
   std::vector<milliseconds> times;
+  times.reserve(21);
   for (int i = 0; i < 21; ++i)
     times.push_back(TimeOfReview());
   std::ranges::sort(times);
@@ -129,6 +131,7 @@ TEST_F(LimitsTest, AConnectionOfReviewsOutlivesIdleOnes) {
   const std::string review = ReviewOf(EverydayPod()).dump();
   ASSERT_TRUE(reviews.PostReview(review).ok());
   std::vector<HttpsClient> idle;
+  idle.reserve(300);
   for (int i = 0; i < 300; ++i)
     idle.push_back(Connect());
   const auto response = reviews.PostReview(review);

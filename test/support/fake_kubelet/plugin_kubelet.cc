@@ -158,7 +158,7 @@ Status PluginKubelet::UnprepareAll(const std::string& driver, const Claims& clai
                                    milliseconds patience) {
   for (const auto end = SteadyClock::now() + patience;;) {
     Look();
-    const Status status = ErrorOf(Unprepare(driver, claims), claims);
+    Status status = ErrorOf(Unprepare(driver, claims), claims);
     if (status.ok() || SteadyClock::now() >= end) return status;
     std::this_thread::sleep_for(kBetweenTries);
   }

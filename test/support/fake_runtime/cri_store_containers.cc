@@ -181,7 +181,7 @@ grpc::Status CriStore::StartContainer(const cri::StartContainerRequest& request,
   if (container.state != cri::CONTAINER_CREATED) {
     return Unknown(fmt::format("container is in {} state", Name(container.state)));
   }
-  if (const grpc::Status checked = CheckCpus(container.resources); !checked.ok()) return checked;
+  if (grpc::Status checked = CheckCpus(container.resources); !checked.ok()) return checked;
   container.state = cri::CONTAINER_RUNNING;
   container.started_at = WallClockNanoseconds();
   Emit(container, cri::CONTAINER_STARTED_EVENT);
@@ -272,7 +272,7 @@ grpc::Status CriStore::UpdateContainerResources(
     return Unknown(
         fmt::format("failed to update resources: container is in {} state", Name(container.state)));
   }
-  if (const grpc::Status checked = CheckCpus(request.linux()); !checked.ok()) return checked;
+  if (grpc::Status checked = CheckCpus(request.linux()); !checked.ok()) return checked;
   Merge(request.linux(), &container.resources);
   return grpc::Status::OK;
 }

@@ -124,7 +124,8 @@ void SendFromMany(const std::string& relay, int clients, const std::string& byte
 void PassBodies(const std::string& relay, const std::string&, Stop& stop) {
   std::string bytes;
   for (uint32_t i = 0; i < 8; ++i)
-    bytes += RequestHeaders(2 * i + 1, kNoAnswer) + Body(2 * i + 1, std::string(250 * 1024, 'x'));
+    bytes += RequestHeaders(2 * i + 1, kNoAnswer) +
+             Body(2 * i + 1, std::string(size_t{250} * 1024, 'x'));
   SendFromMany(relay, 100, bytes, stop);
 }
 

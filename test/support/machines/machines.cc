@@ -78,6 +78,7 @@ Machine S1Ht() {
 
 Machine S2Ht() {
   std::vector<Cpu> cpus;
+  cpus.reserve(12);
   // One L3 over everything, as the kubelet's test has it.
   for (int id = 0; id < 12; ++id)
     cpus.push_back(OnlineCpu(id, id % 6, 0, id % 2, id % 2));

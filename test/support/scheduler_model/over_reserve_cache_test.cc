@@ -26,6 +26,7 @@ PodView PodOfCpus(const std::string& cpu, PodQos qos = PodQos::kGuaranteed) {
 json ObjectOf(const std::vector<int>& cpus, const std::vector<PodKey>& pods,
               const std::string& method = kExclusiveMethod) {
   std::vector<json> zones;
+  zones.reserve(cpus.size());
   for (const int available : cpus)
     zones.push_back({{"cpu", std::to_string(available)}});
   json object = SampleTopology("single-numa-node", "pod", zones);

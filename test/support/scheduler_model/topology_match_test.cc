@@ -109,6 +109,7 @@ TEST(TopologyFilterTest, AContainerNeedsOneZoneThatHasAllOfIt) {
 TEST(TopologyFilterTest, TheLowestZoneThatFitsIsTakenAndReduced) {
   const auto zones = [](const std::vector<const char*>& cpus) {
     std::vector<SchedulerContainer> containers;
+    containers.reserve(cpus.size());
     for (const char* const cpu : cpus)
       containers.push_back(SampleApp({{"cpu", cpu}}));
     return Ask({.pod = SamplePod(kGuaranteed, std::move(containers))}).zones;
