@@ -124,7 +124,7 @@ StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>
   for (int round = -1; round < rounds; ++round) {
     for (size_t s = 0; s < scenarios.size(); ++s) {
       Round samples(bed.candidates());
-      for (const size_t turn : OrderOf(static_cast<size_t>(round + 1), samples.size())) {
+      for (const size_t turn : OrderOf(static_cast<size_t>(round) + 1, samples.size())) {
         RESMGR_ASSIGN_OR_RETURN(samples[turn], RunBurst(bed.at(turn), scenarios[s], &number));
       }
       if (round >= 0) results[s].push_back(samples);

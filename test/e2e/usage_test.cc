@@ -81,15 +81,13 @@ class UsageTest : public NodeTest {
     Json figures;
     while (std::chrono::steady_clock::now() < deadline) {
       const Json now = Top(name);
-      if (!now.is_object() || now.value("since", "") == first.value("since", "")) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      } else if (!figures.is_object()) {
+      const bool later = now.is_object() && now.value("since", "") != first.value("since", "");
+      if (later && !figures.is_object()) {
         figures = now;
-      } else if (now["since"] != figures["since"]) {
-        return {figures, now["since"]};
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        continue;
       }
+      if (later && now["since"] != figures["since"]) return {figures, now["since"]};
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
     ADD_FAILURE() << "no two samples of " << name;
     return {};

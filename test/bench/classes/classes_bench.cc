@@ -296,7 +296,7 @@ int Run(bool check) {
   std::array<std::vector<double>, kModes.size()> ratios;
   for (int round = -1; round < kRounds; ++round) {
     std::array<double, kModes.size()> times{};
-    for (const size_t mode : OrderOf(static_cast<size_t>(round + 1), kModes.size())) {
+    for (const size_t mode : OrderOf(static_cast<size_t>(round) + 1, kModes.size())) {
       const Creations creations = nodes[mode]->Create(kCreations[mode]);
       times[mode] = static_cast<double>(creations.cpu.count());
       if (round < 0) continue;  // to warm up

@@ -217,6 +217,7 @@ int Main(const DaemonOptions& options) {
   Bench bench(options);
   (void)bench.Measure();
   std::vector<Bench::Round> rounds;
+  rounds.reserve(static_cast<size_t>(options.rounds));
   for (int i = 0; i < options.rounds; ++i)
     rounds.push_back(bench.Measure());
   bench.End();

@@ -138,7 +138,8 @@ bool MeasureClaimsOf(const PolicyFactory& factory, const Machine& machine) {
   constexpr int kWarm = 8;
   for (int round = -kWarm; round < kClaimRounds; ++round) {
     std::array<double, kClaimSides.size()> now{};
-    for (const size_t side : bench::OrderOf(static_cast<size_t>(round + kWarm), kClaimSides.size()))
+    for (const size_t side :
+         bench::OrderOf(size_t{kWarm} + static_cast<size_t>(round), kClaimSides.size()))
       now.at(side) = nodes[side]->Batch();
     if (round < 0) continue;
     for (size_t side = 0; side < kClaimSides.size(); ++side) {
