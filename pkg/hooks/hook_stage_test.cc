@@ -221,6 +221,17 @@ TEST_F(HookStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
   EXPECT_EQ(server.questions.size(), 2u);
 }
 
+// Docker's restart policies start containers again without a call of a client.
+TEST_F(HookStageTest, TheStopOfAContainerThatTheRuntimeStartedAgainIsTold) {
+  HavePod(PodNamed("web"), "p1");
+  HaveContainer("c1", "p1");
+  HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
+  Started(Operation::kStopContainer, "c1")->Reply(0);
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "c1"});
+  Started(Operation::kStopContainer, "c1")->Reply(0);
+  EXPECT_EQ(server.questions.size(), 2u);
+}
+
 TEST_F(HookStageTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
   HavePod(PodNamed("web"), "p1");
   HaveContainer("c1", "p1");

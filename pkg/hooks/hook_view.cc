@@ -84,6 +84,10 @@ void HookView::OnFacts(InventoryContainer& container, const ContainerFacts& fact
   SetContainer(container, std::move(pod), RequestOf(facts), nullptr);
 }
 
+void HookView::OnStarted(InventoryContainer& container) {
+  if (const HookContainerPtr data = Of(container)) data->stop_told = false;
+}
+
 void HookView::OnValues(InventoryContainer& container, const LinuxResources& values) {
   if (const HookContainerPtr data = Of(container)) {
     data->request.mutable_container_resources()->MergeFrom(ToHookResources(values));

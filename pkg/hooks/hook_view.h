@@ -54,6 +54,8 @@ class HookView final : public TypedView<HookPod, HookContainer> {
   // runtime reports.
   void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
   void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
+  // Docker starts containers again by itself: the next stop is another one.
+  void OnStarted(InventoryContainer& container) override;
   // Empty values change nothing.
   void OnValues(InventoryContainer& container, const LinuxResources& values) override;
 

@@ -159,9 +159,11 @@ void Inventory::TakeOutcome(const Request& request, const Outcome& outcome) {
 
 void Inventory::OnEvent(const ContainerEvent& event) {
   const InventoryContainerPtr container = FindContainer(event.id);
-  if (event.kind == ContainerEvent::Kind::kStopped && container != nullptr) {
-    for (InventoryView* const view : views_)
-      view->OnStopped(*container);
+  if (container != nullptr) {
+    for (InventoryView* const view : views_) {
+      if (event.kind == ContainerEvent::Kind::kStarted) view->OnStarted(*container);
+      if (event.kind == ContainerEvent::Kind::kStopped) view->OnStopped(*container);
+    }
   }
   if (event.kind != ContainerEvent::Kind::kDeleted) return;
   Remove(ContainerId(event.id));

@@ -63,6 +63,9 @@ class InventoryView {
   virtual void OnFacts(InventoryContainer& container, const ContainerFacts& facts) = 0;
   // The runtime has these values in force, by an update that was no call of a client.
   virtual void OnValues(InventoryContainer& /*container*/, const LinuxResources& /*values*/) {}
+  // An event reports a start of the container, by a call or by the runtime itself; an event may
+  // come before or after the reply to the call.
+  virtual void OnStarted(InventoryContainer& /*container*/) {}
   // An event reports that the container has ended; it still exists.
   virtual void OnStopped(InventoryContainer& /*container*/) {}
   // The object does not exist any more. If it is a pod, its containers are gone, too, and are not

@@ -20,6 +20,7 @@ class StartCall final : public StageCall {
 
   void Before(Request& request, const Adjustment&) override {
     container_ = stage_.view().Find(request.container_id.value());
+    if (container_ != nullptr) open_ = container_->BeginStart();
     if (container_ == nullptr || !stage_.nri_options().start_before ||
         !stage_.dispatcher().AnyWants(api::EVENT_START_CONTAINER)) {
       return Pass();
@@ -37,6 +38,7 @@ class StartCall final : public StageCall {
 
   void After(Request& request, const Outcome& outcome) override {
     stage_.view().inventory().TakeOutcome(request, outcome);
+    const std::shared_ptr<const void> open = std::move(open_);
     if (container_ == nullptr || outcome.unclear()) return;
     if (!outcome.ok()) return stage_.TellStop(container_, stage_.NewBudget(), [] {});
     container_->SetState(api::CONTAINER_RUNNING);
@@ -47,7 +49,7 @@ class StartCall final : public StageCall {
       hold->Release();
     }
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
-                                     hold](const Turns::Turn& turn) {
+                                     hold, open](const Turns::Turn& turn) {
       NoteNextLife(*container);
       Inspect(stage, container, budget, hold, turn);
     });
@@ -98,6 +100,7 @@ class StartCall final : public StageCall {
 
   NriStage& stage_;
   HostContainerPtr container_;
+  std::shared_ptr<const void> open_;  // marks the start as a call's
   const Budget budget_;
 };
 

@@ -186,11 +186,41 @@ void NriStage::TellStop(const HostContainerPtr& container, const Budget& budget,
         WhileHere<StatusOr<ContainerFacts>>([this, container, budget, turn = std::move(turn),
                                              done](const StatusOr<ContainerFacts>& facts) {
           if (facts.ok() && RunsOn(*container, *facts)) return done();
-          if (facts.ok()) AddFacts(*facts, container->message.Edit());
+          // If it runs already by a later start, the facts belong to that start.
+          if (facts.ok() && (facts->pid == 0 || !container->RunsAnew(*facts))) {
+            AddFacts(*facts, container->message.Edit());
+          }
           container->SetState(api::CONTAINER_STOPPED);
           events_.Stop(container, budget, [turn, done](const Status&) { done(); });
         }));
   });
+}
+
+void NriStage::LookAtStart(const HostContainerPtr& container) {
+  if (!container->starting.expired()) return;
+  InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
+    if (!container->HasEnded() || container->remove_told) return;
+    const auto inspected = [this, container, turn](const StatusOr<ContainerFacts>& facts) {
+      if (facts.ok()) return TellRestart(container, *facts, turn);
+      view_.inventory().RefreshSoon();
+    };
+    runtime().InspectContainer(container->id, WhileHere<StatusOr<ContainerFacts>>(inspected));
+  });
+}
+
+void NriStage::TellRestart(const HostContainerPtr& container, const ContainerFacts& facts,
+                           const Turns::Turn& turn) {
+  if (!container->starting.expired() || !container->HasEnded() || container->remove_told) return;
+  if (!container->RunsAnew(facts)) return;
+  AddFacts(facts, container->message.Edit());
+  container->stop_told = false;
+  container->told = true;
+  const Budget budget = NewBudget();
+  events_.Tell(api::EVENT_START_CONTAINER, container->pod, container, budget,
+               [this, container, budget, turn](const Status&) {
+                 events_.Tell(api::EVENT_POST_START_CONTAINER, container->pod, container, budget,
+                              [turn](const Status&) {});
+               });
 }
 
 HostView::Ends NriStage::Ends() {
@@ -219,6 +249,13 @@ HostView::Ends NriStage::Ends() {
           [this](const HostContainerPtr& container) {
             InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
               events_.Remove(container, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .started = [this](const HostContainerPtr& container) { LookAtStart(container); },
+      .runs_again =
+          [this](const HostContainerPtr& container, const ContainerFacts& facts) {
+            InTurn(*container->pod, [this, container, facts](const Turns::Turn& turn) {
+              TellRestart(container, facts, turn);
             });
           }};
 }

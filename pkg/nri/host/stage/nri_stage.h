@@ -115,6 +115,12 @@ class NriStage final : public Stage, public PluginListener {
 
  private:
   HostView::Ends Ends();
+  // Handles an event of a start: asks the runtime whether the container runs again.
+  void LookAtStart(const HostContainerPtr& container);
+  // Tells plugins that the runtime itself has started a container again that had ended, as Docker's
+  // restart policies do. They cannot refuse it. A start by a call under way is told by the call.
+  void TellRestart(const HostContainerPtr& container, const ContainerFacts& facts,
+                   const Turns::Turn& turn);
 
   const Context context_;
   NriStageOptions nri_options_;

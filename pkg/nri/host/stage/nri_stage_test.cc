@@ -404,6 +404,77 @@ TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
   pipeline_.Remove(stage_);
 }
 
+// Docker's restart policies start containers again without a call of a client.
+TEST_F(NriStageTest, AContainerThatTheRuntimeStartsAgainRuns) {
+  HavePod("p");
+  HaveContainer("p", "main");
+  ContainerFacts& facts = runtime_.everything->containers[0];
+  facts.started_at = 7;
+  facts.pid = 70;
+  Refresh();
+  TellAll();
+  const auto happened = [this](ContainerEvent::Kind kind) {
+    inventory_.OnEvent({.kind = kind, .id = "id-main"});
+  };
+  const auto state = [this] { return view_.Find("id-main")->message->state(); };
+  facts.pid = 0;  // dockerd waits before it starts the container again
+  happened(ContainerEvent::Kind::kStopped);
+  runtime_.Answer();
+  EXPECT_EQ(state(), api::CONTAINER_STOPPED);
+  facts.started_at = 8;
+  facts.pid = 80;
+  happened(ContainerEvent::Kind::kStarted);
+  runtime_.Answer();
+  EXPECT_EQ(state(), api::CONTAINER_RUNNING);
+  EXPECT_EQ(view_.Find("id-main")->message->pid(), 80u);
+  const std::vector<std::string> life = {"10-a Stop main", "10-a START_CONTAINER main",
+                                         "10-a POST_START_CONTAINER main"};
+  EXPECT_EQ(std::exchange(told_, {}), life);
+
+  // The events are seen after the start.
+  facts.started_at = 9;
+  happened(ContainerEvent::Kind::kStopped);
+  happened(ContainerEvent::Kind::kStarted);
+  for (int i = 0; i < 3; ++i)
+    runtime_.Answer();
+  EXPECT_EQ(state(), api::CONTAINER_RUNNING);
+  EXPECT_EQ(std::exchange(told_, {}), life);
+
+  // A list alone shows the start.
+  happened(ContainerEvent::Kind::kStopped);
+  facts.container.state = ContainerState::kExited;
+  runtime_.Answer();
+  facts.container.state = ContainerState::kRunning;
+  facts.started_at = 10;
+  Refresh();
+  EXPECT_EQ(state(), api::CONTAINER_RUNNING);
+  EXPECT_EQ(told_, life);
+}
+
+TEST_F(NriStageTest, AStartByAClientIsToldOnce) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main", ContainerState::kExited);
+  ContainerFacts& facts = runtime_.everything->containers[0];
+  facts.started_at = 7;
+  Refresh();
+  resmgr::test::TestCall start(pipeline_, Operation::kStartContainer);
+  start.request.container_id = ContainerId("id-main");
+  start.Start();
+  ASSERT_TRUE(start.passed());
+  facts.container.state = ContainerState::kRunning;
+  facts.started_at = 8;
+  facts.pid = 80;
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "id-main"});
+  start.Reply(0);
+  for (int i = 0; i < 3; ++i)
+    runtime_.Answer();
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "id-main"});
+  EXPECT_TRUE(start.reply_seen);
+  EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
+  pipeline_.Remove(stage_);
+}
+
 // Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
 // sends all known values.
 TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {

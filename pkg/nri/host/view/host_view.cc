@@ -11,14 +11,6 @@
 #include "pkg/nri/host/view/object_views.h"
 
 namespace resmgr::nri {
-namespace {
-
-bool HasEnded(const HostContainer& container) {
-  return container.message->state() == api::CONTAINER_STOPPED;
-}
-
-}  // namespace
-
 HostPodPtr HostView::AddPod(api::PodSandbox message, bool ready) {
   InventoryPod& object = *inventory().AddPod(PodSandboxId(message.id()));
   HostPodPtr pod = Of(object);
@@ -119,7 +111,7 @@ SharedSyncMessages HostView::Encode(bool real_ids) {
     if (!pod->remove_told) writer.Add(*pod->message);
   });
   for (const auto& [alias, container] : by_alias_) {
-    if (HasEnded(*container)) continue;
+    if (container->HasEnded()) continue;
     container->told = true;
     if (!container->creating() && !real_ids) {
       writer.Add(*container->message);
@@ -150,7 +142,10 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
     const bool ended = facts.container.state == ContainerState::kExited;
     // A report without an end may be older than the known end; if the container runs again, it was
     // started later.
-    if (!ended && HasEnded(*known) && facts.started_at <= known->message->started_at()) return;
+    if (!ended && known->HasEnded()) {
+      if (known->RunsAnew(facts)) ends_.runs_again(known, facts);
+      return;
+    }
     AddFacts(facts, known->message.Edit());
     if (ended && !known->stop_told) ends_.exited(known);
     return;
@@ -175,6 +170,10 @@ void HostView::OnValues(InventoryContainer& container, const LinuxResources& val
   data->message.EditLater([values](api::Container& message) {
     OverlayResources(ToNriResources(values), *message.mutable_linux()->mutable_resources());
   });
+}
+
+void HostView::OnStarted(InventoryContainer& container) {
+  if (const HostContainerPtr data = Of(container)) ends_.started(data);
 }
 
 void HostView::OnStopped(InventoryContainer& container) {

@@ -107,12 +107,25 @@ struct HostContainer {
   bool told = false;                    // a plugin may have been shown it
   bool stop_told = false;
   bool remove_told = false;
+  // Held by calls that start it, until their turn.
+  std::weak_ptr<const void> starting{};
 
   // Resources that the runtime is being asked to set: each as long as its owner, the update, keeps
   // it.
   std::vector<std::weak_ptr<const api::LinuxResources>> changing{};
 
   bool creating() const { return id.empty(); }
+  bool HasEnded() const { return message->state() == api::CONTAINER_STOPPED; }
+  // Whether it runs by a start after the last known one.
+  bool RunsAnew(const ContainerFacts& facts) const {
+    return facts.container.state == ContainerState::kRunning &&
+           facts.started_at > message->started_at();
+  }
+  std::shared_ptr<const void> BeginStart() {
+    std::shared_ptr<const void> held = starting.lock();
+    if (held == nullptr) starting = held = std::make_shared<bool>();
+    return held;
+  }
   void NoteChange(const std::shared_ptr<const api::LinuxResources>& change) {
     std::erase_if(changing, [](const auto& each) { return each.expired(); });
     changing.push_back(change);
@@ -129,13 +142,16 @@ using HostContainerPtr = std::shared_ptr<HostContainer>;
 // records live on with their last user. Loop's thread only.
 class HostView final : public TypedView<HostPod, HostContainer> {
  public:
-  // Called when the inventory learns of an end of which plugins may not have heard.
+  // Called when the inventory learns of an end of which plugins may not have heard, or that a
+  // container that had ended was started again.
   struct Ends {
     std::function<void(const HostPodPtr&)> pod_stopped{};
     std::function<void(const HostPodPtr&)> pod_gone{};
     std::function<void(const HostContainerPtr&)> exited{};   // with the runtime's facts
     std::function<void(const HostContainerPtr&)> stopped{};  // known from an event alone
     std::function<void(const HostContainerPtr&)> gone{};
+    std::function<void(const HostContainerPtr&)> started{};  // known from an event alone
+    std::function<void(const HostContainerPtr&, const ContainerFacts&)> runs_again{};
   };
 
   // The annotation in plugins' messages with the real id of a container, once there is one.
@@ -168,6 +184,7 @@ class HostView final : public TypedView<HostPod, HostContainer> {
   void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
   void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
   void OnValues(InventoryContainer& container, const LinuxResources& values) override;
+  void OnStarted(InventoryContainer& container) override;
   void OnStopped(InventoryContainer& container) override;
   void OnGone(InventoryPod& pod) override;
   void OnGone(InventoryContainer& container) override;
