@@ -23,12 +23,22 @@ constexpr uint32_t kListedEntry = 1;     // in replies of ListPodSandbox and Lis
 constexpr uint32_t kListedId = 1;        // in both entries
 constexpr uint32_t kPodMetadata = 2;     // in PodSandbox
 constexpr uint32_t kUidOfPod = 2;        // in PodSandboxMetadata
+constexpr uint32_t kStateOfPod = 3;      // in PodSandbox; 0: ready
 constexpr uint32_t kPodOfContainer = 2;  // Container.pod_sandbox_id
 
 bool IsOfOther(const IdOwners& owners, Kind kind, size_t backend, std::string_view entry) {
   if (owners.IsOfOther(kind, TextOfField(entry, kListedId), backend)) return true;
   return kind == Kind::kContainer &&
          owners.IsOfOther(Kind::kPodSandbox, TextOfField(entry, kPodOfContainer), backend);
+}
+
+bool IsReady(std::string_view pod) {
+  uint64_t state = 0;
+  (void)ForEachField(pod, [&state](const WireReader& field) {
+    if (field.field() == kStateOfPod) state = field.number();
+    return true;
+  });
+  return state == 0;
 }
 
 }  // namespace
@@ -121,7 +131,10 @@ Status LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view l
   std::vector<std::string_view> uids;
   for (const std::string_view entry : entries) {
     if (IsOfOther(owners, kind, backend, entry)) continue;
-    uids.push_back(TextOfField(TextOfField(entry, kPodMetadata), kUidOfPod));
+    const std::string_view uid = TextOfField(TextOfField(entry, kPodMetadata), kUidOfPod);
+    // A stopped sandbox is not the last one of a pod that another runtime has, too.
+    if (!IsReady(entry) && owners.IsOfOther(Kind::kPodUid, uid, backend)) continue;
+    uids.push_back(uid);
   }
   owners.SetAll(Kind::kPodUid, backend, uids, begin);
   return OkStatus();

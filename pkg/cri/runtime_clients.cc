@@ -202,8 +202,13 @@ void RuntimeClients::Learn(size_t client, const RuntimeInventory& inventory,
   IdOwners& owners = backends_.owners();
   owners.SetAll(Kind::kPodSandbox, client, IdsIn(inventory.pods), begin);
   std::vector<std::string_view> uids;
-  for (const Pod& pod : inventory.pods)
-    if (!backends_.IsOfOther(client, pod.id.value())) uids.push_back(pod.uid.value());
+  for (const Pod& pod : inventory.pods) {
+    if (backends_.IsOfOther(client, pod.id.value())) continue;
+    // As LearnList.
+    const bool stopped = inventory.stopped_pods.contains(pod.id);
+    if (stopped && owners.IsOfOther(Kind::kPodUid, pod.uid.value(), client)) continue;
+    uids.push_back(pod.uid.value());
+  }
   owners.SetAll(Kind::kPodUid, client, uids, begin);
   std::vector<std::string_view> ids;
   for (const RuntimeContainer& container : inventory.containers)

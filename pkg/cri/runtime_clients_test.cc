@@ -112,6 +112,19 @@ TEST_F(RuntimeClientsTest, StoppedPodsOfAllAreStopped) {
   EXPECT_THAT(List(OkStatus(), OkStatus())->stopped_pods, ElementsAre(PodSandboxId("pod-b")));
 }
 
+TEST_F(RuntimeClientsTest, APodIsWhereItsSandboxRuns) {
+  Hold(first_, "new");
+  Hold(second_, "old");
+  first_.held.pods[0].uid = second_.held.pods[0].uid = PodUid("uid");
+  second_.held.stopped_pods = {PodSandboxId("pod-old")};
+  ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
+  EXPECT_EQ(backends_.owners().Find(IdOwners::Kind::kPodUid, "uid").value(), 0u);
+  first_.held.stopped_pods = {PodSandboxId("pod-new")};
+  second_.held.stopped_pods.clear();
+  ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
+  EXPECT_EQ(backends_.owners().Find(IdOwners::Kind::kPodUid, "uid").value(), 1u);
+}
+
 TEST_F(RuntimeClientsTest, EachConnectionIsListedWithEverythingOnce) {
   Hold(first_, "a");
   Hold(second_, "b");

@@ -199,6 +199,17 @@ TEST_F(SeveralImagesTest, R07ImageIsPulledWhereItsPodRuns) {
   EXPECT_TRUE(Present());
 }
 
+// The configuration moves a handler to another runtime, and the pod gets a new sandbox. The kubelet
+// keeps the old one as long as it keeps a dead container in it.
+TEST_F(SeveralImagesTest, R07ImageIsPulledWhereTheLastSandboxOfThePodRuns) {
+  EXPECT_THAT(client_->StopPod(RunPod("moved", "kata")), test::IsOk());
+  RunPod("moved", "");
+  EXPECT_THAT(PodIds(), SizeIs(2));
+  EXPECT_TRUE(Pull(PullFor("moved")).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(0));
+}
+
 TEST_F(SeveralImagesTest, R07RuntimeWithoutPodsNeedsNoImage) {
   RunPod("here", "");
   EXPECT_TRUE(Pull(PullFor("here")).ok());
