@@ -50,13 +50,9 @@ Status ReadList(const std::string& text, std::string_view what, std::optional<Se
 Status ReadCpu(const api::LinuxResources& resources, ResourceValues& values) {
   RESMGR_RETURN_IF_ERROR(ReadList(resources.cpu().cpus(), "cpus", values.cpus));
   RESMGR_RETURN_IF_ERROR(ReadList(resources.cpu().mems(), "mems", values.mems));
+  RESMGR_RETURN_IF_ERROR(CheckNumbers(resources));
   for (const NriNumber& number : kNriNumbers) {
-    if (!number.row().decided()) continue;
-    const auto value = number.get(resources);
-    if (number.is_unsigned && value.value_or(0) < 0) {
-      return InvalidArgument("{}: {} is too large", number.text, static_cast<uint64_t>(*value));
-    }
-    values.*number.row().value = value;
+    if (number.row().decided()) values.*number.row().value = number.get(resources);
   }
   return OkStatus();
 }
@@ -116,6 +112,16 @@ constexpr std::array kRefused{
 };
 
 }  // namespace
+
+Status CheckNumbers(const api::LinuxResources& resources) {
+  for (const NriNumber& number : kNriNumbers) {
+    const auto value = number.get(resources);
+    if (number.is_unsigned && value.value_or(0) < 0) {
+      return InvalidArgument("{}: {} is too large", number.text, static_cast<uint64_t>(*value));
+    }
+  }
+  return OkStatus();
+}
 
 ResourceChange ToResourceChange(const api::LinuxResources& resources, const RuntimeTraits& traits) {
   ResourceChange change;

@@ -20,6 +20,9 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // Converts resources between the CRI and NRI. In NRI a set value has a message of its own, which
 // may hold 0; in the CRI, 0 means unset. Pure functions.
 
+// kInvalidArgument names a number that is larger than the runtime's APIs can carry.
+Status CheckNumbers(const api::LinuxResources& resources);
+
 // The changes that the CRI can make of an existing container. On cgroup v2, memory.reservation
 // becomes the file memory.low, and pids becomes pids.max, unless `unified` has these files itself.
 // A file with the meaning of a field replaces the field; if the field can express its value

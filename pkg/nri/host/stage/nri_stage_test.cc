@@ -305,6 +305,22 @@ TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
   pipeline_.Remove(stage_);
 }
 
+// NRI has unsigned numbers where the runtime's API has signed ones.
+TEST_F(NriStageTest, AnUpdateWithNumbersThatAreTooLargeFails) {
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  api::UpdateContainersRequest request;
+  api::ContainerUpdate& update = *request.add_update();
+  update.set_container_id("id-main");
+  update.mutable_linux()->mutable_resources()->mutable_cpu()->mutable_shares()->set_value(
+      uint64_t{1} << 63);
+  size_t failed = 0;
+  stage_.OnUpdateContainers(plugin_, request, [&failed](const auto& all) { failed = all.size(); });
+  EXPECT_EQ(failed, 1u);
+  EXPECT_THAT(runtime_.changes, IsEmpty());
+}
+
 TEST_F(NriStageTest, PluginsSeeWhereThePolicyHasMovedContainers) {
   HavePod("p");
   HaveContainer("p", "main");

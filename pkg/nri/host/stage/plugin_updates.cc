@@ -50,6 +50,13 @@ api::LinuxResources ExpectedResources(const HostContainer& container) {
   return resources;
 }
 
+StatusOr<std::vector<std::string>> CheckAndLeaveOut(const RuntimeTraits& traits,
+                                                    const UnsupportedPolicy& policy,
+                                                    api::LinuxResources& wanted) {
+  RESMGR_RETURN_IF_ERROR(CheckNumbers(wanted));
+  return LeaveOutShortfalls(traits, policy, wanted);
+}
+
 // Clears any field that ShortfallsOf can name.
 void Clear(api::Field field, api::LinuxResources& resources) {
   switch (field) {
@@ -123,7 +130,7 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   api::LinuxResources wanted = update.linux().resources();
   const bool owned = hooks_.placement_is_owned();
   if (owned && LeaveOutPlacement(wanted)) hooks_.dropped_placement();
-  const auto left_out = LeaveOutShortfalls(traits_, unsupported_, wanted);
+  const auto left_out = CheckAndLeaveOut(traits_, unsupported_, wanted);
   if (!left_out.ok()) {
     NoteFailure(*container, left_out.status());
     return batch->End(update, true);
