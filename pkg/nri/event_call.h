@@ -38,6 +38,8 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
 
   // Calls `decided` and then `over`, each once, at once or later; `over` may destroy this object.
   void Start(Decided decided, std::function<void()> over);
+  // See PipelineCall::HurryOptional. The event may be decided within the call.
+  void HurryOptional() { call_.HurryOptional(); }
   // Gives the decision up; neither function runs after that.
   void Abandon();
 

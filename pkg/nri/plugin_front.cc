@@ -143,6 +143,8 @@ void PluginFront::Start(Running& running, Decided decided, std::function<void()>
   const bool is_start = running.call.request().operation() == Operation::kStartContainer;
   const std::chrono::milliseconds patience = is_start ? kNone : patience_;
   running.deadline = loop_.After(patience, [this, &running, too_late = std::move(too_late)] {
+    running.call.HurryOptional();
+    if (running.deadline == nullptr) return;  // it is decided
     running.call.Abandon();
     too_late();
     Forget(running);

@@ -672,6 +672,24 @@ TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
   EXPECT_EQ(Create("next", true, 1000)->adjust().linux().resources().cpu().cpus(), "1");
 }
 
+// The stage of CPU files is one: its disk may hang for longer than the runtime waits.
+TEST_F(PluginFrontTest, AStageWhoseFailureIsIgnoredDoesNotRefuseACreation) {
+  FunctionStage hangs({.name = "hangs",
+                       .rank = StageRank::kCpuFiles,
+                       .operations = {Operation::kCreateContainer},
+                       .deadline = kPatience * 10,
+                       .failure = FailurePolicy::kIgnore},
+                      [](auto&, Request&, const Adjustment&) {});
+  pipeline_.Add(hangs);
+  Synchronize();
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_EQ(pipeline_.ignored_failures(), 1U);
+  EXPECT_EQ(front_.pending(), 0U);
+  pipeline_.Remove(hangs);
+}
+
 TEST_F(PluginFrontTest, ARuntimeThatWaitsForLessTimeIsAnsweredEarlier) {
   FunctionStage never = CreationStage();
   pipeline_.Add(never);

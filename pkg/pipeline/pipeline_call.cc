@@ -63,6 +63,10 @@ void PipelineCall::Ask() {
       if (!details.empty()) request_->Details(details);
       call.Before(*request_, adjustment_);
     }
+    if (answer_ == Answer::kNone && SkipsAsked()) {
+      refusal_ = NoTimeForAsked();
+      answer_ = Answer::kFailed;
+    }
     if (answer_ == Answer::kNone) {
       StartTimer(&PipelineCall::ExpireAnswer);
       return;
@@ -75,6 +79,20 @@ void PipelineCall::Ask() {
       call->BeforeSent(adjustment_);
   }
   front_.OnDecided(OkStatus(), adjustment_);
+}
+
+void PipelineCall::HurryOptional() {
+  hurries_ = true;
+  if (phase_ == Phase::kAsking && !in_stage_ && SkipsAsked()) Fail(NoTimeForAsked());
+}
+
+bool PipelineCall::SkipsAsked() const {
+  return hurries_ && calls_[asked_]->stage().options().failure == FailurePolicy::kIgnore;
+}
+
+Status PipelineCall::NoTimeForAsked() const {
+  return DeadlineExceeded("stage {} did not answer before the client's time was over",
+                          calls_[asked_]->stage().options().name);
 }
 
 void PipelineCall::TakeAnswer(Answer answer) {

@@ -67,6 +67,9 @@ class PipelineCall {
   // Called if the decision was no refusal but the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();
+  // From now on the call does not wait for stages whose failure is ignored, since the client's time
+  // is nearly over. The call may be decided within this function.
+  void HurryOptional();
   // Ends the call because the client has gone away; the front gets no further calls.
   void Abandon();
   // After the request was forwarded. ShowsAsked: whether numbers in the reply must be replaced by
@@ -102,6 +105,8 @@ class PipelineCall {
   void FailReply(const StageCall& call, Status status);
 
   void TakeAnswer(Answer answer);
+  bool SkipsAsked() const;
+  Status NoTimeForAsked() const;
   void Ask();
   // Acts on the answer. False: the call is over.
   bool Proceed();
@@ -134,6 +139,7 @@ class PipelineCall {
   Answer answer_ = Answer::kNone;
   bool in_stage_ = false;  // a method of a stage runs: its answer is handled when it returns
   bool held_ = false;
+  bool hurries_ = false;        // HurryOptional was called
   bool dropped_files_ = false;  // dropped files were already counted for this call
   Status refusal_;              // by a stage that refused or failed
   Outcome outcome_;

@@ -580,6 +580,30 @@ TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
   EXPECT_FALSE(saw_reply);
 }
 
+TEST_F(PipelineTest, StagesWhoseFailureIsIgnoredAreNotWaitedForInAHurry) {
+  std::vector<LateAnswer> answers;
+  const auto waits = [&answers](auto& call, Request&, const Adjustment&) {
+    answers.push_back(call.AnswerLater());
+  };
+  FunctionStage first({.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
+                      waits);
+  FunctionStage needed({.name = "b", .operations = kCreate}, waits);
+  FunctionStage last({.name = "c", .operations = kCreate, .failure = FailurePolicy::kIgnore},
+                     waits);
+  pipeline_.Add(first);
+  pipeline_.Add(needed);
+  pipeline_.Add(last);
+  TestFront front(pipeline_);
+  ASSERT_EQ(answers.size(), 1u);
+  front.call.HurryOptional();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(front.decided, std::nullopt) << "the second stage is needed";
+  answers[1].Pass();
+  EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
+  EXPECT_EQ(answers.size(), 3u);
+  EXPECT_EQ(pipeline_.ignored_failures(), 2u);
+}
+
 TEST_F(PipelineTest, AStageThatDropsItsAnswerHasFailed) {
   FunctionStage stage({.name = "dead", .operations = kCreate},
                       [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
