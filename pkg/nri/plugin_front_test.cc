@@ -301,6 +301,17 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
 }
 
+TEST_F(PluginFrontWithCriTest, AnOwnUpdateThatAnotherPluginHasChangedIsNoWish) {
+  SynchronizeWith("1.7.24");
+  ASSERT_EQ(asked_.size(), 1u);
+  auto changed = Shown();
+  changed.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(1 << 30);
+  changed.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(5);
+  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", changed);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->update_size(), 0);
+}
+
 TEST_F(PluginFrontWithCriTest, RuntimesWithAMendedNriAreAskedByIt) {
   SynchronizeWith("2.4.0", "v0.12.1");
   EXPECT_EQ(host_.updates.size(), 1u);

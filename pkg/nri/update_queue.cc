@@ -38,6 +38,18 @@ bool IsRefusal(const Status& status) {
   }
 }
 
+// Whether the runtime may show an update with these values as `shown`: plugins that are asked
+// earlier can change and add other values than CPUs, but cannot take any out.
+bool MayBecome(const LinuxResources& asked, const LinuxResources& shown) {
+  if (asked == shown) return true;
+  const bool all = asked.cpu_period.has_value() <= shown.cpu_period.has_value() &&
+                   asked.cpu_quota.has_value() <= shown.cpu_quota.has_value() &&
+                   asked.cpu_shares.has_value() <= shown.cpu_shares.has_value() &&
+                   asked.memory_limit.has_value() <= shown.memory_limit.has_value();
+  return all && asked.cpuset_cpus && asked.cpuset_cpus == shown.cpuset_cpus &&
+         asked.cpuset_mems == shown.cpuset_mems;
+}
+
 }  // namespace
 
 void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
@@ -159,8 +171,8 @@ void UpdateQueue::OnCriAnswer(const Waiting& update, const Status& status) {
 
 bool UpdateQueue::TakeOwn(const ContainerId& id, const LinuxResources& resources) {
   const auto [begin, end] = asked_by_cri_.equal_range(id.value());
-  const auto own = std::find_if(begin, end, [&](const auto& each) {
-    return !each.second.shown && each.second.change->resources == resources;
+  const auto own = std::find_if(begin, end, [&resources](const auto& each) {
+    return !each.second.shown && MayBecome(each.second.change->resources, resources);
   });
   if (own == end) return false;
   return own->second.shown = true;

@@ -97,7 +97,7 @@ class UpdateQueue {
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
   // Whether the runtime reports this update only because its CRI was asked for it here. True once
-  // for each request: a further update with the same values is the kubelet's.
+  // for each request: a further update with the same CPUs and memory nodes is the kubelet's.
   bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
  private:
