@@ -43,11 +43,14 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
 }  // namespace
 
 PluginSettings HostedPlugin::settings() const {
-  PluginSettings settings = port == nullptr ? last_settings : port->settings();
-  // If a required plugin does not answer, the request is refused, as if the plugin were missing
-  // (nri#316).
-  if (settings.required) settings.failure = FailurePolicy::kFail;
-  return settings;
+  return port == nullptr ? last_settings : port->settings();
+}
+
+// If a required plugin does not answer, the request is refused, as if the plugin were missing
+// (nri#316).
+FailurePolicy HostedPlugin::FailureOf(bool tolerant) const {
+  const PluginSettings now = settings();
+  return now.required && !tolerant ? FailurePolicy::kFail : now.failure;
 }
 
 std::chrono::milliseconds Budget::For(const PluginSettings& settings) const {
@@ -182,7 +185,8 @@ Status Dispatcher::JudgeValidation(HostedPlugin& plugin, bool asked, const Statu
 Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& answer) {
   if (answer.ok()) return answer;
   const bool answered = !NoAnswer(answer);
-  if (kind == Kind::kRequest && (answered || plugin.settings().failure == FailurePolicy::kFail)) {
+  const FailurePolicy failure = plugin.FailureOf(kind == Kind::kTolerant);
+  if (kind != Kind::kNotice && (answered || failure == FailurePolicy::kFail)) {
     return Named(plugin, answer);
   }
   if (!answered) ++ignored_failures_;

@@ -27,6 +27,8 @@ struct HostedPlugin {
 
   // The settings in force, which may change while it is connected.
   PluginSettings settings() const;
+  // `tolerant`: whether the request's pod may run without required plugins.
+  FailurePolicy FailureOf(bool tolerant) const;
 };
 using HostedPlugins = std::vector<std::shared_ptr<HostedPlugin>>;
 
@@ -69,9 +71,10 @@ class Dispatcher {
   // Asks one plugin, whose port is not null; answers once, at once or later.
   using Ask = std::function<void(HostedPlugin& plugin, std::chrono::milliseconds, Answered)>;
   using Done = std::function<void(const Status&)>;
-  // kRequest: a refusal ends the event. kNotice: a refusal is only logged, and the next plugins
-  // still get the event.
-  enum class Kind { kRequest, kNotice };
+  // kRequest: a refusal ends the event. kTolerant: as kRequest, but a required plugin without an
+  // answer counts as any other, because the pod may run without required plugins. kNotice: a
+  // refusal is only logged, and the next plugins still get the event.
+  enum class Kind { kRequest, kTolerant, kNotice };
 
   Dispatcher();
 

@@ -138,7 +138,7 @@ void Creation::AskPlugins(const Turns::Turn& turn) {
                                                Dispatcher::Answered answered) {
     self->AskPlugin(plugin, timeout, std::move(answered));
   };
-  stage_.dispatcher().InTurn(Dispatcher::Kind::kRequest,
+  stage_.dispatcher().InTurn(stage_.RequestKind(*container_->pod, planned_->create().name),
                              stage_.dispatcher().Wanting(api::EVENT_CREATE_CONTAINER), budget_, ask,
                              [self = shared_from_this(), turn](const Status& refusal) {
                                if (!refusal.ok()) return self->Answer(refusal);

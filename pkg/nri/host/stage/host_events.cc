@@ -32,9 +32,9 @@ bool WantsRealIds(const HostedPlugin& plugin) {
   return plugin.settings().real_ids || !plugin.port->Wants(api::EVENT_CREATE_CONTAINER);
 }
 
-void HostEvents::Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
-                     const Budget& budget, Done done) {
-  Send(Dispatcher::Kind::kRequest, event, pod, container, budget, std::move(done));
+void HostEvents::Ask(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
+                     const HostContainerPtr& container, const Budget& budget, Done done) {
+  Send(kind, event, pod, container, budget, std::move(done));
 }
 
 void HostEvents::Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,

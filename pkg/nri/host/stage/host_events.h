@@ -35,8 +35,8 @@ class HostEvents {
   Budget NewBudget() const { return Budget(budget_); }
 
   // Sends a request, which a plugin may refuse: RUN_POD_SANDBOX, START_CONTAINER.
-  void Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
-           const Budget& budget, Done done);
+  void Ask(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
+           const HostContainerPtr& container, const Budget& budget, Done done);
   // Sends a notice; refusals are logged.
   void Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
             const Budget& budget, Done done);

@@ -29,8 +29,8 @@ class StartCall final : public StageCall {
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
                                      answer](const Turns::Turn& turn) {
       container->told = true;
-      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container, budget,
-                         [answer, turn](const Status& refusal) {
+      stage.events().Ask(KindOf(stage, *container), api::EVENT_START_CONTAINER, container->pod,
+                         container, budget, [answer, turn](const Status& refusal) {
                            refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
                          });
     });
@@ -56,6 +56,9 @@ class StartCall final : public StageCall {
   }
 
  private:
+  static Dispatcher::Kind KindOf(const NriStage& stage, const HostContainer& container) {
+    return stage.RequestKind(*container.pod, container.message->name());
+  }
   // Docker starts containers again that have ended, and stops a running one to restart it: its next
   // stop is another one. Called in the turn of the start, which follows that of the stop.
   static void NoteNextLife(HostContainer& container) {
@@ -70,7 +73,8 @@ class StartCall final : public StageCall {
       if (stage.nri_options().start_before)
         return TellStarted(stage, container, budget, hold, turn);
       container->told = true;
-      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container, budget,
+      stage.events().Ask(KindOf(stage, *container), api::EVENT_START_CONTAINER, container->pod,
+                         container, budget,
                          [&stage, container, budget, hold, turn](const Status& refusal) {
                            if (refusal.ok())
                              return TellStarted(stage, container, budget, hold, turn);
@@ -220,7 +224,7 @@ class RunPodCall final : public StageCall {
                       const SharedHold& hold, const Turns::Turn& turn) {
     const auto inspected = [&stage, pod, budget, hold, turn](const StatusOr<SandboxFacts>& facts) {
       if (facts.ok()) AddFacts(*facts, pod->message.Edit());
-      stage.events().Ask(api::EVENT_RUN_POD_SANDBOX, pod, nullptr, budget,
+      stage.events().Ask(stage.RequestKind(*pod), api::EVENT_RUN_POD_SANDBOX, pod, nullptr, budget,
                          [&stage, pod, budget, hold, turn](const Status& refusal) {
                            if (refusal.ok()) return hold->Release();
                            UndoSandbox(stage, pod, budget, refusal, hold, turn);
@@ -281,9 +285,10 @@ class UpdatePodCall final : public StageCall {
     stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, plugins = std::move(plugins), message,
                           budget = budget_, answer](const Turns::Turn& turn) {
       *message->mutable_pod() = *pod->message;
-      AskPlugins(stage, plugins, budget, message, [answer, turn](const Status& refusal) {
-        refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
-      });
+      AskPlugins(stage, plugins, stage.RequestKind(*pod), budget, message,
+                 [answer, turn](const Status& refusal) {
+                   refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
+                 });
     });
   }
 
@@ -304,7 +309,8 @@ class UpdatePodCall final : public StageCall {
   }
 
  private:
-  static void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
+  static void AskPlugins(NriStage& stage, HostedPlugins plugins, Dispatcher::Kind kind,
+                         const Budget& budget,
                          std::shared_ptr<api::UpdatePodSandboxRequest> message,
                          Dispatcher::Done done) {
     const auto ask = [message = std::move(message)](HostedPlugin& plugin,
@@ -316,8 +322,7 @@ class UpdatePodCall final : public StageCall {
             answered(answer.status());
           });
     };
-    stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), budget, ask,
-                              std::move(done));
+    stage.dispatcher().InTurn(kind, std::move(plugins), budget, ask, std::move(done));
   }
 
   NriStage& stage_;

@@ -173,6 +173,13 @@ Status NriStage::CheckRequired(const HostPod* pod, std::string_view container) c
   return Unavailable("the required NRI plugin {} is not connected", *missing);
 }
 
+Dispatcher::Kind NriStage::RequestKind(const HostPod& pod, std::string_view container) const {
+  using enum Dispatcher::Kind;
+  if (!validator_) return kRequest;
+  const auto tolerates = validator_->ToleratesMissing(pod.message->annotations(), container);
+  return tolerates.ok() && *tolerates ? kTolerant : kRequest;
+}
+
 void NriStage::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {
   pod.turns.Take(WhileHere<Turns::Turn>(std::move(begin)));
 }

@@ -98,6 +98,8 @@ class NriStage final : public Stage, public PluginListener {
   // OK: all required plugins are connected, or the container of this pod needs none. nullptr: the
   // pod is unknown.
   Status CheckRequired(const HostPod* pod, std::string_view container) const;
+  // How plugins are asked about the pod, or about its container with this name.
+  Dispatcher::Kind RequestKind(const HostPod& pod, std::string_view container = {}) const;
 
   // Runs `begin` in a turn of the pod, unless the stage has ended.
   void InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin);

@@ -305,6 +305,35 @@ TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
   pipeline_.Remove(stage_);
 }
 
+TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
+  pipeline_.Add(stage_);
+  stage_.Configure(RequiringPlugin("10-a"));
+  plugin_.settings_of.required = true;
+  const auto late = [](const auto&, const auto& done) { done(DeadlineExceeded("late")); };
+  plugin_.create = late;
+  plugin_.update = late;
+  HavePod("strict");
+  HavePod("tolerant");
+  runtime_.everything->sandboxes.back().pod.annotations = {{"tolerate", "true"}};
+  HaveContainer("strict", "one");
+  HaveContainer("tolerant", "two");
+  Refresh();
+  EXPECT_EQ(Create("tolerant"), OkStatus());
+  EXPECT_EQ(Create("strict").code(), StatusCode::kDeadlineExceeded);
+  const auto updated = [this](const std::string& id) {
+    resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
+    update.request.container_id = ContainerId(id);
+    update.request.body = ContainerUpdate{.has_linux = true, .resources = {.cpu_shares = 512}};
+    update.Start();
+    return update.decided.value_or(Internal("undecided"));
+  };
+  EXPECT_EQ(updated("id-two"), OkStatus());
+  EXPECT_EQ(updated("id-one").code(), StatusCode::kDeadlineExceeded);
+  plugin_.create = [](const auto&, const auto& done) { done(FailedPrecondition("no")); };
+  EXPECT_EQ(Create("tolerant").code(), StatusCode::kFailedPrecondition) << "its refusals count";
+  pipeline_.Remove(stage_);
+}
+
 // NRI has unsigned numbers where the runtime's API has signed ones.
 TEST_F(NriStageTest, AnUpdateWithNumbersThatAreTooLargeFails) {
   HavePod("p");

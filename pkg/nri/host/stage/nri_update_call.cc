@@ -39,8 +39,9 @@ void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
                           answered(consultation->merge.Add(name, answer->update()));
                         });
   };
-  stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), budget, ask,
-                            std::move(done));
+  const HostContainer& container = *consultation->container;
+  const Dispatcher::Kind kind = stage.RequestKind(*container.pod, container.message->name());
+  stage.dispatcher().InTurn(kind, std::move(plugins), budget, ask, std::move(done));
 }
 
 class UpdateCall final : public StageCall {
