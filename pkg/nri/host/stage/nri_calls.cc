@@ -51,7 +51,7 @@ class StartCall final : public StageCall {
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
                                      hold, open](const Turns::Turn& turn) {
       NoteNextLife(*container);
-      Inspect(stage, container, budget, hold, turn);
+      Inspect(stage, container, budget, hold, open, turn);
     });
   }
 
@@ -66,8 +66,9 @@ class StartCall final : public StageCall {
   }
   // Asks the runtime for the process and the cgroup, which plugins need.
   static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
-                      const SharedHold& hold, const Turns::Turn& turn) {
-    const auto inspected = [&stage, container, budget, hold,
+                      const SharedHold& hold, std::shared_ptr<const void> open,
+                      const Turns::Turn& turn) {
+    const auto inspected = [&stage, container, budget, hold, open = std::move(open),
                             turn](const StatusOr<ContainerFacts>& facts) {
       if (facts.ok()) AddFacts(*facts, container->message.Edit());
       if (stage.nri_options().start_before)

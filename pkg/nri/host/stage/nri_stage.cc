@@ -217,12 +217,18 @@ void NriStage::LookAtStart(const HostContainerPtr& container) {
 
 void NriStage::TellRestart(const HostContainerPtr& container, const ContainerFacts& facts,
                            const Turns::Turn& turn) {
-  if (!container->starting.expired() || !container->HasEnded() || container->remove_told) return;
+  if (!container->starting.expired() || container->remove_told) return;
   if (!container->RunsAnew(facts)) return;
+  const Budget budget = NewBudget();
+  if (!container->HasEnded()) {
+    container->SetState(api::CONTAINER_STOPPED);
+    return events_.Stop(container, budget, [this, container, facts, turn](const Status&) {
+      TellRestart(container, facts, turn);
+    });
+  }
   AddFacts(facts, container->message.Edit());
   container->stop_told = false;
   container->told = true;
-  const Budget budget = NewBudget();
   events_.Tell(api::EVENT_START_CONTAINER, container->pod, container, budget,
                [this, container, budget, turn](const Status&) {
                  events_.Tell(api::EVENT_POST_START_CONTAINER, container->pod, container, budget,

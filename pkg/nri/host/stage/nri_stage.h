@@ -120,7 +120,8 @@ class NriStage final : public Stage, public PluginListener {
   // Handles an event of a start: asks the runtime whether the container runs again.
   void LookAtStart(const HostContainerPtr& container);
   // Tells plugins that the runtime itself has started a container again that had ended, as Docker's
-  // restart policies do. They cannot refuse it. A start by a call under way is told by the call.
+  // restart policies do; also of the end, if it was missed. They cannot refuse it. A start by a
+  // call under way is told by the call.
   void TellRestart(const HostContainerPtr& container, const ContainerFacts& facts,
                    const Turns::Turn& turn);
 

@@ -493,6 +493,13 @@ TEST_F(NriStageTest, AContainerThatTheRuntimeStartsAgainRuns) {
   facts.started_at = 10;
   Refresh();
   EXPECT_EQ(state(), api::CONTAINER_RUNNING);
+  EXPECT_EQ(std::exchange(told_, {}), life);
+
+  // The end was missed, too: dockerd itself was restarted.
+  facts.started_at = 11;
+  Refresh();
+  Refresh();
+  EXPECT_EQ(state(), api::CONTAINER_RUNNING);
   EXPECT_EQ(told_, life);
 }
 

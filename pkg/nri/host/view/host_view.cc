@@ -141,11 +141,9 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
   if (const HostContainerPtr known = Of(object)) {
     const bool ended = facts.container.state == ContainerState::kExited;
     // A report without an end may be older than the known end; if the container runs again, it was
-    // started later.
-    if (!ended && known->HasEnded()) {
-      if (known->RunsAnew(facts)) ends_.runs_again(known, facts);
-      return;
-    }
+    // started later. The end itself may have been missed.
+    if (known->RunsAnew(facts)) return ends_.runs_again(known, facts);
+    if (!ended && known->HasEnded()) return;
     AddFacts(facts, known->message.Edit());
     if (ended && !known->stop_told) ends_.exited(known);
     return;

@@ -107,7 +107,7 @@ struct HostContainer {
   bool told = false;                    // a plugin may have been shown it
   bool stop_told = false;
   bool remove_told = false;
-  // Held by calls that start it, until their turn.
+  // Held by calls that start it, until the new start is known.
   std::weak_ptr<const void> starting{};
 
   // Resources that the runtime is being asked to set: each as long as its owner, the update, keeps
@@ -116,9 +116,10 @@ struct HostContainer {
 
   bool creating() const { return id.empty(); }
   bool HasEnded() const { return message->state() == api::CONTAINER_STOPPED; }
-  // Whether it runs by a start after the last known one.
+  // Whether it has ended and was started again since the last known start.
   bool RunsAnew(const ContainerFacts& facts) const {
-    return facts.container.state == ContainerState::kRunning &&
+    const bool ran = message->state() == api::CONTAINER_RUNNING && message->started_at() != 0;
+    return facts.container.state == ContainerState::kRunning && (ran || HasEnded()) &&
            facts.started_at > message->started_at();
   }
   std::shared_ptr<const void> BeginStart() {
