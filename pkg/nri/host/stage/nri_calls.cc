@@ -20,7 +20,10 @@ class StartCall final : public StageCall {
 
   void Before(Request& request, const Adjustment&) override {
     container_ = stage_.view().Find(request.container_id.value());
-    if (container_ != nullptr) open_ = container_->BeginStart();
+    if (container_ != nullptr) {
+      open_ = container_->BeginStart();
+      ran_since_ = container_->RunsSince();
+    }
     if (container_ == nullptr || !stage_.nri_options().start_before ||
         !stage_.dispatcher().AnyWants(api::EVENT_START_CONTAINER)) {
       return Pass();
@@ -49,13 +52,17 @@ class StartCall final : public StageCall {
       hold->Release();
     }
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
-                                     hold, open](const Turns::Turn& turn) {
+                                     hold, open, since = ran_since_](const Turns::Turn& turn) {
       NoteNextLife(*container);
-      Inspect(stage, container, budget, hold, open, turn);
+      Inspect(stage, container, budget, hold, {.open = open, .ran_since = since}, turn);
     });
   }
 
  private:
+  struct Begun {
+    std::shared_ptr<const void> open;
+    int64_t ran_since;
+  };
   static Dispatcher::Kind KindOf(const NriStage& stage, const HostContainer& container) {
     return stage.RequestKind(*container.pod, container.message->name());
   }
@@ -66,11 +73,14 @@ class StartCall final : public StageCall {
   }
   // Asks the runtime for the process and the cgroup, which plugins need.
   static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
-                      const SharedHold& hold, std::shared_ptr<const void> open,
-                      const Turns::Turn& turn) {
-    const auto inspected = [&stage, container, budget, hold, open = std::move(open),
+                      const SharedHold& hold, const Begun& begun, const Turns::Turn& turn) {
+    const auto inspected = [&stage, container, budget, hold, begun,
                             turn](const StatusOr<ContainerFacts>& facts) {
       if (facts.ok()) AddFacts(*facts, container->message.Edit());
+      // Docker accepts the start of a container that runs, and does nothing.
+      const bool runs_on = facts.ok() && begun.ran_since != 0 && !container->HasEnded() &&
+                           facts->started_at == begun.ran_since;
+      if (runs_on) return hold->Release();
       if (stage.nri_options().start_before)
         return TellStarted(stage, container, budget, hold, turn);
       container->told = true;
@@ -106,6 +116,7 @@ class StartCall final : public StageCall {
   NriStage& stage_;
   HostContainerPtr container_;
   std::shared_ptr<const void> open_;  // marks the start as a call's
+  int64_t ran_since_ = 0;             // the start of the life before; 0: it did not run
   const Budget budget_;
 };
 

@@ -449,6 +449,32 @@ TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
   pipeline_.Remove(stage_);
 }
 
+// Docker accepts it, and does nothing.
+TEST_F(NriStageTest, AStartOfAContainerThatRunsIsNotTold) {
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  ContainerFacts& facts = runtime_.everything->containers[0];
+  facts.started_at = 7;
+  Refresh();
+  TellAll();
+  const auto start = [this] {
+    resmgr::test::TestCall call(pipeline_, Operation::kStartContainer);
+    call.request.container_id = ContainerId("id-main");
+    call.Start();
+    call.Reply(0);
+    runtime_.Answer();
+    EXPECT_TRUE(call.reply_seen);
+  };
+  start();
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
+  facts.started_at = 8;  // a restart
+  start();
+  EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
+  pipeline_.Remove(stage_);
+}
+
 // Docker's restart policies start containers again without a call of a client.
 TEST_F(NriStageTest, AContainerThatTheRuntimeStartsAgainRuns) {
   HavePod("p");

@@ -116,10 +116,13 @@ struct HostContainer {
 
   bool creating() const { return id.empty(); }
   bool HasEnded() const { return message->state() == api::CONTAINER_STOPPED; }
+  // When it was started, if it runs and this is known; else 0.
+  int64_t RunsSince() const {
+    return message->state() == api::CONTAINER_RUNNING ? message->started_at() : 0;
+  }
   // Whether it has ended and was started again since the last known start.
   bool RunsAnew(const ContainerFacts& facts) const {
-    const bool ran = message->state() == api::CONTAINER_RUNNING && message->started_at() != 0;
-    return facts.container.state == ContainerState::kRunning && (ran || HasEnded()) &&
+    return facts.container.state == ContainerState::kRunning && (RunsSince() != 0 || HasEnded()) &&
            facts.started_at > message->started_at();
   }
   std::shared_ptr<const void> BeginStart() {
