@@ -21,6 +21,7 @@
 #include "pkg/classes/irqbalance.h"
 #include "pkg/classes/rdt_masks.h"
 #include "pkg/sys/files.h"
+#include "pkg/sys/replace_file.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -40,6 +41,12 @@ constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 // The path of the socket that a path "SOCKET/interrupts" belongs to.
 std::string SocketOfList(const std::string& whole) {
   return whole.substr(0, whole.rfind('/'));
+}
+
+// The files of the kernel take a value with each write; all others are of the disk, such as
+// irqbalance's configuration.
+bool IsOfKernel(std::string_view path) {
+  return path.starts_with("proc/") || path.starts_with("sys/");
 }
 
 bool IsPlainText(std::string_view text) {
@@ -214,6 +221,7 @@ int RealHostFiles::Write(const std::string& path, std::string_view text) {
     const bool make = !Trim(text).empty();
     return (make ? ::mkdir(whole.c_str(), kMode) : ::rmdir(whole.c_str())) == 0 ? 0 : errno;
   }
+  if (!IsOfKernel(path)) return ReplaceFile(whole, text);
   // The kernel's own files ignore the truncation.
   const UniqueFd fd(::open(whole.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return errno;

@@ -39,6 +39,21 @@ TEST(HostFilesTest, TheMaskOfUnboundWorkIsTheWrittenOne) {
   EXPECT_EQ(std::ifstream(root.File(mask)).get(), '0') << "the other file cannot be written";
 }
 
+// A kill between the truncation and the write, or a full disk, would lose an administrator's file.
+TEST(HostFilesTest, AFileOfTheDiskIsReplacedAsAWhole) {
+  const TempDir root;
+  const std::string file = "etc/default/irqbalance";
+  std::filesystem::create_directories(root.File("etc/default"));
+  std::ofstream(root.File(file)) << "IRQBALANCE_ARGS=\n";
+  std::ifstream opened(root.File(file));
+  RealHostFiles files(root.path(), [](std::string_view) {});
+  EXPECT_EQ(files.Write(file, "IRQBALANCE_BANNED_CPULIST=2\n"), 0);
+  EXPECT_EQ(files.Read(file).value(), "IRQBALANCE_BANNED_CPULIST=2\n");
+  std::string before;
+  std::getline(opened, before);
+  EXPECT_EQ(before, "IRQBALANCE_ARGS=") << "who has it open sees no mixture";
+}
+
 constexpr const char* kLinesFile = "c/io.max";
 constexpr const char* kNoLimits = "rbps=max wbps=max riops=max wiops=max";
 
