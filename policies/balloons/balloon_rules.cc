@@ -30,6 +30,25 @@ std::string Named(const Pod& pod, std::string_view key, std::string_view contain
   return node->text;
 }
 
+// Puts the memory types of the container's annotation into `member`, or a note that it has no
+// effect.
+void ReadMemoryTypes(const Pod& pod, const Container& container, BalloonMember& member) {
+  const StatusOr<ConfigNode> node = ReadAnnotation(pod.annotations, "memory-type", container.name);
+  if (node.ok() && node->kind == ConfigNode::Kind::kNull) return;
+  std::vector<std::string> words;
+  if (node.ok() && node->kind == ConfigNode::Kind::kScalar) {
+    for (const std::string_view word : Split(node->text, ','))
+      words.emplace_back(word);
+  }
+  const std::optional<unsigned> types =
+      words.empty() ? std::nullopt : ParseBalloonMemoryTypes(words);
+  if (types) {
+    member.memory_types = *types;
+  } else {
+    member.text += "; annotation memory-type ignored: no list of dram, pmem, hbm";
+  }
+}
+
 bool Matches(const BalloonType& type, const Pod& pod, const Container& container,
              std::string& why) {
   for (const Expression& expression : type.expressions) {
@@ -216,12 +235,7 @@ BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& contai
   const bool keeps = ReadBoolAnnotation(pod.annotations, kMemoryPreserve, container.name) == true;
   member.keeps_memory = keeps && setup_.options().privileged.Include(pod);
   member.memory_types = type.memory_types;
-  if (const std::string words = Named(pod, "memory-type", container.name); !words.empty()) {
-    std::vector<std::string> list;
-    for (const std::string_view word : Split(words, ','))
-      list.emplace_back(word);
-    member.memory_types = ParseBalloonMemoryTypes(list).value_or(type.memory_types);
-  }
+  ReadMemoryTypes(pod, container, member);
   for (const LocalityHint& hint : container.hints) {
     const std::string_view path = std::string_view(hint.source).substr(hint.source.find(' ') + 1);
     const bool wanted =

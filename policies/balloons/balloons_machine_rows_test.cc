@@ -20,6 +20,7 @@ using test::BalloonsNode;
 using test::Cpus;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 // The machine of the rows, with so many CPUs to an L2 cache.
 Machine WithL2(int cpus_of_one) {
@@ -303,6 +304,27 @@ balloonTypes:
   EXPECT_EQ(mems("d", "plain", "dram,hbm"), "0,2");
   EXPECT_EQ(mems("e", "fast", ""), "3,5");
   EXPECT_EQ(mems("f", "unpinned", ""), "all");
+}
+
+// A type that is mistyped gives the container the memory of its balloon's type, and is told.
+TEST(BalloonsRowsTest, Hbm01AMemoryTypeThatIsNoneIsTold) {
+  BalloonsNode node("balloonTypes: [{name: plain, memoryTypes: [PMEM]}]", Hbm());
+  const auto place = [&node](std::string_view name, std::string_view annotation) {
+    const ContainerKey key = node.Add(name, {.request = 100, .type = "plain"});
+    node.Annotate(key, "memory-type", annotation);
+    EXPECT_TRUE(node.Place(key).ok());
+    return node.PlacementOf(key);
+  };
+  EXPECT_THAT(place("known", "dram").reason, Not(HasSubstr("ignored")));
+  const Placement without = place("without", "");
+  EXPECT_THAT(without.reason, Not(HasSubstr("ignored")));
+  for (const char* const annotation : {"hbn", "mixed", "[hbm]", "{", "dram,"}) {
+    const Placement placement = place(annotation, annotation);
+    EXPECT_EQ(placement.mems, without.mems) << annotation;
+    EXPECT_THAT(placement.reason, HasSubstr("; annotation memory-type ignored: no list of dram, "
+                                            "pmem, hbm"))
+        << annotation;
+  }
 }
 
 TEST(BalloonsRowsTest, Hbm04FullSocketsShareTheRest) {
