@@ -3,14 +3,19 @@
 
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
+#include "pkg/grpc/unary_server.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -113,6 +118,49 @@ TEST(CliTest, ADaemonThatIsNotReachedHasANextStep) {
   const Outcome outcome = Ctl({"status", "-socket", "/no/such/socket"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("there is no such socket; see whether it runs: systemctl"));
+}
+
+// Answers each call of History with the same text.
+class HistoryServer {
+ public:
+  explicit HistoryServer(const std::string& answer) {
+    auto server = UnaryServer::Create(
+        loop_, flushes_, socket(),
+        {{"/cri_resmgr.v1.Admin/History",
+          [answer](const std::string&, const UnaryServer::Reply& reply) { reply(answer); }}});
+    EXPECT_TRUE(server.ok());
+    if (server.ok()) server_ = *std::move(server);
+    thread_ = std::thread([this] { loop_.Run(); });
+  }
+  ~HistoryServer() {
+    loop_.Post([this] { loop_.Stop(); });
+    thread_.join();
+  }
+  HistoryServer(const HistoryServer&) = delete;
+  HistoryServer& operator=(const HistoryServer&) = delete;
+
+  std::string socket() const { return directory_.File("socket"); }
+
+ private:
+  const TempDir directory_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  std::unique_ptr<UnaryServer> server_;
+  std::thread thread_;
+};
+
+TEST(CliTest, AHistoryWithoutMatchesIsNotOneOfNothing) {
+  const HistoryServer server(
+      R"([{"time":"2026-11-29T10:00:00.000Z","event":"placed","container":"shop/web/main"}])");
+  const auto history = [&server](const char* flag, const char* value) {
+    return Ctl({"history", flag, value, "-socket", server.socket()}).out;
+  };
+  EXPECT_THAT(history("-pod", "web"), HasSubstr("placed"));
+  const std::string none = "none of the decisions that are kept matches -pod and -since\n";
+  EXPECT_EQ(history("-pod", "db"), none);
+  EXPECT_EQ(history("-since", "2100-01-01"), none);
+  const HistoryServer idle("[]");
+  EXPECT_EQ(Ctl({"history", "-socket", idle.socket()}).out, "nothing was done yet\n");
 }
 
 TEST(CliTest, AHistoryFromNowhereIsRefused) {

@@ -113,7 +113,10 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   }
 
   std::string Table(const Reply& reply) const override {
-    if (reply.empty()) return follow_ ? "" : "nothing was done yet\n";
+    if (reply.empty() && follow_) return "";
+    if (reply.empty() && (!pod_.empty() || !since_.empty()))
+      return "none of the decisions that are kept matches -pod and -since\n";
+    if (reply.empty()) return "nothing was done yet\n";
     std::vector<TableRow> rows;
     if (!has_header_) rows = {{"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
     for (const Reply& entry : reply) {
