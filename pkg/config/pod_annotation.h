@@ -21,7 +21,8 @@ inline constexpr size_t kMaxAnnotationText = size_t{16} << 10;
 StatusOr<ConfigNode> ReadAnnotation(const StringMap& annotations, std::string_view key,
                                     std::string_view container_name);
 
-// The same for a boolean value (ParseBool); nullopt also for any other value.
+// The same for a boolean value (BoolOfAnnotation); nullopt also for any other value, which
+// MistypedAnnotations reports.
 std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string_view key,
                                        std::string_view container_name);
 

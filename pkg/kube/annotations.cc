@@ -57,6 +57,9 @@ constexpr std::array<std::string_view, 2> kDomainsWithKey = {".resource-policy.n
 // Limit of the typos that one call reports: a pod may have many, and a user reads the first few.
 constexpr size_t kMostTypos = 5;
 
+// Longest part of a wrong value in such a sentence, in bytes.
+constexpr size_t kMostValue = 64;
+
 // KEY.DOMAIN, followed by a scope.
 struct ScopedKey {
   std::string_view key;
@@ -123,6 +126,34 @@ std::string WhyMistyped(const ScopedKey& parts) {
   return known ? "" : "it can end with /pod or /container.NAME";
 }
 
+// The keys among AnnotationKeys whose values are true or false.
+constexpr std::array<std::string_view, 11> kBooleans = {
+    "allow-rebalance",      "cpu-file",
+    "cpu.preserve",         "hide-hyperthreads",
+    "memory.preserve",      "pick-resources-by-hints",
+    "prefer-isolated-cpus", "prefer-reserved-cpus",
+    "prefer-shared-cpus",   "require-isolated-cpus",
+    "strict.topologyhints"};
+
+// "KEY" for an annotation of the old form, DOMAIN/KEY; "" for others.
+std::string_view OldFormKey(std::string_view annotation) {
+  const std::string_view domain = kDomains.front();
+  if (!annotation.starts_with(domain)) return {};
+  annotation.remove_prefix(domain.size());
+  return annotation.starts_with('/') ? annotation.substr(1) : std::string_view();
+}
+
+// Why no policy heeds the value; "" if one may do so.
+std::string WhyNoBoolean(std::string_view annotation, std::string_view value) {
+  const std::string_view old = OldFormKey(annotation);
+  const std::optional<ScopedKey> parts = SplitKey(annotation);
+  const std::string_view key = parts ? parts->key : old;
+  if (std::ranges::find(kBooleans, key) == kBooleans.end()) return "";
+  const bool may_be_map = !old.empty() && value.find(':') != std::string_view::npos;
+  if (may_be_map || Trim(value).empty() || BoolOfAnnotation(value)) return "";
+  return fmt::format("\"{}\" is not true or false", Printable(value, kMostValue));
+}
+
 std::string SentenceAbout(std::string_view annotation, std::string_view why) {
   return fmt::format("annotation {} ignored: {}", Printable(annotation), why);
 }
@@ -175,11 +206,20 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container) {
   return found && found->second == "enable";
 }
 
+std::optional<bool> BoolOfAnnotation(std::string_view value) {
+  value = Trim(value);
+  if (value.size() > 1 && value.front() == value.back() &&
+      (value.front() == '"' || value.front() == '\''))
+    value = value.substr(1, value.size() - 2);
+  return ParseBool(value);
+}
+
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {
   std::vector<std::string> typos;
   for (const auto& [annotation, value] : annotations) {
     const std::optional<ScopedKey> parts = SplitKey(annotation);
-    const std::string why = parts ? WhyMistyped(*parts) : "";
+    std::string why = parts ? WhyMistyped(*parts) : "";
+    if (why.empty()) why = WhyNoBoolean(annotation, value);
     if (!why.empty()) typos.push_back(SentenceAbout(annotation, why));
     if (typos.size() == kMostTypos) break;
   }

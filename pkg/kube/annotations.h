@@ -45,9 +45,14 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container);
 // Follows the reason of such a container's placement.
 inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotation";
 
+// The boolean that an annotation's value means (ParseBool), also with the quotes of YAML around it;
+// nullopt for any other value.
+std::optional<bool> BoolOfAnnotation(std::string_view value);
+
 // One sentence for each annotation in the domains of policies that has no effect, because its key
-// or the part behind the domain is probably mistyped. A key that is not like any known one may
-// belong to another program and is left out.
+// or the part behind the domain is probably mistyped, or its value is neither true nor false where
+// one of these is expected. A key that is not like any known one may belong to another program and
+// is left out.
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations);
 
 // The same for annotations of single containers. `containers` are the names of all containers that

@@ -112,6 +112,24 @@ TEST(AnnotationTyposTest, TheEndIsPodOrAContainer) {
   }
 }
 
+// Policies take a value that is neither true nor false for none.
+TEST(AnnotationTyposTest, ABooleanIsTrueOrFalse) {
+  for (const char* const annotation :
+       {"hide-hyperthreads.resource-policy.nri.io", "require-isolated-cpus.resource-policy.nri.io",
+        "cpu.preserve.cri-resource-manager.intel.com/container.main",
+        "cri-resource-manager.intel.com/prefer-isolated-cpus"}) {
+    EXPECT_THAT(MistypedAnnotations({{annotation, "maybe"}}),
+                ElementsAre(fmt::format("annotation {} ignored: \"maybe\" is not true or false",
+                                        annotation)));
+    for (const char* const value : {"true", "No", " on\n", "\"1\"", "'false'", ""})
+      EXPECT_THAT(MistypedAnnotations({{annotation, value}}), IsEmpty()) << value;
+  }
+  EXPECT_THAT(
+      MistypedAnnotations({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "main: maybe"}}),
+      IsEmpty())
+      << "a map from containers to values";
+}
+
 TEST(AnnotationTyposTest, KnownAndForeignAnnotationsAreNoTypos) {
   EXPECT_THAT(
       MistypedAnnotations({{"alignment.resource-policy.nri.io", "l3"},
