@@ -51,7 +51,7 @@ TEST(HostFilesTest, AFileOfTheDiskIsReplacedAsAWhole) {
   EXPECT_EQ(files.Read(file).value(), "IRQBALANCE_BANNED_CPULIST=2\n");
   std::string before;
   std::getline(opened, before);
-  EXPECT_EQ(before, "IRQBALANCE_ARGS=") << "who has it open sees no mixture";
+  EXPECT_EQ(before, "IRQBALANCE_ARGS=") << "a process that has it open sees no mixture";
 }
 
 constexpr const char* kLinesFile = "c/io.max";

@@ -144,12 +144,9 @@ std::string_view OldFormKey(std::string_view annotation) {
 }
 
 // Why no policy heeds the value; "" if one may do so.
-std::string WhyNoBoolean(std::string_view annotation, std::string_view value) {
-  const std::string_view old = OldFormKey(annotation);
-  const std::optional<ScopedKey> parts = SplitKey(annotation);
-  const std::string_view key = parts ? parts->key : old;
+std::string WhyNoBoolean(std::string_view key, bool old_form, std::string_view value) {
   if (std::ranges::find(kBooleans, key) == kBooleans.end()) return "";
-  const bool may_be_map = !old.empty() && value.find(':') != std::string_view::npos;
+  const bool may_be_map = old_form && value.find(':') != std::string_view::npos;
   if (may_be_map || Trim(value).empty() || BoolOfAnnotation(value)) return "";
   return fmt::format("\"{}\" is not true or false", Printable(value, kMostValue));
 }
@@ -219,7 +216,7 @@ std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {
   for (const auto& [annotation, value] : annotations) {
     const std::optional<ScopedKey> parts = SplitKey(annotation);
     std::string why = parts ? WhyMistyped(*parts) : "";
-    if (why.empty()) why = WhyNoBoolean(annotation, value);
+    if (why.empty()) why = WhyNoBoolean(parts ? parts->key : OldFormKey(annotation), !parts, value);
     if (!why.empty()) typos.push_back(SentenceAbout(annotation, why));
     if (typos.size() == kMostTypos) break;
   }

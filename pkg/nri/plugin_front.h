@@ -41,8 +41,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // After this time an event is answered although it is not decided: a runtime waits two seconds
     // by default, and then drops the plugin. A creation is refused then; all other events go on
     // unchanged. Before that, stages are left out whose failure is ignored. A start does not wait
-    // even this long. If the runtime waits for less, it is 70 % of
-    // the runtime's time.
+    // even this long. If the runtime waits for less, it is 70 % of the runtime's time.
     std::chrono::milliseconds patience{1'400};
     // The longest time for which a decided answer waits for updates that UpdatesFollow announced;
     // at most 20 % of the runtime's time.

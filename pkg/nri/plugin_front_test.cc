@@ -231,7 +231,7 @@ TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
   EXPECT_THAT(created->update(), IsEmpty());
 }
 
-// The look ends when nobody waits for the answer any more.
+// The look ends after the answer was given up.
 TEST_F(PluginFrontThatLooksTest, AnAnswerThatWaitsEndsWithTheConnection) {
   Synchronize();
   const auto leaves =

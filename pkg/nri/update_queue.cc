@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "pkg/base/call_end.h"
 #include "pkg/base/wire.h"
 #include "pkg/log/log.h"
 #include "pkg/nri/convert.h"
@@ -24,19 +25,6 @@ constexpr std::chrono::milliseconds kAtOnce{0};
 // A starting runtime serves its CRI slightly later than its NRI.
 constexpr std::chrono::seconds kCriPatience{2};
 constexpr std::chrono::milliseconds kCriPause{100};
-
-// Whether the runtime has answered, and with an error.
-bool IsRefusal(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-    case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
-    case StatusCode::kCancelled:
-      return false;
-    default:
-      return true;
-  }
-}
 
 // Whether the runtime may show an update with these values as `shown`: plugins that are asked
 // earlier can change and add other values than CPUs, but cannot take any out.
@@ -198,7 +186,7 @@ void UpdateQueue::OnNriAnswer(const std::vector<Waiting>& updates,
   const std::weak_ptr<void> alive = lifetime_.token();
   // containerd and CRI-O answer with an error if any update fails. It does not tell which one, so
   // each container is asked about alone.
-  if (IsRefusal(failed.status()) && updates.size() > 1) {
+  if (!failed.ok() && !IsUnclear(failed.status().code()) && updates.size() > 1) {
     for (const Waiting& each : updates)
       FlushByNri({each});
     return;

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/pipeline/stage.h"
 
+#include "pkg/base/call_end.h"
 #include "pkg/pipeline/pipeline_call.h"
 
 namespace resmgr {
 
 Outcome::Kind Outcome::kind() const {
-  // gRPC's codes.
-  constexpr int kOk = 0;
-  constexpr int kCancelled = 1;
-  constexpr int kDeadlineExceeded = 4;
-  constexpr int kNotFound = 5;
-  constexpr int kUnavailable = 14;
-  if (!known) return Kind::kUnclear;
-  switch (code) {
-    case kOk:
-      return Kind::kDone;
-    case kNotFound:
-      return Kind::kGone;
-    case kCancelled:
-    case kDeadlineExceeded:
-    case kUnavailable:
-      return Kind::kUnclear;
-    default:
-      return Kind::kRefused;
-  }
+  const auto status = static_cast<StatusCode>(code);
+  if (!known || IsUnclear(status)) return Kind::kUnclear;
+  if (status == StatusCode::kOk) return Kind::kDone;
+  return status == StatusCode::kNotFound ? Kind::kGone : Kind::kRefused;
 }
 
 bool Outcome::pod_updated() const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "pkg/base/call_end.h"
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
@@ -12,16 +13,7 @@ namespace {
 // Whether the runtime refused the update. If it did not answer or is not there, a different update
 // would fail, too.
 bool IsRefusal(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-    case StatusCode::kNotFound:
-    case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
-    case StatusCode::kCancelled:
-      return false;
-    default:
-      return true;
-  }
+  return !status.ok() && status.code() != StatusCode::kNotFound && !IsUnclear(status.code());
 }
 
 // Returns the failure with its likely cause. If no cause was found this time, as may happen on a

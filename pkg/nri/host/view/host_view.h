@@ -120,7 +120,7 @@ struct HostContainer {
   int64_t RunsSince() const {
     return message->state() == api::CONTAINER_RUNNING ? message->started_at() : 0;
   }
-  // Whether it has ended and was started again since the last known start.
+  // Whether the container has ended and was started again since its last known start.
   bool RunsAnew(const ContainerFacts& facts) const {
     return facts.container.state == ContainerState::kRunning && (RunsSince() != 0 || HasEnded()) &&
            facts.started_at > message->started_at();
