@@ -313,6 +313,12 @@ TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
   ASSERT_THAT(everything->containers, SizeIs(1));
   EXPECT_EQ(everything->containers[0].container.id.value(), container_);
   EXPECT_EQ(everything->containers[0].container.name, "main");
+  EXPECT_TRUE(everything->containers[0].status_missing);
+  runtime_.ClearScripts();
+  const auto later = All();
+  ASSERT_THAT(later, IsOk());
+  ASSERT_THAT(later->containers, SizeIs(1));
+  EXPECT_FALSE(later->containers[0].status_missing);
 }
 
 TEST_F(RuntimeAccessTest, TellsNothingWhenTheRuntimeIsLostInBetween) {

@@ -39,6 +39,9 @@ struct SandboxFacts {
 // A runtime's facts about an existing container. Times are nanoseconds since 1970.
 struct ContainerFacts {
   RuntimeContainer container;
+  // The runtime has listed the container but not answered for its status: all but `container` is
+  // unknown.
+  bool status_missing = false;
   uint32_t pid = 0;
   int64_t created_at = 0;
   int64_t started_at = 0;

@@ -33,6 +33,9 @@ RuntimeAccess::Everything RuntimeListing::Result::ToEverything() && {
   std::erase_if(containers, [this](const ContainerFacts& facts) {
     return gone_containers.contains(facts.container.id);
   });
+  for (ContainerFacts& facts : containers) {
+    facts.status_missing = unclear.containers.contains(facts.container.id);
+  }
   return {.sandboxes = std::move(sandboxes), .containers = std::move(containers)};
 }
 

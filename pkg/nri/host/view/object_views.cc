@@ -355,6 +355,8 @@ api::Container ToContainer(const ContainerFacts& facts) {
 
 void AddFacts(const ContainerFacts& facts, api::Container& container) {
   container.set_state(ToNriState(facts.container.state));
+  // The facts of an earlier status stay.
+  if (facts.status_missing) return;
   container.set_created_at(facts.created_at);
   container.set_started_at(facts.started_at);
   container.set_finished_at(facts.finished_at);

@@ -311,6 +311,28 @@ TEST(ContainerViewTest, WhatTheRuntimeDoesNotTellStays) {
   EXPECT_EQ(container.DebugString(), expected.DebugString());
 }
 
+TEST(ContainerViewTest, AListWithoutTheStatusKeepsTimesAndExitCode) {
+  ContainerFacts facts;
+  facts.container.id = ContainerId("c1");
+  facts.container.state = ContainerState::kRunning;
+  facts.created_at = 1;
+  facts.started_at = 2;
+  facts.finished_at = 3;
+  facts.exit_code = 137;
+  facts.reason = "OOMKilled";
+  api::Container container = ToContainer(facts);
+  api::Container expected = container;
+  expected.set_state(api::CONTAINER_STOPPED);
+
+  ContainerFacts listed;
+  listed.container.id = ContainerId("c1");
+  listed.container.state = ContainerState::kExited;
+  listed.status_missing = true;
+  AddFacts(listed, container);
+
+  EXPECT_EQ(container.DebugString(), expected.DebugString());
+}
+
 HostPodPtr PodOf(const std::string& text) {
   auto pod = std::make_shared<HostPod>(std::make_shared<uint64_t>(0));
   pod->message.Edit() = Make<api::PodSandbox>(text);
