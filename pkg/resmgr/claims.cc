@@ -310,9 +310,10 @@ std::string Claims::InTheWay(const HeldClaim& held) const {
   };
   for (const auto& [key, record] : brain_.store.containers()) {
     if (!record->MayRun() || carries(key)) continue;
-    const bool keeps =
-        brain_.pusher.leftovers().contains(key) && brain_.pusher.Leftover(key).Intersects(cpus);
-    if (!keeps && brain_.pusher.ToLeave(*record, cpus).empty()) continue;
+    if (!Handover::LeftoverOf(*record).Intersects(cpus) &&
+        brain_.pusher.handover().ToLeave(*record, cpus).empty()) {
+      continue;
+    }
     return fmt::format("container {}", LogName(*record));
   }
   return "";

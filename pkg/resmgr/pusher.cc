@@ -8,14 +8,6 @@
 #include "pkg/sys/backoff.h"
 
 namespace resmgr {
-namespace {
-
-// A shortcut, since the set is usually empty.
-void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
-  if (!keys.empty()) keys.erase(key);
-}
-
-}  // namespace
 
 Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
                StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
@@ -28,6 +20,7 @@ Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerS
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
+      handover_(store, everywhere, options.claimed_by_others),
       refused_updates_(options.refused_updates) {}
 
 void Pusher::Connected() {
@@ -107,7 +100,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
 }
 
 void Pusher::OnRuntimeReport(ContainerRecord& record) {
-  TrackLeftover(record);
+  handover_.Track(record);
   Step(record);
   ResumeHeldBack();
 }
@@ -131,8 +124,9 @@ void Pusher::MarkOverlap(ContainerKey key) {
 
 void Pusher::Wake(std::span<const ContainerKey> keys) {
   // Done for all containers first, so that none enters CPUs that another one still holds.
-  for (const ContainerKey key : keys)
-    TrackLeftover(key);
+  for (const ContainerKey key : keys) {
+    if (const ContainerRecord* const record = Followed(key)) handover_.Track(*record);
+  }
   BeginGathering(keys.size());
   for (const ContainerKey key : keys)
     Step(key);
@@ -143,7 +137,7 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
 AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   PushState& state = Follow(*record);
-  AppliedResources target = *SafeTarget(*record).resources;
+  AppliedResources target = *handover_.SafeTarget(*record).resources;
   if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted() || HasStray(key)) {
     state.overlapped = true;
   }
@@ -153,7 +147,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   state.possible |= target.cpus.value_or(everywhere_);
   if (state.noted != nullptr) state.possible |= state.noted->cpus.value_or(everywhere_);
   state.held |= target.exclusive;
-  TrackLeftover(*record);
+  handover_.Track(*record);
   TrackCall(*record);
   return target;
 }
@@ -173,7 +167,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
     state.certain = false;
   }
   if (!state.in_flight && state.forwarded == 0) state.overlapped = false;
-  TrackLeftover(*record);
+  handover_.Track(*record);
   TrackCall(*record);
   Step(*record);
   ResumeHeldBack();
@@ -185,27 +179,6 @@ bool Pusher::Settled(ContainerKey key) const {
   const PushState& state = *record->push;
   if (!state.certain || state.in_flight || state.forwarded > 0 || state.noted) return false;
   return Difference(DesiredResources(record->container), *state.applied).empty();
-}
-
-CpuSet Pusher::ToLeave(const ContainerRecord& record, const CpuSet& cpus) const {
-  const std::optional<CpuSet>& desired = record.container.placement.cpus;
-  if (!record.push || !desired) return CpuSet();
-  CpuSet met = PossibleOf(record) & cpus;
-  if (!met.empty()) met -= *desired;
-  return met;
-}
-
-const CpuSet& Pusher::PossibleOf(const ContainerRecord& record) const {
-  return record.life.MayComeUpAnywhere() ? everywhere_ : record.push->possible;
-}
-
-CpuSet Pusher::Leftover(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
-  return record == nullptr ? CpuSet() : LeftoverOf(*record);
-}
-
-CpuSet Pusher::LeftoverOf(const ContainerRecord& record) {
-  return record.push->held - record.container.placement.exclusive;
 }
 
 Status Pusher::LastError(ContainerKey key) const {
@@ -238,15 +211,15 @@ void Pusher::Step(ContainerRecord& record) {
   // After a creation there is usually nothing to send. A container that runs may have to wait.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
-    EraseFrom(held_back_, record.container.key);
+    (void)handover_.Release(record.container.key);
     Settle(record);
     return;
   }
-  Target target = SafeTarget(record);
-  if (target.whole) {
-    if (held_back_.erase(record.container.key) > 0) move_aside_ = 1;
-  } else {
-    held_back_.insert(record.container.key);
+  Handover::Target target = handover_.SafeTarget(record);
+  if (!target.whole) {
+    handover_.HoldBack(record.container.key);
+  } else if (handover_.Release(record.container.key)) {
+    move_aside_ = 1;
   }
   if (record.push->NumbersWait() && !PrepareSetsAlone(*record.push, *target.resources)) return;
   Send(record, std::move(target.resources));
@@ -345,7 +318,7 @@ void Pusher::Settle(ContainerRecord& record) {
   state.certain = true;
   EndStuck(record);
   Recover(record);
-  TrackLeftover(record);
+  handover_.Track(record);
   TrackCall(record);
 }
 
@@ -403,7 +376,7 @@ void Pusher::EndOverlap(ContainerRecord& record) {
     if (state.overlapped) state.certain = false;
     state.overlapped = false;
   }
-  TrackLeftover(record);
+  handover_.Track(record);
   TrackCall(record);
 }
 
@@ -444,23 +417,6 @@ void Pusher::MarkInForce(PushState& state) {
   state.held = state.applied->exclusive;
 }
 
-void Pusher::TrackLeftover(ContainerKey key) {
-  const ContainerRecord* const record = Followed(key);
-  if (record == nullptr) {
-    EraseFrom(leftovers_, key);
-  } else {
-    TrackLeftover(*record);
-  }
-}
-
-void Pusher::TrackLeftover(const ContainerRecord& record) {
-  if (record.push->held.IsSubsetOf(record.container.placement.exclusive)) {
-    EraseFrom(leftovers_, record.container.key);
-  } else {
-    leftovers_.insert(record.container.key);
-  }
-}
-
 // A container's update counts as open until an update succeeds that did not overlap another one.
 void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
@@ -473,28 +429,6 @@ void Pusher::TrackCall(const ContainerRecord& record) {
   } else {
     state_writer_.EndUpdate(key);
   }
-}
-
-void Pusher::ResumeHeldBack() {
-  if (held_back_.empty() || !connected_) return;
-  const std::set<ContainerKey> waiting = held_back_;
-  for (const ContainerKey key : waiting)
-    Step(key);
-  if (held_back_.empty()) return;
-  if (!NothingMoves()) return WatchForCircles();
-  if (!MoveSomeAside(std::set(held_back_))) SendFirstAnyway();
-}
-
-// Containers that are held back are examined once for all answers that come together. If they were
-// examined after each answer, a first start with 500 containers would take 2.8 times as much CPU
-// time (FirstStartTest).
-void Pusher::ResumeAfterAnswers() {
-  if (unanswered_ == 0) return ResumeHeldBack();
-  if (held_back_.empty() || std::exchange(resume_posted_, true)) return;
-  loop_.Post(lifetime_.Guard([this] {
-    resume_posted_ = false;
-    ResumeHeldBack();
-  }));
 }
 
 }  // namespace resmgr

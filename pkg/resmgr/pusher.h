@@ -15,6 +15,7 @@
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/cgroup_access.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/handover.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/sys/clock.h"
@@ -28,8 +29,8 @@ namespace resmgr {
 // decision; a failed update is tried again after growing pauses. All on the loop's thread.
 //
 // Running containers change places without meeting: a container is sent new CPUs only when the
-// container that loses these CPUs has left them. Circular waits are broken: one container of the
-// circle moves aside, or is sent its CPUs although they are not free.
+// container that loses these CPUs has left them (Handover). Circular waits are broken: one
+// container of the circle moves aside, or is sent its CPUs although they are not free.
 //
 // A container that is being started is sent nothing: the runtime may have read the values for the
 // start already, and would then change only its own notes, as containerd does. For the same reason,
@@ -131,13 +132,8 @@ class Pusher {
 
   // Whether all decided values are in force, the runtime knows them, and nothing is under way.
   bool Settled(ContainerKey key) const;
-  // The part of these CPUs that the container may be running on and has to leave. Empty if the
-  // policy leaves the container in place, or if it is not followed: a wait for it would never end.
-  CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
-  // CPUs that the container may still have exclusively, although they are no longer its own.
-  CpuSet Leftover(ContainerKey key) const;
-  // The containers with leftover CPUs.
-  const std::set<ContainerKey>& leftovers() const { return leftovers_; }
+  // The CPUs that containers have yet to leave.
+  const Handover& handover() const { return handover_; }
   // The error of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
@@ -231,36 +227,10 @@ class Pusher {
   void Record(PushState& state, SharedResources applied);
   void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);
-  // The values that a container may be sent now.
-  struct Target {
-    SharedResources resources;
-    bool whole = true;  // whether the target has all decided values
-  };
-  Target SafeTarget(const ContainerRecord& record);
-  // The CPUs on which a followed container may run, and the exclusive ones that it has to give up.
-  const CpuSet& PossibleOf(const ContainerRecord& record) const;
-  static CpuSet LeftoverOf(const ContainerRecord& record);
-  CpuSet ExclusiveOfOthers(ContainerKey key) const;
-  CpuSet OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const;
-  CpuSet HeldByOthers(ContainerKey key) const;
-  void TrackLeftover(ContainerKey key);
-  void TrackLeftover(const ContainerRecord& record);
   void TrackCall(const ContainerRecord& record);
   void ResumeHeldBack();
   void ResumeAfterAnswers();
   bool NothingMoves() const;
-  bool WaitsIdly(const ContainerRecord& record) const;
-  // A waiting container, with the CPUs that it must leave and the CPUs that it still has
-  // exclusively.
-  struct InTheWay {
-    ContainerKey key;
-    CpuSet leaves;
-    CpuSet leftover;
-  };
-  std::vector<InTheWay> AllInTheWay() const;
-  static std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting,
-                                              const std::vector<InTheWay>& all);
-  std::set<ContainerKey> FindCircle() const;
   bool MoveSomeAside(const std::set<ContainerKey>& stuck);
   void SendFirstAnyway();
   void WatchForCircles();
@@ -274,15 +244,14 @@ class Pusher {
   Listener& listener_;
   const CpuSet everywhere_;
   const Options options_;
+  Handover handover_;
   RefusedUpdates refused_updates_;
   bool connected_ = false;
   uint64_t epoch_ = 0;     // number of disconnections: answers from before the last are void
   size_t unanswered_ = 0;  // calls since the last disconnection
   bool resume_posted_ = false;
   std::map<ContainerKey, Stray> strays_;
-  std::set<ContainerKey> leftovers_;  // containers with exclusive CPUs no longer theirs
-  std::set<ContainerKey> held_back_;  // containers that got less than decided because of others
-  size_t move_aside_ = 1;             // number of containers to move aside the next time
+  size_t move_aside_ = 1;  // number of containers to move aside the next time
   // The empty values of a container that has not been reported yet.
   const SharedResources none_ = Shared({});
   // Updates that are noted as open and not sent yet.

@@ -269,8 +269,8 @@ bool Pusher::OnlyNumbersRefused(ContainerKey key) const {
 // The container no longer counts as stuck if it has left all CPUs that it must leave.
 void Pusher::EndStuck(ContainerRecord& record) const {
   PushState& state = *record.push;
-  if (!state.stuck_since || !ToLeave(record, everywhere_).empty()) return;
-  if (!LeftoverOf(record).empty()) return;
+  if (!state.stuck_since || !handover_.ToLeave(record).empty()) return;
+  if (!Handover::LeftoverOf(record).empty()) return;
   state.stuck_since.reset();
   state.stuck_told = false;
 }

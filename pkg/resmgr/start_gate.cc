@@ -94,17 +94,17 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
       if (other->Unpinned()) options_.unpinned(other_key);
       // CPUs that are in the other container's own placement do not count, since both containers
       // share them.
-      CpuSet met = pusher_.ToLeave(*other, exclusive);
+      CpuSet met = pusher_.handover().ToLeave(*other, exclusive);
       if (!met.empty() &&
           !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {
         return;
       }
     }
   }
-  for (const ContainerKey other_key : pusher_.leftovers()) {
+  for (const ContainerKey other_key : pusher_.handover().leftovers()) {
     const ContainerRecord* const other = store_.Find(other_key);
     if (other_key == key || other == nullptr || !other->MayRun() || !placement.cpus) continue;
-    CpuSet met = pusher_.Leftover(other_key) & *placement.cpus;
+    CpuSet met = Handover::LeftoverOf(*other) & *placement.cpus;
     if (!met.empty() && !visit({.kind = kKeepsCpus, .key = other_key, .cpus = std::move(met)})) {
       return;
     }
