@@ -27,6 +27,7 @@ namespace {
 using SystemTime = std::chrono::system_clock::time_point;
 
 constexpr size_t kMaxToken = 1 << 20;
+constexpr size_t kMaxPem = 1 << 20;
 // Tokens that expire within this time are not used: they could end while the request is under way.
 constexpr std::chrono::seconds kSafety{10};
 
@@ -60,8 +61,7 @@ std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {
   if (plugin.provide_cluster_info) {
     Json cluster = {{"server", access.server}, {"insecure-skip-tls-verify", access.insecure}};
     std::string ca = access.ca.data;
-    if (ca.empty() && !access.ca.file.empty())
-      ca = ReadFile(access.ca.file, kMaxToken).value_or("");
+    if (ca.empty() && !access.ca.file.empty()) ca = ReadFile(access.ca.file, kMaxPem).value_or("");
     if (!ca.empty()) cluster["certificate-authority-data"] = absl::Base64Escape(ca);
     if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
     info["spec"]["cluster"] = std::move(cluster);
@@ -124,6 +124,15 @@ StatusOr<pid_t> Spawn(const Command& command, int output) {
     return FailedPrecondition("cannot start {}: {}", arguments.front(), std::strerror(error));
   }
   return pid;
+}
+
+// `what` names the text in the message of a failure.
+StatusOr<std::string> PemText(std::string_view what, const Pem& pem) {
+  if (!pem.data.empty() || pem.file.empty()) return pem.data;
+  StatusOr<std::string> text = ReadFile(pem.file, kMaxPem);
+  if (!text.ok()) return FailedPrecondition("{}: {}", what, Message(text.status()));
+  if (text->empty()) return FailedPrecondition("{} {} is empty", what, pem.file);
+  return text;
 }
 
 class Running : public RunningCommand {
@@ -219,8 +228,8 @@ StatusOr<PluginCredential> ParsePluginCredential(std::string_view text) {
   }
   PluginCredential result;
   result.credential.token = TextAt(*json, {"status", "token"});
-  result.credential.certificate.data = TextAt(*json, {"status", "clientCertificateData"});
-  result.credential.key.data = TextAt(*json, {"status", "clientKeyData"});
+  result.credential.certificate = TextAt(*json, {"status", "clientCertificateData"});
+  result.credential.key = TextAt(*json, {"status", "clientKeyData"});
   if (result.credential.certificate.empty() != result.credential.key.empty()) {
     return FailedPrecondition("the credential plugin gave a certificate or a key alone");
   }
@@ -251,9 +260,10 @@ void Credentials::Get(Done done) {
 }
 
 StatusOr<Credential> Credentials::FromFiles() const {
-  Credential credential{.token = access_.user.token,
-                        .certificate = access_.user.certificate,
-                        .key = access_.user.key};
+  Credential credential{.token = access_.user.token};
+  RESMGR_ASSIGN_OR_RETURN(credential.certificate,
+                          PemText("client certificate", access_.user.certificate));
+  RESMGR_ASSIGN_OR_RETURN(credential.key, PemText("client key", access_.user.key));
   if (!access_.user.token_file.empty()) {
     const StatusOr<std::string> text = ReadFile(access_.user.token_file, kMaxToken);
     if (!text.ok()) return FailedPrecondition("token file: {}", Message(text.status()));

@@ -55,8 +55,9 @@ class LoopCommandRunner : public CommandRunner {
 // The credentials of one request.
 struct Credential {
   std::string token{};  // bearer; empty: none
-  Pem certificate{};
-  Pem key{};
+  // PEM; empty: none.
+  std::string certificate{};
+  std::string key{};
 };
 
 // The output of an exec plugin: an ExecCredential.
@@ -66,8 +67,8 @@ struct PluginCredential {
 };
 StatusOr<PluginCredential> ParsePluginCredential(std::string_view text);
 
-// The credentials of one user, always fresh: token files are read for each request, since their
-// rotation is not announced; a plugin runs again when its credential has expired or the server
+// The credentials of one user, always fresh: files are read for each request, since their rotation
+// is not announced; a plugin runs again when its credential has expired or the server
 // refused it. Thread-compatible.
 class Credentials {
  public:

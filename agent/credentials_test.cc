@@ -78,6 +78,26 @@ class CredentialsTest : public testing::Test {
       std::chrono::system_clock::from_time_t(1'767'312'000);
 };
 
+TEST_F(CredentialsTest, CertificatesAreReadForEachRequest) {
+  TempDir directory;
+  UserAuth user;
+  user.certificate.file = directory.File("c.crt");
+  user.key.data = "K";
+  Credentials credentials = Make(user);
+  EXPECT_THAT(*Get(credentials),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("client certificate: ")));
+  for (const std::string text : {"first", "second"}) {
+    std::ofstream(directory.File("c.crt")) << text;
+    const auto credential = *Get(credentials);
+    ASSERT_THAT(credential, IsOk());
+    EXPECT_EQ(credential->certificate, text);
+    EXPECT_EQ(credential->key, "K");
+  }
+  std::ofstream(directory.File("c.crt"));
+  EXPECT_THAT(*Get(credentials),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("c.crt is empty")));
+}
+
 TEST_F(CredentialsTest, GivesTheTokenOfTheKubeconfig) {
   UserAuth user;
   user.token = "abc";
@@ -165,8 +185,8 @@ TEST(PluginCredentialTest, ReadsCertificates) {
   const auto parsed = ParsePluginCredential(
       R"({"kind":"ExecCredential","status":{"clientCertificateData":"C","clientKeyData":"K"}})");
   ASSERT_THAT(parsed, IsOk());
-  EXPECT_EQ(parsed->credential.certificate.data, "C");
-  EXPECT_EQ(parsed->credential.key.data, "K");
+  EXPECT_EQ(parsed->credential.certificate, "C");
+  EXPECT_EQ(parsed->credential.key, "K");
   EXPECT_FALSE(parsed->expires.has_value());
 }
 

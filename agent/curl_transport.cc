@@ -35,14 +35,10 @@ int OnSocket(void* /*unused*/, curl_socket_t fd, curlsocktype /*purpose*/) {
   return CURL_SOCKOPT_OK;
 }
 
-void SetPem(CURL* easy, const Pem& pem, CURLoption file_option, CURLoption blob_option) {
-  if (!pem.data.empty()) {
-    std::string text = pem.data;
-    curl_blob blob{.data = text.data(), .len = text.size(), .flags = CURL_BLOB_COPY};
-    curl_easy_setopt(easy, blob_option, &blob);
-  } else if (!pem.file.empty()) {
-    curl_easy_setopt(easy, file_option, pem.file.c_str());
-  }
+void SetPem(CURL* easy, CURLoption option, std::string text) {
+  if (text.empty()) return;
+  curl_blob blob{.data = text.data(), .len = text.size(), .flags = CURL_BLOB_COPY};
+  curl_easy_setopt(easy, option, &blob);
 }
 
 bool IsHeaderValue(std::string_view text) {
@@ -171,14 +167,17 @@ Status CurlCall::PrepareHeaders(const Credential& credential) {
 
 void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credential) {
   if (!access.ca.empty()) {
-    SetPem(easy_, access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
+    SetPem(easy_, CURLOPT_CAINFO_BLOB, access.ca.data);
+    if (access.ca.data.empty()) curl_easy_setopt(easy_, CURLOPT_CAINFO, access.ca.file.c_str());
     // Without this libcurl would also trust the certificates of its built-in directory.
     curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
     // A replaced CA file is used from the next connection on.
     curl_easy_setopt(easy_, CURLOPT_CA_CACHE_TIMEOUT, 0L);
   }
-  SetPem(easy_, credential.certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
-  SetPem(easy_, credential.key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
+  // As texts, so that libcurl makes no request with another certificate on a connection that has
+  // one already: an API server refuses requests on connections whose certificate has expired.
+  SetPem(easy_, CURLOPT_SSLCERT_BLOB, credential.certificate);
+  SetPem(easy_, CURLOPT_SSLKEY_BLOB, credential.key);
   curl_easy_setopt(easy_, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (access.insecure) {
     curl_easy_setopt(easy_, CURLOPT_SSL_VERIFYPEER, kNo);

@@ -241,7 +241,7 @@ bool ApiServer::Refuse(const HttpServerRequest& request, HttpServerReply& reply)
     const std::lock_guard lock(mutex_);
     const std::string authorization = header("authorization");
     requests_.push_back({request.method, request.path, request.query, authorization,
-                         header("content-type"), header("accept"), request.client_certificate});
+                         header("content-type"), header("accept"), !request.client.empty()});
     constexpr std::string_view kBearer = "Bearer ";
     unauthorized = !tokens_.empty() && (!authorization.starts_with(kBearer) ||
                                         !tokens_.contains(authorization.substr(kBearer.size())));

@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -80,7 +81,7 @@ class RequestReader {
       if (!body) return std::nullopt;
       request.body = *body;
     }
-    request.client_certificate = stream_.PeerIsKnown();
+    request.client = stream_.PeerName();
     return request;
   }
 
@@ -186,7 +187,7 @@ class PlainStream : public ByteStream {
     }
     return true;
   }
-  bool PeerIsKnown() const override { return false; }
+  std::string PeerName() const override { return ""; }
 
  private:
   const int fd_;
@@ -203,9 +204,13 @@ class TlsStream : public ByteStream {
   bool Write(std::string_view bytes) override {
     return bytes.empty() || SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())) > 0;
   }
-  bool PeerIsKnown() const override {
-    return SSL_get0_peer_certificate(ssl_.get()) != nullptr &&
-           SSL_get_verify_result(ssl_.get()) == X509_V_OK;
+  std::string PeerName() const override {
+    const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
+    if (certificate == nullptr || SSL_get_verify_result(ssl_.get()) != X509_V_OK) return "";
+    std::array<char, 256> name{};
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name.data(),
+                              static_cast<int>(name.size()));
+    return name.data();
   }
 
  private:

@@ -29,7 +29,7 @@ struct HttpServerRequest {
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
-  bool client_certificate = false;  // one that the server's CA has signed
+  std::string client;  // common name in a certificate that the server's CA has signed; "": none
 };
 
 // One reply, whole or in pieces. Every function returns false once the peer is gone or the server
@@ -104,8 +104,8 @@ class ByteStream {
   // 0 at the end, -1 on errors.
   virtual ssize_t Read(char* buffer, size_t size) = 0;
   virtual bool Write(std::string_view bytes) = 0;
-  // Whether the peer showed a valid certificate.
-  virtual bool PeerIsKnown() const = 0;
+  // The common name in the peer's certificate; "" without a valid one.
+  virtual std::string PeerName() const = 0;
 
   // Opens a plain stream without a context; nullptr if the handshake fails.
   static std::unique_ptr<ByteStream> Open(int fd, SSL_CTX* tls);
