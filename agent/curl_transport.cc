@@ -117,6 +117,9 @@ Status CurlCall::Prepare(const ClusterAccess& access, const Credential& credenti
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, kYes);
+  // A request that is given up leaves the thread that looks up its host's name behind. Else libcurl
+  // would wait for this thread on the loop, as long as a name server does not answer.
+  curl_easy_setopt(easy_, CURLOPT_QUICK_EXIT, kYes);
   curl_easy_setopt(easy_, CURLOPT_USERAGENT, kAgentName.data());
   curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());

@@ -2,12 +2,19 @@
 #include "agent/curl_transport.h"
 
 #include <chrono>
+#include <condition_variable>
+#include <cstring>
 #include <fstream>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include "pkg/sys/temp_dir.h"
 #include "test/support/api_server/certificates.h"
@@ -17,8 +24,42 @@
 namespace resmgr::agent {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
+
+// The name of a host whose address nobody tells.
+constexpr char kLostName[] = "lost.example";
+
+// Holds the look-ups of kLostName until it is told to end them.
+class LostName {
+ public:
+  static LostName& Get() {
+    static LostName name;
+    return name;
+  }
+
+  // Called by a look-up. Ends by itself, so that a test whose loop waits for it fails.
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.wait_for(lock, seconds(20), [this] { return ended_; });
+    --waiting_;
+    changed_.notify_all();
+  }
+  void EndLookUps() {
+    std::unique_lock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, seconds(20), [this] { return waiting_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool ended_ = false;
+};
 
 // Runs the loop until the request has its result.
 StatusOr<HttpReply> ResultOf(EventLoop& loop, HttpTransport& transport, HttpRequest request) {
@@ -31,6 +72,10 @@ StatusOr<HttpReply> ResultOf(EventLoop& loop, HttpTransport& transport, HttpRequ
   const auto limit = loop.After(seconds(30), [&loop] { loop.Stop(); });
   loop.Run();
   return result;
+}
+
+HttpRequest Impatient(milliseconds first_byte_timeout) {
+  return {.target = "/", .first_byte_timeout = first_byte_timeout, .timeout = seconds(30)};
 }
 
 // The kubelet's certificate, for example, is replaced in time, but the API server refuses each
@@ -69,5 +114,33 @@ TEST(CurlTransportTest, AReplacedClientCertificateIsUsedAtOnce) {
   EXPECT_THAT(clients, ElementsAre("first", "second"));
 }
 
+// A name server that does not answer holds a look-up for a minute and more.
+TEST(CurlTransportTest, ARequestThatIsGivenUpDoesNotWaitForTheLookUpOfAName) {
+  EventLoop loop;
+  auto transport = CurlTransport::Create(loop, {.server = fmt::format("http://{}:1", kLostName)});
+  ASSERT_THAT(transport, test::IsOk());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(ResultOf(loop, **transport, Impatient(milliseconds(50))).status().code(),
+            StatusCode::kDeadlineExceeded);
+  auto call = (*transport)->Send({.target = "/"}, nullptr, [](const StatusOr<HttpReply>&) {});
+  const auto soon = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
+  loop.Run();
+  call.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  LostName::Get().EndLookUps();
+}
+
 }  // namespace
 }  // namespace resmgr::agent
+
+// Takes the place of the C library's function.
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
+                           addrinfo** result) {
+  if (node != nullptr && std::strcmp(node, resmgr::agent::kLostName) == 0) {
+    resmgr::agent::LostName::Get().Wait();
+    return EAI_AGAIN;
+  }
+  using Function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto kReal = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return kReal(node, service, hints, result);
+}
