@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,6 +127,23 @@ TEST(CurlTransportTest, ARequestThatIsGivenUpDoesNotWaitForTheLookUpOfAName) {
   call.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
   LostName::Get().EndLookUps();
+}
+
+// A proxy that accepts connections for a server that it does not reach.
+TEST(CurlTransportTest, TheAnswerOfAProxyIsNotTheBeginOfTheReply) {
+  test::HttpServer proxy([](const test::HttpServerRequest& request, test::HttpServerReply& reply) {
+    if (request.method == "CONNECT") reply.Send(200, "");
+  });
+  ASSERT_THAT(proxy.Start(0), test::IsOk());
+  EventLoop loop;
+  auto transport =
+      CurlTransport::Create(loop, {.server = "https://192.0.2.1:6443",
+                                   .proxy_url = fmt::format("http://127.0.0.1:{}", proxy.port())});
+  ASSERT_THAT(transport, test::IsOk());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(ResultOf(loop, **transport, Impatient(milliseconds(200))).status().code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
 }
 
 }  // namespace
