@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
+#include "pkg/config/config_file.h"
 #include "pkg/log/log.h"
 
 namespace resmgr::agent {
@@ -20,15 +21,9 @@ ConfigMap ReadMap(const Json& object) {
       if (value.is_string()) map.data[key] = value.get<std::string>();
     }
   }
-  const Json* binary = Find(object, {"binaryData"});
-  if (binary != nullptr && binary->is_object() && !binary->empty()) {
-    map.problem = fmt::format(
-        "{} is in binaryData, where kubectl puts files that are not UTF-8: the configuration must "
-        "be text",
-        Printable(binary->begin().key(), 64));
-  } else if (map.data.empty()) {
-    map.problem = "it has no data; delete it where another ConfigMap should apply";
-  }
+  const Json* const binary = Find(object, {"binaryData"});
+  const bool has_binary = binary != nullptr && binary->is_object() && !binary->empty();
+  map.problem = WhyNotDelivered(!map.data.empty(), has_binary ? binary->begin().key() : "");
   return map;
 }
 

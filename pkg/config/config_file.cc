@@ -35,18 +35,19 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
   return config;
 }
 
+constexpr std::string_view kApiVersion = "apiVersion";
+
 bool IsConfigMap(const ConfigNode& document) {
   const ConfigNode* const kind = FindMember(document, "kind");
   return kind != nullptr && kind->text == "ConfigMap" &&
-         FindMember(document, "apiVersion") != nullptr && FindMember(document, "data") != nullptr;
+         FindMember(document, kApiVersion) != nullptr;
 }
 
-StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map) {
-  const ConfigNode& data = *FindMember(config_map, "data");
+StatusOr<std::map<std::string, std::string>> TextsOfData(const ConfigNode& data) {
+  std::map<std::string, std::string> texts;
   if (data.kind != ConfigNode::Kind::kMap && data.kind != ConfigNode::Kind::kNull) {
     return ErrorAt(data, "data", "must be a map, not " + std::string(ToString(data.kind)));
   }
-  std::map<std::string, std::string> texts;
   for (const auto& [key, line, value] : data.entries) {
     // An API server would refuse such a map, so an agent never delivers one.
     if (value.kind != ConfigNode::Kind::kScalar) {
@@ -54,6 +55,18 @@ StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map
     }
     texts[key] = value.text;
   }
+  return texts;
+}
+
+StatusOr<std::map<std::string, std::string>> DataOf(const ConfigNode& config_map) {
+  const ConfigNode nothing;
+  const ConfigNode* const data = FindMember(config_map, "data");
+  RESMGR_ASSIGN_OR_RETURN(auto texts, TextsOfData(data == nullptr ? nothing : *data));
+  const ConfigNode* const binary = FindMember(config_map, "binaryData");
+  const bool has_binary = binary != nullptr && !binary->entries.empty();
+  const std::string why =
+      WhyNotDelivered(!texts.empty(), has_binary ? binary->entries.front().key : "");
+  if (!why.empty()) return ErrorAt(has_binary ? *binary : config_map, "", why);
   return texts;
 }
 
@@ -68,6 +81,7 @@ bool OnlyYamlHas(std::string_view line) {
   if (colon == std::string_view::npos) return false;
   const std::string_view key = Unquote(Trim(line.substr(0, colon)));
   if (key.empty() || key.find_first_of(" \t=") != std::string_view::npos) return false;
+  if (key == kApiVersion) return true;
   const std::string_view module = key.substr(0, key.find('.'));
   if (module.size() < key.size()) {
     static const auto* const kModules = new std::vector<std::string>(ConfigModuleNames());
@@ -81,6 +95,17 @@ bool OnlyYamlHas(std::string_view line) {
 }
 
 }  // namespace
+
+std::string WhyNotDelivered(bool has_data, std::string_view binary_key) {
+  if (!binary_key.empty()) {
+    return fmt::format(
+        "{} is in binaryData, where kubectl puts files that are not UTF-8: the configuration must "
+        "be text",
+        Printable(binary_key, 64));
+  }
+  // The daemon would take it for a configuration with the defaults, that is, without a policy.
+  return has_data ? "" : "it has no data; delete it where another ConfigMap should apply";
+}
 
 StatusOr<Config> ParseYamlFile(std::string_view text, std::string_view source,
                                const ConfigChecks& checks) {

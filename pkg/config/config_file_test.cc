@@ -39,7 +39,6 @@ TEST(ConfigFileTest, TakesAConfigMapAsTheAgentDoes) {
   ASSERT_TRUE(config.ok()) << Message(config.status());
   EXPECT_EQ(config->policy.active, "static");
   EXPECT_EQ(config->logger.level, "debug");
-  EXPECT_EQ(ParseFile(head + "data:\n")->policy.active, "null") << "nothing in it";
   EXPECT_EQ(Message(ParseFile(head + "data:\n  policy: |\n    Actve: static\n").status()),
             "f key policy:1: policy.Actve: unknown key; did you mean Active?");
   EXPECT_EQ(Message(ParseFile(head + "data:\n  polcy: |\n    Active: static\n").status()),
@@ -52,6 +51,19 @@ TEST(ConfigFileTest, RefusesAConfigMapThatAnApiServerRefuses) {
             "f:5: data.policy: must be a text: begin it with |");
   EXPECT_EQ(Message(ParseFile(head + "data: [policy]\nx:\n").status()),
             "f:3: data: must be a map, not a list");
+}
+
+TEST(ConfigFileTest, RefusesAConfigMapThatAnAgentDoesNotDeliver) {
+  const std::string head = "apiVersion: v1\nkind: ConfigMap\n";
+  for (const char* data : {"", "data:\n", "data: {}\n", "metadata: {name: x}\n"}) {
+    EXPECT_EQ(Message(ParseFile(head + data).status()),
+              "f:1: it has no data; delete it where another ConfigMap should apply")
+        << data;
+  }
+  const std::string with_data = head + "data:\n  policy: |\n    Active: static\n";
+  EXPECT_THAT(Message(ParseFile(with_data + "binaryData:\n  policy.yaml: //4=\n").status()),
+              StartsWith("f:7: policy.yaml is in binaryData"));
+  EXPECT_TRUE(ParseFile(with_data + "binaryData:\nimmutable: true\n").ok());
 }
 
 TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
@@ -139,7 +151,7 @@ TEST(ConfigFormatTest, SectionsMakeYaml) {
         "\"policy\":\n  Active: static\n", "  policy:\n    Active: static\n",
         "plicy:\n  Active: x\n", "policy: &a {Active: static}\n", "policy: ~\n",
         "policy:\r\n  Active: x\r\n", "policy: static\nlogger:\n  Debug: '*'\n",
-        "policy:\n  Active: [broken\n"}) {
+        "policy:\n  Active: [broken\n", "apiVersion: v1\nkind: ConfigMap\n"}) {
     EXPECT_EQ(DetectConfigFormat(text), ConfigFormat::kYaml) << text;
   }
 }
