@@ -24,7 +24,7 @@ void DescribeThrottle(ConfigSection& section, std::string_view key,
   section.Parse(
       key, ShownBlockioNumber(target),
       [&target](std::string_view text) -> Status {
-        const StatusOr<Bytes> amount = ParseBytes(text);
+        const StatusOr<Bytes> amount = ParseConfiguredBytes(text);
         if (!amount.ok()) {
           return InvalidArgument("syntax error: \"{}\" is no amount such as 50M or 1Gi",
                                  Printable(text, 64));
@@ -39,7 +39,7 @@ void DescribeBlockioWeight(ConfigSection& section, std::optional<int64_t>& targe
   section.Parse(
       "Weight", ShownBlockioNumber(target),
       [&target](std::string_view text) -> Status {
-        const StatusOr<Bytes> weight = ParseBytes(text);
+        const StatusOr<Bytes> weight = ParseConfiguredBytes(text);
         if (!weight.ok()) {
           return InvalidArgument("syntax error: \"{}\" is no weight from {} to {}",
                                  Printable(text, 64), BlockioItem::kLeastWeight,

@@ -70,6 +70,8 @@ TEST_F(BlockioConfigTest, MistakesHaveTheirPlace) {
   EXPECT_THAT(ErrorOf("Weight: 2000"), HasSubstr("bigger than maximum 1000"));
   EXPECT_THAT(ErrorOf("Devices: [/dev/sda], ThrottleReadBps: 5x"), HasSubstr("syntax error"));
   EXPECT_THAT(ErrorOf("Devices: [/dev/sda], ThrottleReadBps: -1"), HasSubstr("syntax error"));
+  EXPECT_THAT(ErrorOf("Devices: [/dev/sda], ThrottleReadBps: 50m"),
+              HasSubstr("\"50m\" is no amount such as 50M"));
   EXPECT_THAT(ErrorOf("ThrottleReadBps: 1M"), HasSubstr("slow[0].Devices: is missing"));
   EXPECT_THAT(ErrorOf("Devices: [sda], Weight: 10"), HasSubstr("\"sda\" is no glob of paths"));
   EXPECT_THAT(ErrorOf("Devices: ['/dev/sd[a'], Weight: 10"), HasSubstr("is no glob of paths"));

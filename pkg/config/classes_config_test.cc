@@ -94,8 +94,12 @@ TEST_F(ClassesConfigTest, ClassesOfMemory) {
   EXPECT_EQ(ErrorOf("classes: {memory: [{low: 1}]}"), "f:1: classes.memory: a class has no name");
   EXPECT_NE(ErrorOf("classes: {memory: [{name: a, swaplimitratio: 1}]}").find("less than 1"),
             std::string::npos);
-  EXPECT_NE(ErrorOf("classes: {memory: [{name: a, high: 5x}]}").find("is not a number of bytes"),
-            std::string::npos);
+  for (const char* bytes : {"5x", "64m"}) {
+    EXPECT_EQ(ErrorOf(fmt::format("classes: {{memory: [{{name: a, high: {}}}]}}", bytes)),
+              fmt::format("f:1: classes.memory[0].high: \"{}\" is not a number of bytes, and not "
+                          "\"max\"",
+                          bytes));
+  }
   EXPECT_EQ(ErrorOf("classes: {MemoryAnnotations: [cpu.max]}"),
             "f:1: classes.MemoryAnnotations: \"cpu.max\" is no file memory.*");
 }
@@ -201,6 +205,12 @@ TEST_F(ClassesConfigTest, ClassesOfCaches) {
       ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: {0: 1x%}}}}}"),
       "f:1: classes.rdt.partitions.a.l3Allocation: 0: \"1x%\": invalid integer \"1x\"; a part "
       "is 60%, 10-40%, 0-7 or 0xff");
+  EXPECT_EQ(ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: {0: 50%, 0-1: 30%}}}}}"),
+            "f:1: classes.rdt.partitions.a.l3Allocation: the id 0 is given twice");
+  EXPECT_EQ(
+      ErrorOf(
+          "classes: {rdt: {partitions: {a: {l2Allocation: {all: {unified: 5%, Unified: 3%}}}}}}"),
+      "f:1: classes.rdt.partitions.a.l2Allocation: all: Unified is given twice");
   EXPECT_EQ(
       ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: 60MB}}}}"),
       "f:1: classes.rdt.partitions.a.l3Allocation: \"60MB\": invalid integer \"60MB\"; a part "

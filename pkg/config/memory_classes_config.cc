@@ -30,7 +30,7 @@ StatusOr<double> RatioOf(std::string_view text) {
 // Converts "64Mi" or "max" to the text of the kernel's file.
 StatusOr<std::string> BytesFileText(std::string_view text) {
   if (EqualsIgnoreCase(text, kMax)) return std::string(kMax);
-  const StatusOr<Bytes> bytes = ParseBytes(text);
+  const StatusOr<Bytes> bytes = ParseConfiguredBytes(text);
   if (bytes.ok()) return fmt::format("{}", bytes->value);
   return InvalidArgument("\"{}\" is not a number of bytes, and not \"{}\"", Printable(text, 64),
                          kMax);

@@ -350,6 +350,8 @@ TEST(RuntimesConfigTest, ClassesAreStrict) {
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Hooks: maybe}}"), HasSubstr("Hooks"));
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Overhead: {cpu: -1}}}"),
               HasSubstr("runtimeClasses.vm.Overhead.cpu"));
+  EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Overhead: {memory: 160m}}}"),
+              HasSubstr("\"160m\" is not a quantity: m means thousandths of a byte"));
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Overhead: {disk: 1}}}"), HasSubstr("unknown key"));
   EXPECT_THAT(ErrorOf("runtimeClasses: {'a/b': }"), HasSubstr("\"a/b\" is not a valid handler"));
 }

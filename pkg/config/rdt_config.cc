@@ -121,7 +121,10 @@ StatusOr<CacheParts> ReadCacheParts(const ConfigNode& node) {
   }
   if (node.kind != ConfigNode::Kind::kMap) return InvalidArgument("must be a text or a map");
   bool unified = false;
+  std::set<std::string> given;
   for (const ConfigNode::Entry& entry : node.entries) {
+    if (!given.insert(ToLower(entry.key)).second)
+      return InvalidArgument("{} is given twice", Printable(entry.key, 64));
     if (entry.value.kind != ConfigNode::Kind::kScalar)
       return InvalidArgument("{} must be a text", Printable(entry.key, 64));
     RESMGR_ASSIGN_OR_RETURN(const CachePart part, ParseCachePart(entry.value.text));
@@ -169,14 +172,17 @@ Status ReadAllocation(const ConfigNode& node, StatusOr<Part> (*read)(const Confi
     RESMGR_ASSIGN_OR_RETURN(allocation.all, read(node));
     return OkStatus();
   }
+  std::set<uint32_t> given;
   for (const ConfigNode::Entry& entry : node.entries) {
     RESMGR_ASSIGN_OR_RETURN(const std::optional<std::vector<uint32_t>> ids, ParseIds(entry.key));
     const StatusOr<Part> part = read(entry.value);
     if (!part.ok()) return Annotate(part.status(), Printable(entry.key, 64));
     if (!ids) allocation.all = *part;
     if (!ids) continue;
-    for (const uint32_t id : *ids)
+    for (const uint32_t id : *ids) {
+      if (!given.insert(id).second) return InvalidArgument("the id {} is given twice", id);
       allocation.by_id[id] = *part;
+    }
   }
   return OkStatus();
 }

@@ -87,7 +87,7 @@ void DescribeOverhead(ConfigSection& overhead, OverheadConfig& config) {
   overhead.Parse(
       "memory", fmt::format("{}", config.memory.value),
       [&config](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(config.memory, ParseBytes(text));
+        RESMGR_ASSIGN_OR_RETURN(config.memory, ParseConfiguredBytes(text));
         return OkStatus();
       },
       "the same of memory");

@@ -231,6 +231,12 @@ StatusOr<Bytes> ParseBytes(std::string_view quantity) {
   return Bytes{value};
 }
 
+StatusOr<Bytes> ParseConfiguredBytes(std::string_view quantity) {
+  StatusOr<Bytes> bytes = ParseBytes(quantity);
+  if (!bytes.ok() || quantity.find_last_of("mun") == std::string_view::npos) return bytes;
+  return NotAQuantity(quantity, "m means thousandths of a byte, and M millions");
+}
+
 StatusOr<std::string> CanonicalQuantity(std::string_view quantity) {
   RESMGR_ASSIGN_OR_RETURN(const QuantityNumber number, ParseQuantityNumber(quantity));
   std::optional<std::string> text;

@@ -76,6 +76,13 @@ TEST(QuantityTest, RestsBelowTheUnitRoundUp) {
   EXPECT_EQ(InBytes("1.1Ki"), 1127);  // 1126.4
 }
 
+TEST(QuantityTest, PartsOfAByteAreNotConfigured) {
+  EXPECT_EQ(ParseConfiguredBytes("1.1Gi")->value, 1181116007);
+  EXPECT_EQ(ParseConfiguredBytes("64M")->value, 64'000'000);
+  for (const char* text : {"64m", "1000m", "1u", "5n", "0m", "M"})
+    EXPECT_EQ(ParseConfiguredBytes(text).status().code(), StatusCode::kInvalidArgument) << text;
+}
+
 TEST(QuantityTest, IsExactUpToTheLastBit) {
   EXPECT_EQ(InBytes("9223372036854775807"), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(InBytes("9223372036854775.807k"), std::numeric_limits<int64_t>::max());
