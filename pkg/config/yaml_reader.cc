@@ -20,6 +20,8 @@ constexpr size_t kMaxDepth = 64;
 // The budget of all documents of one text.
 constexpr YamlBudget kManyDocuments{.values = 1'000'000, .text = kMaxYamlDocumentsSize};
 constexpr YAML::anchor_t kNoAnchor = 0;
+// Merges the maps behind it into the map that has this key, by an older version of YAML.
+constexpr std::string_view kMergeKey = "<<";
 
 // Builds the tree from the parser's events. Reports errors by the library's own exception, which
 // has the place and is caught where the library is called.
@@ -45,6 +47,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (AtKey()) {
+      throw YAML::ParserException(mark,
+                                  "a key must be a single value, and null has to be in quotes");
+    }
     Add(mark, anchor, NewNode(mark, ConfigNode::Kind::kNull));
   }
 
@@ -55,6 +61,11 @@ class TreeBuilder : public YAML::EventHandler {
     node.quoted = tag == "!";
     Spend(mark, node);
     if (AtKey()) {
+      if (value == kMergeKey && !node.quoted) {
+        throw YAML::ParserException(mark,
+                                    "merge keys (<<) are not read: write the keys themselves");
+      }
+      Keep(mark, anchor, node);
       TakeKey(mark, value);
     } else {
       Add(mark, anchor, std::move(node));
@@ -128,10 +139,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Add(const YAML::Mark& mark, YAML::anchor_t anchor, ConfigNode node) {
     if (AtKey()) throw YAML::ParserException(mark, "a key must be a single value");
-    if (anchor != kNoAnchor) {
-      SpendTree(mark, node, open_.size());
-      anchors_[anchor] = node;
-    }
+    Keep(mark, anchor, node);
     if (open_.empty()) {
       roots_.back() = std::move(node);
     } else if (open_.back().node.kind == ConfigNode::Kind::kList) {
@@ -143,6 +151,13 @@ class TreeBuilder : public YAML::EventHandler {
       entry.value = std::move(node);
       open_.back().has_key = false;
     }
+  }
+
+  // Keeps a value for the aliases of its anchor.
+  void Keep(const YAML::Mark& mark, YAML::anchor_t anchor, const ConfigNode& node) {
+    if (anchor == kNoAnchor) return;
+    SpendTree(mark, node, open_.size());
+    anchors_[anchor] = node;
   }
 
   void Spend(const YAML::Mark& mark, const ConfigNode& node) {

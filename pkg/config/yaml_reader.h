@@ -12,9 +12,9 @@ namespace resmgr {
 
 // Reads one YAML document. `source` names it in messages. The root of an empty text is kNull.
 // kInvalidArgument "SOURCE:LINE: ..." for invalid YAML, and for harmful or ambiguous texts: those
-// that CheckConfigText refuses, duplicate keys, keys that are not single values, more than one
-// document, nesting deeper than 64, and more than the budget allows. Tags are not interpreted,
-// merge keys ("<<") not merged. Takes time in proportion to the text and to the budget.
+// that CheckConfigText refuses, duplicate keys, keys that are not single values, merge keys ("<<"),
+// more than one document, nesting deeper than 64, and more than the budget allows. Tags are not
+// interpreted. Takes time in proportion to the text and to the budget.
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source);
 
 // Limits of a text, aliases expanded and anchored values counted twice, since they are kept.

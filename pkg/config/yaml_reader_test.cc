@@ -61,6 +61,15 @@ TEST(YamlReaderTest, ReadsJsonAndByteOrderMark) {
 TEST(YamlReaderTest, AliasesAreExpanded) {
   const ConfigNode root = Yaml("a: &x {k: v}\nb: *x\n");
   EXPECT_EQ(root.entries[1].value.entries[0].value.text, "v");
+  EXPECT_EQ(Yaml("&x a: v\nb: *x\n").entries[1].value.text, "a") << "of a key";
+}
+
+// Else the map would lack keys in silence where unknown keys are names, or are ignored.
+TEST(YamlReaderTest, RefusesMergeKeys) {
+  EXPECT_EQ(YamlError("a: &x {k: v}\nb:\n  <<: *x\n"),
+            "test.yaml:3: merge keys (<<) are not read: write the keys themselves");
+  EXPECT_EQ(Yaml("'<<': 1\n").entries[0].key, "<<");
+  EXPECT_EQ(Yaml("a: <<\n").entries[0].value.text, "<<");
 }
 
 TEST(YamlReaderTest, SyntaxErrorsHaveTheirLine) {
@@ -71,7 +80,7 @@ TEST(YamlReaderTest, SyntaxErrorsHaveTheirLine) {
 TEST(YamlReaderTest, RefusesWhatIsAmbiguous) {
   EXPECT_EQ(YamlError("a: 1\nb: 2\na: 3\n"), "test.yaml:3: duplicate key \"a\"");
   EXPECT_THAT(YamlError("[a]: 1\n"), HasSubstr("a key must be a single value"));
-  EXPECT_THAT(YamlError("~: 1\n"), HasSubstr("a key must be a single value"));
+  EXPECT_THAT(YamlError("null: 1\n"), HasSubstr("null has to be in quotes"));
   EXPECT_EQ(YamlError("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
 }
 
