@@ -6,6 +6,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "pkg/sys/files.h"
 
@@ -32,6 +33,12 @@ Status Unusable(const std::string& file, std::string_view what,
 }
 
 }  // namespace
+
+bool IsOutOfDate(const TlsContext& context) {
+  const X509* const certificate = SSL_CTX_get0_certificate(context->native_handle());
+  return certificate != nullptr && (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0 ||
+                                    X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0);
+}
 
 CertificateFiles::CertificateFiles(std::string certificate_file, std::string key_file)
     : certificate_file_(std::move(certificate_file)), key_file_(std::move(key_file)) {}

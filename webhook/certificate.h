@@ -13,6 +13,9 @@ namespace resmgr::webhook {
 // A connection keeps the context that was current when it began.
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
+// Whether the server's own certificate has expired, or is not valid yet.
+bool IsOutOfDate(const TlsContext& context);
+
 // The server's certificate, from two PEM files that may be renewed at any time, one after the other
 // or by swapping links, as the kubelet does with secrets. Thread-compatible. Both calls block on
 // the disk.

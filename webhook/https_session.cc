@@ -5,10 +5,13 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream_base.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include "webhook/routes.h"
 
@@ -21,6 +24,14 @@ namespace http = boost::beast::http;
 
 // Time for a client to close its side of the connection.
 constexpr std::chrono::seconds kGoodbye{2};
+
+// Whether the error is a client's alert about the server's certificate.
+bool IsAboutCertificate(const beast::error_code& error) {
+  if (error.category() != asio::error::get_ssl_category()) return false;
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  return reason >= SSL_AD_REASON_OFFSET + SSL_AD_BAD_CERTIFICATE &&
+         reason <= SSL_AD_REASON_OFFSET + SSL_AD_UNKNOWN_CA;
+}
 
 }  // namespace
 
@@ -45,7 +56,13 @@ auto Session::Then(Next next) {
 
 void Session::Start() {
   beast::get_lowest_layer(stream_).expires_after(limits_.first_request);
-  stream_.async_handshake(asio::ssl::stream_base::server, Then(&Session::ReadHeader));
+  stream_.async_handshake(asio::ssl::stream_base::server,
+                          [self = shared_from_this()](const Error& error) { self->Shaken(error); });
+}
+
+void Session::Shaken(const Error& error) {
+  if (!error) return ReadHeader();
+  if (IsAboutCertificate(error)) owner_.CertificateRefused(error);
 }
 
 void Session::ReadHeader() {

@@ -50,6 +50,8 @@ class Session : public std::enable_shared_from_this<Session> {
     virtual ~Owner() = default;
     // Makes room for a body of up to `bytes`; if there is none, closes other sessions.
     virtual void MakeRoomForBody(size_t bytes) = 0;
+    // The client has ended the handshake, since it does not accept the certificate.
+    virtual void CertificateRefused(const boost::beast::error_code& alert) = 0;
     // Called by the destructor: the session holds no room any more.
     virtual void Ended(Session& session) = 0;
   };
@@ -76,6 +78,7 @@ class Session : public std::enable_shared_from_this<Session> {
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using Error = boost::beast::error_code;
 
+  void Shaken(const Error& error);
   void ReadHeader();
   void ReadBody();
   size_t BodyRoom() const;

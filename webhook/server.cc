@@ -28,6 +28,8 @@ using Error = boost::system::error_code;
 
 // Pause after a failed accept, mostly for want of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+// One of the log lines about clients that refuse the certificate.
+constexpr std::chrono::minutes kRefusedPeriod{1};
 // Log lines at once about connections that were closed to make room for others.
 constexpr uint32_t kClosedBurst = 3;
 constexpr std::chrono::minutes kClosedPeriod{1};
@@ -98,6 +100,7 @@ class Server::Impl : private Session::Owner {
   Status Run() {
     Log().Info("serving on port {}", port_);
     Accept();
+    CheckDates();
     LookAtCertificate();
     try {
       io_.run();
@@ -129,14 +132,25 @@ class Server::Impl : private Session::Owner {
     reload_timer_.async_wait([this](const Error& error) {
       if (error || stopping_) return;
       if (files_.Changed()) Reload();
+      CheckDates();
       LookAtCertificate();
     });
+  }
+
+  void CheckDates() {
+    if (out_of_date_told_ || !IsOutOfDate(tls_)) return;
+    out_of_date_told_ = true;
+    Log().Warn(
+        "{}: the certificate has expired or is not valid yet: API servers refuse it, and pods get "
+        "no annotation",
+        options_.certificate_file);
   }
 
   void Reload() {
     auto tls = files_.Load();
     if (tls.ok()) {
       tls_ = *std::move(tls);
+      out_of_date_told_ = false;
       Log().Info("the certificate was loaded again");
     } else {
       Log().Warn("the previous certificate stays in use: {}", Message(tls.status()));
@@ -210,6 +224,15 @@ class Server::Impl : private Session::Owner {
     return sum;
   }
 
+  void CertificateRefused(const Error& alert) override {
+    if (const auto suppressed = refused_limit_.Pass(std::chrono::steady_clock::now())) {
+      Log().Warn(
+          "a client refuses the certificate in {}: {}; the caBundle of the webhook's configuration "
+          "must have the authority that signed it ({} more were not logged)",
+          options_.certificate_file, alert.message(), *suppressed);
+    }
+  }
+
   void Ended(Session& session) override {
     sessions_.erase(&session);
     if (!session.standing().closed) --open_;
@@ -249,7 +272,9 @@ class Server::Impl : private Session::Owner {
   asio::steady_timer grace_timer_{io_};
   CertificateFiles files_;
   TlsContext tls_;
+  bool out_of_date_told_ = false;
   RateLimit closed_limit_{kClosedBurst, kClosedPeriod};
+  RateLimit refused_limit_{1, kRefusedPeriod};
   uint16_t port_ = 0;
 };
 

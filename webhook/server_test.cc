@@ -14,6 +14,7 @@
 
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/captured_log.h"
 #include "test/support/wait.h"
 #include "webhook/testing/https_client.h"
 #include "webhook/testing/reviews.h"
@@ -40,8 +41,9 @@ class ServerTest : public testing::Test {
   }
   ~ServerTest() override { End(); }
 
-  void UseCertificate(const std::string& name) {
-    const TestCertificate pair = MakeTestCertificate(name);
+  void UseCertificate(const std::string& name,
+                      std::chrono::seconds valid_for = std::chrono::hours(1)) {
+    const TestCertificate pair = MakeTestCertificate(name, valid_for);
     EXPECT_TRUE(AtomicWriteFile(directory_.File("tls.key"), pair.key, 0600).ok());
     EXPECT_TRUE(AtomicWriteFile(directory_.File("tls.crt"), pair.certificate, 0644).ok());
   }
@@ -95,6 +97,33 @@ TEST_F(ServerTest, AnswersReviewsOnOneConnection) {
   const auto health = client.Send("GET", "/healthz", "", "");
   ASSERT_TRUE(health.ok());
   EXPECT_EQ(health->body, "ok\n");
+}
+
+// The API server ignores the failure, so that only the log tells why pods have no annotation.
+TEST_F(ServerTest, TellsThatClientsRefuseTheCertificate) {
+  const test::CapturedLog log("certificate");
+  Start();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(HttpsClient::Connect(server_->port(), kDeadline, 0, /*verify=*/true).ok());
+  Connect();
+  End();
+  EXPECT_EQ(log.lines.size(), 1u) << log.Text();
+  EXPECT_THAT(log.Text(), HasSubstr("a client refuses the certificate in"));
+  EXPECT_THAT(log.Text(), HasSubstr("unknown ca"));
+}
+
+TEST_F(ServerTest, TellsOnceThatACertificateHasExpired) {
+  const test::CapturedLog log("has expired");
+  options_.limits.reload = milliseconds(5);
+  UseCertificate("old", -std::chrono::hours(1));
+  Start();
+  // The dates are checked several times meanwhile.
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(Connect().CertificateName(), "old");
+  UseCertificate("new");
+  EXPECT_TRUE(Eventually([this] { return Connect().CertificateName() == "new"; }));
+  End();
+  EXPECT_EQ(log.lines.size(), 1u) << log.Text();
 }
 
 TEST_F(ServerTest, ServesManyConnectionsAtOnce) {

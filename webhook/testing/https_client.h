@@ -15,7 +15,7 @@
 namespace resmgr::webhook {
 
 // One TLS connection to the server on 127.0.0.1, which can also send malformed requests. Blocks, at
-// most for the timeout with each system call. Does not verify the certificate, but tells its name.
+// most for the timeout with each system call. Tells the certificate's name.
 // Thread-compatible.
 class HttpsClient {
  public:
@@ -25,11 +25,12 @@ class HttpsClient {
     std::string body{};
   };
 
-  // `max_version`: TLS1_2_VERSION and the like; 0 for the newest. kUnavailable when the connection
-  // or the handshake fails.
+  // `max_version`: TLS1_2_VERSION and the like; 0 for the newest. `verify`: the certificate has to
+  // be signed by an authority of none, so that the handshake fails. kUnavailable when the
+  // connection or the handshake fails.
   static StatusOr<HttpsClient> Connect(uint16_t port,
                                        std::chrono::milliseconds timeout = std::chrono::seconds(10),
-                                       int max_version = 0);
+                                       int max_version = 0, bool verify = false);
 
   // Sends a request and reads its answer; the connection stays open if the server agrees.
   StatusOr<Response> Send(std::string_view method, std::string_view target,

@@ -31,13 +31,14 @@ std::string Text(BIO* memory) {
 
 }  // namespace
 
-TestCertificate MakeTestCertificate(const std::string& common_name) {
+TestCertificate MakeTestCertificate(const std::string& common_name,
+                                    std::chrono::seconds valid_for) {
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kOneDay);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kOneDay);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), valid_for.count());
   X509_set_pubkey(certificate.get(), key.get());
   X509_NAME* name = X509_get_subject_name(certificate.get());
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 
 namespace resmgr::webhook {
@@ -12,6 +13,8 @@ struct TestCertificate {
   std::string key{};
 };
 
-TestCertificate MakeTestCertificate(const std::string& common_name);
+// Valid from a day ago until this time from now.
+TestCertificate MakeTestCertificate(const std::string& common_name,
+                                    std::chrono::seconds valid_for = std::chrono::hours(24));
 
 }  // namespace resmgr::webhook
