@@ -14,6 +14,9 @@
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/grpc_framing.h"
+#include "test/support/hostile/raw_client.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
@@ -298,6 +301,42 @@ TEST_F(AliasedCallTest, RepliesThatWaitForAClientAreBounded) {
   calls.clear();
   client_.reset();
   EXPECT_TRUE(Eventually([](Relay&) { return h2::Memory::held() < size_t{4} << 20; }));
+}
+
+// A whole message leaves at once, and the beginning of the next one in the same frame does not fit
+// any more.
+TEST_F(AliasedCallTest, AReplyIsEndedWithinAFrame) {
+  runtime_.Stop();
+  constexpr size_t kPiece = 16'384;
+  const std::string kRunPod = "/runtime.v1.RuntimeService/RunPodSandbox";
+  const std::string kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
+  auto raw = test::RawRuntime::Start(
+      Path("runtime.sock"),
+      {.answer =
+           [](uint32_t stream, const std::string&) {
+             const std::string headers = test::Fields({{":status", "200"}});
+             const std::string body =
+                 test::Framed("") + test::Framed(std::string(200'000, 'x')).substr(0, 150'000);
+             return test::Frame(1, 4, stream, headers) + test::Frame(0, 0, stream, body);
+           },
+       .greeting = test::Frame(4, 0, 0, "")});
+  ASSERT_THAT(raw, IsOk());
+  Serve();
+  test::RawClient client(RelaySocket());
+  ASSERT_TRUE(client.Start());
+  // Incomplete requests take nearly all that a connection may hold.
+  uint32_t stream = 1;
+  for (const size_t size : {size_t{16} << 20, size_t{16} << 20, (size_t{4} << 20) - 50'000}) {
+    ASSERT_TRUE(client.Send(test::RequestHeaders(stream, kRunPod)));
+    const std::string body = test::Framed(std::string(size, 'x'));
+    for (size_t at = 0; at + kPiece < body.size(); at += kPiece)
+      ASSERT_TRUE(client.Send(test::Frame(0, 0, stream, body.substr(at, kPiece))));
+    stream += 2;
+  }
+  ASSERT_TRUE(Eventually([](Relay&) { return h2::Memory::held() > size_t{35} << 20; }));
+  ASSERT_TRUE(client.Send(test::Request(stream, kEvents, "")));
+  const std::string ended = test::Frame(3, 0, stream, test::Number(11));
+  EXPECT_THAT(client.ReadUntil(ended), HasSubstr(ended));
 }
 
 // Like the test in SlowPeersTest for bytes that pass unchanged.

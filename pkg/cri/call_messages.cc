@@ -240,7 +240,8 @@ void Call::PassRewritten(const h2::Slice& data) {
   const h2::SliceQueue pieces = CopyInPieces(*more);
   for (const h2::Slice& slice : pieces.slices())
     client_->SendData(slice);
-  ConsumeRewritten();
+  // A piece that leaves at once is counted, too, which may have ended the call.
+  if (rewriting_ != nullptr) ConsumeRewritten();
 }
 
 void Call::ConsumeRewritten() {
