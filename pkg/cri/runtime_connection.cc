@@ -152,6 +152,7 @@ Status RuntimeConnection::TryConnect() {
     retry_.reset();
     complained_ = false;
     up_ = true;
+    connected_at_ = loop_.Now();
     // Events are requested before the list, so that no change between the two is missed.
     event_stream_.Connected();
     events_.connected();
@@ -160,16 +161,23 @@ Status RuntimeConnection::TryConnect() {
   if (!std::exchange(complained_, true)) {
     log_.Warn("the runtime is not available yet, retrying: {}", Message(status));
   }
-  retry_ = loop_.After(kReconnectPause, [this] { (void)TryConnect(); });
+  TryLater();
   return Annotate(status, "no runtime");
 }
 
+void RuntimeConnection::TryLater() {
+  retry_ = loop_.After(kReconnectPause, [this] { (void)TryConnect(); });
+}
+
 void RuntimeConnection::OnLost(const Status& reason) {
-  log_.Warn("lost the runtime at {}: {}", socket_, Message(reason));
+  const bool at_once = loop_.Now() - connected_at_ < kReconnectPause;
+  if (!std::exchange(hangs_up_, at_once) || !at_once)
+    log_.Warn("lost the runtime at {}: {}", socket_, Message(reason));
   up_ = false;
   event_stream_.Disconnected();
+  if (at_once) TryLater();
   events_.disconnected();
-  (void)TryConnect();
+  if (!at_once) (void)TryConnect();
 }
 
 void RuntimeConnection::Call(std::string_view method, std::string_view message,

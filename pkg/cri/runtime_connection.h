@@ -26,8 +26,9 @@ class HandlerAliases;
 // or v1alpha2 with older runtimes. Loop's thread only.
 //
 // After Start the connection is always open while the runtime runs, so that its start and end are
-// noticed at once. Without Start it is opened for a call, and again for the next call after a loss:
-// connecting to a unix socket succeeds or fails at once.
+// noticed at once; a runtime that hangs up at once is tried again after a pause. Without Start it
+// is opened for a call, and again for the next call after a loss: connecting to a unix socket
+// succeeds or fails at once.
 class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
  public:
   // A call without an answer in this time fails with kDeadlineExceeded.
@@ -101,6 +102,7 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   };
 
   Status TryConnect();
+  void TryLater();
   void OnLost(const Status& reason);
   // Calls RuntimeService. If Start was not called and there is no connection, makes one.
   void Call(std::string_view method, std::string_view message, UnaryClient::Done done,
@@ -117,8 +119,10 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   EventStream event_stream_;
   EventLoop::HandlePtr retry_;
   bool started_ = false;
-  bool up_ = false;      // the last state that the events reported
-  uint64_t shared_ = 0;  // number of the last connection whose complete list Events::listing got
+  bool up_ = false;  // the last state that the events reported
+  EventLoop::Clock::time_point connected_at_;
+  bool hangs_up_ = false;  // the last connection was lost at once
+  uint64_t shared_ = 0;    // number of the last connection whose complete list Events::listing got
   bool complained_ = false;
   Lifetime lifetime_;
 };

@@ -11,7 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
@@ -115,6 +117,23 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
   ASSERT_THAT(List(), IsOk());
   runtime_.CutConnections();
   EXPECT_TRUE(RunUntil(loop_, [this] { return disconnects_ == 1 && connects_ == 2; }));
+  EXPECT_THAT(List(), IsOk());
+}
+
+// A proxy does this, too, while its own runtime is away.
+TEST_F(RuntimeConnectionTest, ARuntimeThatHangsUpAtOnceIsTriedWithPauses) {
+  auto listener = ListeningSocket::Create(socket_);
+  ASSERT_THAT(listener, IsOk());
+  Acceptor acceptor(loop_, {.take = [](const UniqueFd&) {}, .failed = [](const Status&) {}});
+  acceptor.Listen(*std::move(listener));
+  Start();
+  test::RunFor(loop_, std::chrono::seconds(1));
+  EXPECT_GE(connects_, 2);
+  EXPECT_LE(connects_, 6);
+  acceptor.Stop();
+  ASSERT_TRUE(RunUntil(loop_, [this] { return connects_ == disconnects_; }));
+  StartRuntime();
+  EXPECT_THAT(connection_.EnsureConnected(), IsOk());
   EXPECT_THAT(List(), IsOk());
 }
 
