@@ -34,7 +34,8 @@ void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
   const bool first = own_.size() == 0;
   const std::string_view begin = first ? body_.slices().front().view() : own_.slice().view();
   const size_t whole = begin.size() < kGrpcPrefixSize ? 0 : GrpcBodySize(begin);
-  own_.Reserve(size, whole <= limit_ + kGrpcPrefixSize ? whole : limit_);
+  // A body that is longer than its prefix says must not be copied for each piece.
+  own_.Reserve(size, size <= whole && whole <= limit_ + kGrpcPrefixSize ? whole : limit_);
   if (first) own_.Append(body_.slices().front().view());
   own_.Append(data.view());
   body_.Clear();

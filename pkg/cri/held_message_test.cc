@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -130,6 +131,22 @@ TEST_F(HeldMessageTest, CountsAllTheMemoryThatItKeeps) {
   held_.Clear();
   EXPECT_EQ(kept(), 0U);
   EXPECT_EQ(held_.memory(), 0U);
+}
+
+// Otherwise each piece would cost a copy of all bytes before it: a prefix is easily wrong.
+TEST_F(HeldMessageTest, GrowsInFewStepsWhateverItsPrefixSays) {
+  for (const size_t told : {size_t{0}, size_t{100}, size_t{40'000}, 2 * kLimit}) {
+    held_.Clear();
+    Add(EncodeGrpcPrefix(false, told), 1);
+    size_t steps = 0;
+    size_t before = held_.memory();
+    for (int i = 0; i < 50'000; ++i) {
+      Add("x", 1);
+      if (std::exchange(before, held_.memory()) != held_.memory()) ++steps;
+    }
+    EXPECT_LE(steps, 4U) << told;
+    EXPECT_EQ(held_.size(), 50'005U);
+  }
 }
 
 TEST_F(HeldMessageTest, WhatIsTooLargeIsHeldButNotRead) {
