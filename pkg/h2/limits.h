@@ -34,8 +34,8 @@ inline constexpr size_t kKeptShare = size_t{8} * 1024;
 // Frames that are taken from one connection before others get their turn: each may cost the process
 // far more than its few bytes cost the peer.
 inline constexpr int kFramesPerTurn = 256;
-// Calls that a client may give up in a second before its connection ends: each also costs the
-// runtime, which may have started on it.
+// Calls that a client may give up in a second, by a frame or by breaking the rules of their
+// streams, before its connection ends: each also costs the runtime, which may have started on it.
 inline constexpr uint32_t kMostResets = 1000;
 // Settings in one frame; there are six to nine kinds of them.
 inline constexpr size_t kMostSettings = 64;

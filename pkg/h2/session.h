@@ -172,6 +172,11 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   Status CheckNewRequest(int32_t id) const;
   void OnNewRequest(int32_t id, bool end, const HeaderBlock& headers);
   Status OnReset(const FrameHeader& header, std::string_view payload);
+  // Resets a stream whose peer has broken its rules.
+  Status ResetBroken(Stream& stream, ErrorCode code);
+  // Counts a call that a client gives up, by a frame or by breaking the rules of its stream.
+  // kResourceExhausted: there are too many.
+  Status CountReset();
   Status OnSettings(const FrameHeader& header, std::string_view payload);
   Status OnSetting(uint16_t id, uint32_t value);
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);

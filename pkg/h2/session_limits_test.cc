@@ -302,6 +302,40 @@ TEST_F(FloodTest, TheEndOfAStreamNeedsNoWindow) {
   EXPECT_EQ(large.sent + rest.sent, static_cast<size_t>(kDefaultWindow));
 }
 
+// Breaking the rules of a stream gives up its call, too, without a frame that says so.
+TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
+  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+            static_cast<ssize_t>(kPreface.size()));
+  Send(FrameType::kSettings, 0, 0, "");
+  HpackEncoder encoder;
+  int32_t stream = 1;
+  const auto give_up = [&] {
+    Send(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
+    switch (stream / 2 % 4) {
+      case 0:
+        return Send(FrameType::kRstStream, 0, stream, std::string_view("\0\0\0\x08", 4));
+      case 1:
+        return Send(FrameType::kWindowUpdate, 0, stream, std::string_view("\0\0\0\0", 4));
+      case 2:
+        return Send(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
+      default:
+        Send(FrameType::kData, kFlagEndStream, stream, "");
+        return Send(FrameType::kData, 0, stream, "x");
+    }
+  };
+  for (size_t sent = 0; sent < kMostResets; stream += 2) {
+    give_up();
+    if (++sent % 50 > 0) continue;
+    RunUntil([&] { return end_->recorders.size() == sent && end_->session->open_streams() == 0; });
+    Frames();
+  }
+  EXPECT_TRUE(end_->disconnect.ok());
+  give_up();
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_EQ(end_->disconnect.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(end_->session->open_streams(), 0);
+}
+
 // A client that takes none of its answers is not read either.
 TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
   ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),

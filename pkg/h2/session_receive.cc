@@ -96,11 +96,18 @@ inline Status Session::BeginData(const FrameHeader& header) {
   data_stream_ = Find(header.stream);
   if (data_stream_ == nullptr) return OkStatus();
   data_stream_->receive_window_ -= header.length;
-  if (data_stream_->receive_window_ < 0 || data_stream_->end_received_) {
-    data_stream_->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
-    data_stream_ = nullptr;
-  }
-  return OkStatus();
+  if (data_stream_->receive_window_ >= 0 && !data_stream_->end_received_) return OkStatus();
+  return ResetBroken(*std::exchange(data_stream_, nullptr), ErrorCode::kFlowControlError);
+}
+
+[[gnu::cold]] Status Session::ResetBroken(Stream& stream, ErrorCode code) {
+  stream.Reset(static_cast<uint32_t>(code));
+  return CountReset();
+}
+
+Status Session::CountReset() {
+  if (!server_ || resets_.Pass(loop_.Now())) return OkStatus();
+  return ResourceExhausted("more than {} calls are given up in a second", kMostResets);
 }
 
 void Session::OnPeerEnd(Stream& stream, const HeaderBlock& trailers) {
@@ -172,7 +179,7 @@ Status Session::OnTooManyHeaders(int32_t id) {
     last_id_ = id;
     SendReset(id, static_cast<uint32_t>(ErrorCode::kEnhanceYourCalm));
   } else if (Stream* stream = Find(id); stream != nullptr) {
-    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
+    return ResetBroken(*stream, ErrorCode::kProtocolError);
   }
   return OkStatus();
 }
@@ -201,7 +208,7 @@ Status Session::OnHeaders(int32_t id, bool end, const HeaderBlock& headers) {
     OnPeerEnd(*stream, headers);
   } else {
     // A second block that does not end the stream has no meaning in gRPC and could not be relayed.
-    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
+    return ResetBroken(*stream, ErrorCode::kProtocolError);
   }
   return OkStatus();
 }
@@ -227,9 +234,7 @@ void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
 Status Session::OnReset(const FrameHeader& header, std::string_view payload) {
   if (payload.size() != 4 || IsIdle(header.stream))
     return InvalidArgument("malformed RST_STREAM frame");
-  if (server_ && !resets_.Pass(loop_.Now())) {
-    return ResourceExhausted("more than {} calls are given up in a second", kMostResets);
-  }
+  RESMGR_RETURN_IF_ERROR(CountReset());
   if (Stream* stream = Find(header.stream); stream != nullptr) {
     stream->queue_.Clear();
     CloseSoon(*stream, ReadUint32(Octets(payload)));
@@ -309,11 +314,9 @@ Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view paylo
   Stream* stream = Find(header.stream);
   if (stream == nullptr) return OkStatus();
   stream->send_window_ += count;
-  if (count == 0 || WindowOf(*stream) > kMaxWindow) {
-    stream->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
-  } else if (stream->WantsToSend()) {
-    Ready(*stream);
-  }
+  if (count == 0 || WindowOf(*stream) > kMaxWindow)
+    return ResetBroken(*stream, ErrorCode::kFlowControlError);
+  if (stream->WantsToSend()) Ready(*stream);
   return OkStatus();
 }
 
