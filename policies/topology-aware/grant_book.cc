@@ -31,6 +31,12 @@ void GrantBook::Clear() {
     Take(grants_.begin()->first);
 }
 
+void GrantBook::CopyFrom(const GrantBook& other) {
+  for (const auto& [key, grant] : other.grants_)
+    Give(key, grant);
+  moves_ = other.moves_;
+}
+
 void GrantBook::Give(ContainerKey key, Grant grant) {
   Count(key, grant, true);
   grants_.insert_or_assign(key, std::move(grant));

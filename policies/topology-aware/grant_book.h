@@ -56,6 +56,9 @@ class GrantBook {
 
   // Forgets all grants, but not which containers MakeRoom moved.
   void Clear();
+  // Takes over the grants of a book of the same machine, and which containers MakeRoom moved there.
+  // This book must be empty.
+  void CopyFrom(const GrantBook& other);
   void Give(ContainerKey key, Grant grant);
   // Removes and returns the container's grant; nullopt if it has none.
   std::optional<Grant> Take(ContainerKey key);

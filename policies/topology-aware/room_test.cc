@@ -106,6 +106,23 @@ TEST_F(RoomTest, AContainerThatMovedUpStaysThereAfterARestart) {
   EXPECT_TRUE(Reconcile().empty());
 }
 
+// A copy replaces the policy after a refused claim.
+TEST_F(RoomTest, ACopyMovesSharersBackAsWell) {
+  std::vector<ContainerKey> sharers;
+  sharers.reserve(4);
+  for (int i = 0; i < 4; ++i)
+    sharers.push_back(Run("tiny", kGuaranteed, 100));
+  std::vector<std::string> before;
+  before.reserve(sharers.size());
+  for (const ContainerKey key : sharers)
+    before.push_back(CpusOf(key));
+  const ContainerKey own = Run("own", kGuaranteed, 4000);
+  SetPolicy(policy().Clone());
+  Remove(own);
+  for (size_t i = 0; i < sharers.size(); ++i)
+    EXPECT_EQ(CpusOf(sharers[i]), before[i]);
+}
+
 TEST_F(RoomTest, TinySharersCostNoWholeCpus) {
   for (int i = 0; i < 10; ++i)
     Run("tiny", kBurstable, 100);

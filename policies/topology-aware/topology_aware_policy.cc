@@ -43,8 +43,7 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
             context.unreserved),
       placer_(book_) {}
 
-// Only grants are copied: the copy computes its ledgers from them, and fills its index from the
-// snapshot if needed.
+// The copy computes its ledgers from the grants, and fills its index from the snapshot if needed.
 std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PoolTree& tree = book_.tree();
   const PolicyContext context = {.machine = book_.machine(),
