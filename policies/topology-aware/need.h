@@ -42,6 +42,7 @@ struct Need {
   CpuPriority priority = CpuPriority::kNone;
   Bytes memory{};
   bool memory_estimated = false;  // an estimate never refuses the container
+  Bytes memory_held{};            // what it has already: no more than that is never refused
   Bytes memory_limit{};           // 0: not above `memory`
   HugeMemories huge{};            // in addition to `memory`; never a reason for a refusal
   MemoryTypes memory_types = kAllMemoryTypes;
@@ -84,6 +85,10 @@ struct Demand {
   CpuSet held{};
   // Whether the container runs on `held`: if it needs at least as many CPUs, it gets all of these.
   bool keeps_held = false;
+  // The pool in which the container shares CPUs now, and its request there; -1: it does not share.
+  int shares_in = -1;
+  int64_t shared_held = 0;
+  int64_t reserved_held = 0;  // its request on the reserved CPUs, if it is there now
   // The only CPUs from which exclusive ones may come.
   std::optional<CpuSet> within{};
   std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order

@@ -32,9 +32,9 @@ StatusOr<Grant> Placer::Place(const Demand& demand) const {
   }
   if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(demand);
   const bool lends = book_.cpus().Lends(book_.tree().root());
-  Grant shared = PlaceShared(demand, fmt::format("{}: {}", need.why,
-                                                 lends ? "all other CPUs are exclusive"
-                                                       : "more is asked for than there is"));
+  Grant shared = WithoutMemory(demand, fmt::format("{}: {}", need.why,
+                                                   lends ? "all other CPUs are exclusive"
+                                                         : "more is asked for than there is"));
   if (!FindMemory(shared, shared.pool)) return Shortage(demand);
   shared.candidates = std::move(candidates);
   return shared;
@@ -85,8 +85,8 @@ std::optional<Grant> Placer::PlaceIn(const Demand& demand, int pool) const {
     const std::optional<CpuSet> picked = finder_.Pick(demand, pool);
     if (!picked) return std::nullopt;
     grant.exclusive = *picked;
-    if (demand.need.fraction > 0) grant.pool = PoolForFraction(demand.need, pool, *picked);
-  } else if (!finder_.HasShared(demand.need, pool)) {
+    if (demand.need.fraction > 0) grant.pool = PoolForFraction(demand, pool, *picked);
+  } else if (!finder_.HasShared(demand.need, pool) && !KeepsShare(demand, pool)) {
     return std::nullopt;
   }
   if (!FindMemory(grant, pool)) return std::nullopt;
@@ -96,15 +96,24 @@ std::optional<Grant> Placer::PlaceIn(const Demand& demand, int pool) const {
 
 // The smallest pool with room for the fraction if `exclusive` are taken from `pool`: this pool or
 // one around it; else the root.
-int Placer::PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const {
+int Placer::PoolForFraction(const Demand& demand, int pool, const CpuSet& exclusive) const {
+  const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
   const PoolTree& tree = book_.tree();
   const int taken = exclusive.CountCommon(cpus.Free(pool));
   for (int id = pool; id >= 0; id = tree.at(id).parent) {
     const int64_t room = cpus.Room(id) - int64_t{1000} * taken;
-    if (cpus.FreeCpus(id) > taken && room >= need.fraction) return id;
+    const bool fits = room >= need.fraction || KeepsShare(demand, id);
+    if (cpus.FreeCpus(id) > taken && fits) return id;
   }
   return tree.root();
+}
+
+// Whether the container shares in this pool already, and asks for no more than it has there: this
+// leaves other containers as much as before, also where requests exceed the pool.
+bool Placer::KeepsShare(const Demand& demand, int pool) const {
+  return demand.shares_in == pool && demand.need.fraction <= demand.shared_held &&
+         book_.cpus().CanShare(pool);
 }
 
 Need Placer::Shared(Need need) {
@@ -116,11 +125,17 @@ Need Placer::Shared(Need need) {
 }
 
 Grant Placer::PlaceShared(const Demand& demand, std::string reason) const {
+  Grant grant = WithoutMemory(demand, std::move(reason));
+  FindMemory(grant, grant.pool);
+  return grant;
+}
+
+// A grant in the root without exclusive CPUs, whose memory is not found yet.
+Grant Placer::WithoutMemory(const Demand& demand, std::string reason) const {
   Grant grant;
   grant.need = Shared(demand.need);
   grant.pool = book_.tree().root();
   grant.reason = std::move(reason);
-  FindMemory(grant, grant.pool);
   return grant;
 }
 
@@ -144,10 +159,10 @@ StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
   grant.need = need;
   grant.pool = reserved ? book_.reserved_pool() : book_.tree().root();
   grant.reason = need.why;
-  if (reserved && book_.ReservedRoom() < need.fraction) {
-    grant = PlaceShared(demand,
-                        fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
-                                    book_.ReservedRoom(), 1000 * book_.reserved().size()));
+  if (reserved && std::max(book_.ReservedRoom(), demand.reserved_held) < need.fraction) {
+    grant = WithoutMemory(demand, fmt::format("{}, but the reserved CPUs have only {}m left of {}m",
+                                              need.why, std::max<int64_t>(book_.ReservedRoom(), 0),
+                                              1000 * book_.reserved().size()));
   }
   if (!FindMemory(grant, grant.pool) && !reserved) return Shortage(demand);
   return grant;
@@ -184,14 +199,27 @@ bool Placer::FindZone(Grant& grant, int pool) const {
     return FindZone(grant, pool);
   }
   grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
-  return !grant.zone || book_.CertainMemory() + need.memory <= memory.Capacity(*grant.zone);
+  return !grant.zone || need.memory <= need.memory_held ||
+         book_.CertainMemory() + need.memory <= memory.Capacity(*grant.zone);
+}
+
+// Whether a grant has no CPUs farther away than the held one. A container whose shared CPUs are in
+// a larger pool than its memory has nearer memory than that pool.
+bool Placer::IsWhere(const Grant& held, const Grant& grant) const {
+  const PoolTree& tree = book_.tree();
+  return grant.pool == held.pool && grant.exclusive.empty() == held.exclusive.empty() &&
+         tree.IsAncestorOrSelf(tree.SmallestWith(held.exclusive),
+                               tree.SmallestWith(grant.exclusive));
 }
 
 void Placer::KeepMemory(const Grant& held, Grant& grant) const {
   const MemoryLedger& memory = book_.memory();
   if (!held.zone || !grant.zone) return;
-  if (memory.Nodes(*held.zone).IsSubsetOf(memory.Nodes(*grant.zone))) return;
+  const bool stays = grant.counts_huge && IsWhere(held, grant);
+  if (!stays && memory.Nodes(*held.zone).IsSubsetOf(memory.Nodes(*grant.zone))) return;
   grant.types = held.types;
+  grant.zone = held.zone;
+  if (stays && held.counts_huge && grant.need.memory <= held.need.memory) return;
   for (auto zone = held.zone; zone; zone = memory.Larger(*zone, held.types)) {
     grant.zone = zone;
     if (memory.Free(*zone) >= grant.need.memory && memory.HasRoom(*zone, Bytes{}, grant.Huge())) {

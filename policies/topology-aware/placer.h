@@ -50,7 +50,7 @@ class Placer {
   // pages that fit nowhere are not counted; the grant then has all nodes of its types.
   bool FindMemory(Grant& grant, int pool) const;
   // Keeps the memory of a running container where it is: the grant has all nodes of `held`, and
-  // more if it does not fit there.
+  // more if it does not fit there, or if its CPUs are in a larger pool now.
   void KeepMemory(const Grant& held, Grant& grant) const;
   // The need with all exclusive CPUs turned into shared ones.
   static Need Shared(Need need);
@@ -74,9 +74,12 @@ class Placer {
   }
 
  private:
+  Grant WithoutMemory(const Demand& demand, std::string reason) const;
   bool FindZone(Grant& grant, int pool) const;
   std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;
-  int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
+  int PoolForFraction(const Demand& demand, int pool, const CpuSet& exclusive) const;
+  bool KeepsShare(const Demand& demand, int pool) const;
+  bool IsWhere(const Grant& held, const Grant& grant) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;
   void NoteFree(PoolScore& candidate) const;
   void ScoreHints(const Demand& demand, PoolScore& score) const;

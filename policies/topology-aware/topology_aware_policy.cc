@@ -51,8 +51,7 @@ std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
                                  .reserved = book_.reserved(),
                                  .unreserved = book_.cpus().unreserved()};
   std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_, pinning_));
-  for (const auto& [key, grant] : book_.grants())
-    clone->book_.Give(key, grant);
+  clone->book_.CopyFrom(book_);
   return clone;
 }
 
@@ -104,6 +103,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   const CpuSet before = book_.cpus().exclusive();
   Demand demand = MakeDemand(pod, container);
   std::optional<Grant> held = Take(container.key);
+  if (held && held->zone) demand.need.memory_held = held->need.memory;
   std::optional<Grant> near;
   if (held) near = Resize(demand, *held);
   if (!near) AddAffinities(snapshot, pod, container, demand);
@@ -123,6 +123,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   }
   if (held) placer_.KeepMemory(*held, *grant);
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
+  grant->need.memory_held = Bytes{};
   Give(pod, container, *std::move(grant));
   Plan plan = MakePlan(before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
@@ -345,6 +346,11 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
 // A grant in the container's pool or around it. Its present grant must be taken out of the book.
 std::optional<Grant> TopologyAwarePolicy::Resize(Demand& demand, const Grant& held) const {
   placer_.PreferHeld(held.exclusive, demand);
+  if (held.need.Shares()) {
+    demand.shares_in = held.pool;
+    demand.shared_held = held.need.fraction;
+  }
+  if (held.need.cpu_class == CpuClass::kReserved) demand.reserved_held = held.need.fraction;
   std::optional<Grant> grant = placer_.PlaceNear(demand, held.pool);
   if (!grant) return std::nullopt;
   const bool same_place = grant->pool == held.pool && grant->exclusive == held.exclusive &&
