@@ -19,6 +19,9 @@ constexpr std::chrono::milliseconds kLastPatience{300};
 constexpr size_t kMostFiles = 10;
 // Limit of audits that wait for the worker's thread, on behalf of clients of the admin socket.
 constexpr size_t kMostComparisons = 64;
+// Limit of starts and updates that wait for work. While a file hangs, each waits only for a time,
+// but is forgotten only when the work ends: further ones do not wait.
+constexpr size_t kMostHeld = 1024;
 
 }  // namespace
 
@@ -138,8 +141,13 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
   const bool holds = std::ranges::any_of(kinds_, [&](const std::unique_ptr<ClassKind>& kind) {
     return kind->HoldsStart(*subject, config_);
   });
-  if (holds) held_.emplace_back(begun_, std::move(go));
-  return holds;
+  return holds && Hold(std::move(go));
+}
+
+bool HostClasses::Hold(std::function<void()> go) {
+  if (held_.size() >= kMostHeld) return false;
+  held_.emplace_back(begun_, std::move(go));
+  return true;
 }
 
 // The kernel refuses a quota below the burst, so an update that lowers the quota waits until the
@@ -156,9 +164,7 @@ bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int
   coming_quotas_.insert_or_assign(&update, ComingQuota{subject->id, lower ? quota : 0});
   if (!lower) return false;
   Begin(false);
-  if (ended_ == begun_) return false;
-  held_.emplace_back(begun_, std::move(go));
-  return true;
+  return ended_ != begun_ && Hold(std::move(go));
 }
 
 void HostClasses::EndUpdate(const StageCall& update) {

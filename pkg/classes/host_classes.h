@@ -143,6 +143,8 @@ class HostClasses final : public Observer {
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                   std::function<void()> go);
   void EndUpdate(const StageCall& update);
+  // Runs `go` when the work that was begun last has ended. False: too many wait already.
+  bool Hold(std::function<void()> go);
   // The lowest quota of the container's pending updates; 0: none.
   int64_t ComingQuotaOf(std::string_view id) const;
   void LetGo();

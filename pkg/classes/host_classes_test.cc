@@ -627,6 +627,22 @@ TEST_F(RdtStartTest, AGroupThatCannotBeMadeIsAProblemBeforeAnyContainerHasItsCla
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->problems().empty(); }));
 }
 
+// If a file hangs, a client's repeated starts each wait for a second only, but wait for the same
+// work.
+TEST_F(RdtStartTest, StartsThatWaitAreBounded) {
+  ASSERT_TRUE(Becomes("sys/fs/resctrl/cri-resmgr.Burstable/schemata", "L3:0=3\n"));
+  const ContainerId id = node_.Create("web", kBurstable, 500).value();
+  Put(fmt::format("sys/fs/cgroup/kubepods/{}/cgroup.threads", id.value()), "100\n");
+  std::vector<std::unique_ptr<Starting>> starts;
+  for (int i = 0; i < 2000; ++i)
+    starts.push_back(std::make_unique<Starting>(pipeline_, id));
+  EXPECT_FALSE(starts.front()->decided());
+  EXPECT_TRUE(starts.back()->decided());
+  EXPECT_TRUE(node_.RunUntil([&] {
+    return std::ranges::all_of(starts, [](const auto& start) { return start->decided(); });
+  }));
+}
+
 TEST_F(RdtStartTest, AStartOfAContainerWithoutAClassDoesNotWait) {
   const ContainerId id = node_.Create("dsp", kGuaranteed, 1000).value();
   EXPECT_TRUE(Starting(pipeline_, id).decided());
