@@ -284,6 +284,17 @@ TEST(PolicyClassesTest, NamesThatDoNotExistAreRefusedWithThoseThatDo) {
             std::string::npos);
 }
 
+TEST(PolicyClassesTest, PermissionsForClassesThatDoNotExistAreTold) {
+  ClassesConfig config{.cpu = {.classes = {{.name = "turbo"}}}};
+  config.namespaces = {{"cpu", {"*"}}, {"cpu/turbo", {"a"}}, {"isolation/x", {"a"}}};
+  EXPECT_TRUE(UnknownAllowedClasses(config).empty());
+  config.namespaces["cpu/trubo"] = {"infra"};
+  EXPECT_EQ(UnknownAllowedClasses(config),
+            std::vector<std::string>{
+                "classes.AllowedNamespaces.Classes: cpu \"trubo\": there is no such class; "
+                "there are turbo; did you mean turbo?"});
+}
+
 TEST(PolicyClassesTest, EachNameThatDoesNotExistIsToldWithItsOwnLine) {
   ConfigChecks checks;
   checks.policies = {"null", "b"};

@@ -167,6 +167,21 @@ Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConf
   return OkStatus();
 }
 
+std::vector<std::string> UnknownAllowedClasses(const ClassesConfig& config) {
+  std::vector<std::string> unknown;
+  for (const auto& [allowed, globs] : config.namespaces) {
+    const size_t slash = allowed.find('/');
+    if (slash == std::string::npos) continue;
+    const std::string kind = allowed.substr(0, slash);
+    const std::string name = allowed.substr(slash + 1);
+    if (kind == "rdt" && IsRdtRoot(name)) continue;
+    const Status known = CheckNamedClasses(
+        {{kind, name, fmt::format("classes.AllowedNamespaces.Classes: {}", kind)}}, config);
+    if (!known.ok()) unknown.emplace_back(Message(known));
+  }
+  return unknown;
+}
+
 Status CheckClassesOfSection(const std::vector<NamedClass>& named, const ClassesConfig& config,
                              const ConfigNode& section, std::string_view path) {
   Problems problems;

@@ -49,6 +49,10 @@ void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesC
 // InvalidArgument names the first class that does not exist, and the existing ones of its kind.
 Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config);
 
+// A sentence for each class of AllowedNamespaces.Classes that does not exist: if its name is
+// mistyped, the pods of all namespaces of its kind may choose the class that is meant.
+std::vector<std::string> UnknownAllowedClasses(const ClassesConfig& config);
+
 // InvalidArgument: the classes that a policy's section names and that do not exist, one per line
 // and each with its place. `path` is the section's.
 Status CheckClassesOfSection(const std::vector<NamedClass>& named, const ClassesConfig& config,

@@ -153,6 +153,8 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
                     "reserved",
                     cpus->available.ToString()));
   }
+  for (std::string& unknown : UnknownAllowedClasses(ClassesInForce(config, policies)))
+    warnings.push_back(std::move(unknown));
   const PolicyFactory* const factory = policies.Find(config.policy.active);
   const auto section = config.policy.sections.find(config.policy.active);
   if (factory == nullptr || factory->without_effect == nullptr ||

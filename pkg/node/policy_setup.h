@@ -43,8 +43,9 @@ Config WithDefaults(Config config, const PolicyRegistry& policies);
 // none.
 std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
 
-// Warnings about a valid configuration that is probably a mistake: no policy is chosen, or no
-// container can get exclusive CPUs. Each is a sentence. May read the files of cgroups.
+// Warnings about a valid configuration that is probably a mistake: no policy is chosen, no
+// container can get exclusive CPUs, or pods may choose a class that does not exist. Each is a
+// sentence. May read the files of cgroups.
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
                                         const PolicyRegistry& policies, const CpuSet& offline = {});
 

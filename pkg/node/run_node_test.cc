@@ -231,6 +231,14 @@ TEST_F(StartupTest, CpusThatAreOfflineDoNotKeepTheDaemonFromStarting) {
               Contains("available: CPU 15 is offline, and the daemon does without"));
 }
 
+TEST_F(StartupTest, APermissionForAClassThatDoesNotExistIsAWarning) {
+  options_.config.policy.active = "first-fit";
+  options_.config.classes.namespaces = {{"cpu", {"*"}}, {"cpu/trubo", {"infra"}}};
+  EXPECT_THAT(Prepared().warnings,
+              Contains("classes.AllowedNamespaces.Classes: cpu \"trubo\": there is no such class; "
+                       "there are none"));
+}
+
 TEST_F(StartupTest, CpusThatPodsMayNotUseAreNoGoodChoice) {
   options_.topology = RESMGR_SOURCE_DIR "/test/data/topology/restricted-2s.xml";
   const auto available = [this](const std::string& cpus) {
