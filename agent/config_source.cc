@@ -7,6 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/config/config_file.h"
+#include "pkg/kube/names.h"
 #include "pkg/log/log.h"
 
 namespace resmgr::agent {
@@ -109,11 +110,16 @@ void ConfigSource::TakeGroup() {
   view_.group_map = {};
   group_map_watch_.reset();
   if (view_.group.empty()) return;
+  const std::string name = GroupMapName(options_.map_name, view_.group);
+  if (!IsSubdomain(name)) {
+    GetLogger("config").Warn(
+        "no ConfigMap can be called {}: give the group a name of small letters, digits, - and .",
+        Printable(name));
+  }
   // The node is seen at a random time already, so the group's map needs no random wait of its own.
   RetryOptions retry = options_.retry;
   retry.start_spread = {};
-  group_map_watch_ =
-      FollowMap(GroupMapName(options_.map_name, view_.group), view_.group_map, retry);
+  group_map_watch_ = FollowMap(name, view_.group_map, retry);
   group_map_watch_->Start();
 }
 

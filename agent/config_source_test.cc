@@ -11,6 +11,7 @@
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/clock.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr::agent {
 namespace {
@@ -122,6 +123,18 @@ TEST_F(ConfigSourceTest, SaysNothingTwice) {
   Event("MODIFIED", "default", "d");
   Relabel("");
   EXPECT_THAT(decisions_, ElementsAre("cfg.default=d"));
+}
+
+// Values of labels may have capitals, names of ConfigMaps may not.
+TEST_F(ConfigSourceTest, TellsThatAGroupCanHaveNoMap) {
+  const test::CapturedLog log("can be called");
+  ListMaps("d", "");
+  ListNode("Fast_ones");
+  ListMap("group.Fast_ones", "");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.default=d"));
+  Relabel("fast-ones");
+  EXPECT_THAT(log.lines,
+              ElementsAre(testing::HasSubstr("no ConfigMap can be called cfg.group.Fast_ones")));
 }
 
 TEST_F(ConfigSourceTest, KeepsTheLastWordUntilTheNewGroupIsKnown) {
