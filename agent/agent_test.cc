@@ -22,6 +22,7 @@ class SilentDaemon : public ConfigClient {
  public:
   void SetCallbacks(Callbacks /*callbacks*/) override {}
   void SetConfig(const std::map<std::string, std::string>& /*config*/, Done /*done*/) override {}
+  bool TakeBack() override { return false; }
 };
 
 class AgentTest : public testing::Test {

@@ -51,6 +51,8 @@ void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
     }
     return;
   }
+  // A daemon that hung meanwhile must not carry out a configuration that applies no more.
+  if (pushing_ && client_.TakeBack()) pushing_.reset();
   content_version_ = map ? map->version : "";
   backoff_.Reset();
   wait_.reset();

@@ -35,6 +35,9 @@ class ConfigClient {
   virtual void SetCallbacks(Callbacks callbacks) = 0;
   // Sends the configuration. At most one call at a time.
   virtual void SetConfig(const std::map<std::string, std::string>& config, Done done) = 0;
+  // Takes back a configuration that waits for the daemon, so that it is not sent and has no
+  // verdict. False if there is none.
+  virtual bool TakeBack() = 0;
 };
 
 // Delivers the applying configuration to the daemon, and again to each new daemon, which may have

@@ -24,6 +24,10 @@ class FakeClient : public ConfigClient {
     pushed.push_back(config.at("policy"));
     done_ = std::move(done);
   }
+  bool TakeBack() override {
+    if (holds) done_ = nullptr;
+    return holds;
+  }
   bool busy() const { return done_ != nullptr; }
   void Answer(StatusOr<std::string> verdict) { std::exchange(done_, nullptr)(std::move(verdict)); }
   void Lose() { callbacks_.lost(); }
@@ -31,6 +35,7 @@ class FakeClient : public ConfigClient {
   void AnswerAgain() { callbacks_.answers(); }
 
   std::vector<std::string> pushed;
+  bool holds = false;  // configurations wait for the daemon
 
  private:
   Done done_;
@@ -65,6 +70,20 @@ TEST_F(ConfigPusherTest, TellsWhatTheDaemonSays) {
   EXPECT_THAT(verdicts_, ElementsAre("accepted", "rejected: no such policy"));
   EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is rejected: no such policy");
   EXPECT_EQ(timers_.timers(), 0u) << "a rejection is not retried";
+}
+
+TEST_F(ConfigPusherTest, WhatWaitsForTheDaemonIsTakenBackWhenItAppliesNoMore) {
+  client_.holds = true;
+  pusher_.Set(Map("a"));
+  pusher_.Set(Map("b"));
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "b"));
+  pusher_.Set(std::nullopt);
+  EXPECT_FALSE(client_.busy());
+  EXPECT_FALSE(pusher_.pushing());
+  pusher_.Set(Map("c"));
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(verdicts_, ElementsAre("none", "accepted"));
 }
 
 TEST_F(ConfigPusherTest, PushesNothingWhereNoMapApplies) {

@@ -33,6 +33,13 @@ void GrpcConfigClient::SetConfig(const std::map<std::string, std::string>& confi
   }
 }
 
+bool GrpcConfigClient::TakeBack() {
+  if (!waiting_) return false;
+  waiting_.reset();
+  done_ = nullptr;
+  return true;
+}
+
 Status GrpcConfigClient::Connect() {
   if (client_ != nullptr && client_->connected()) return OkStatus();
   probing_ = false;

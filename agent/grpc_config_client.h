@@ -35,6 +35,7 @@ class GrpcConfigClient : public ConfigClient {
   void SetCallbacks(Callbacks callbacks) override { callbacks_ = std::move(callbacks); }
   // Waits while the daemon is silent, so that deliveries do not pile up at a daemon that hangs.
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override;
+  bool TakeBack() override;
 
  private:
   Status Connect();

@@ -81,18 +81,23 @@ TEST(GrpcConfigClientTest, ASilentDaemonGetsOneProbeAndNoDelivery) {
   client.SetConfig({{"policy", "x"}}, [](const StatusOr<std::string>&) {});
   loop.Run();
   StatusOr<std::string> verdict = "none";
-  client.SetConfig({{"policy", "y"}}, [&](const StatusOr<std::string>& said) {
-    verdict = said;
-    loop.Stop();
-  });
+  client.SetConfig({{"policy", "y"}}, [&](const StatusOr<std::string>& said) { verdict = said; });
   const auto later = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
   loop.Run();
   EXPECT_EQ((*daemon)->Requests(kHealthCheck), 1);
   EXPECT_EQ((*daemon)->Requests(kSetConfig), 1);
+  // A delivery that waits can be taken back, once.
+  EXPECT_TRUE(client.TakeBack());
+  EXPECT_FALSE(client.TakeBack());
+  client.SetConfig({{"policy", "z"}}, [&](const StatusOr<std::string>& said) {
+    verdict = said;
+    loop.Stop();
+  });
   // The daemon's end lets the delivery go on, although no other daemon listens.
   daemon->reset();
   loop.Run();
   EXPECT_EQ(verdict.status().code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(client.TakeBack()) << "it was sent";
 }
 
 }  // namespace

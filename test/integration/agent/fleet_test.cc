@@ -240,6 +240,7 @@ class FleetDaemon : public agent::ConfigClient {
       done(bad ? "no such policy" : "");
     });
   }
+  bool TakeBack() override { return false; }
 
  private:
   void Show() {
