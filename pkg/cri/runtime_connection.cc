@@ -129,7 +129,10 @@ RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
       images_(loop, flushes, image_socket.empty() ? runtime_socket : image_socket),
       event_stream_(loop, runtime_.client(), [this](const ContainerEvent& event) {
         if (events_.happened) events_.happened(event);
-      }) {}
+      }) {
+  // Calls under way go on. Events have no end, and would keep the runtime from ending.
+  runtime_.client().OnPeerLeaves([this] { event_stream_.Disconnected(); });
+}
 
 RuntimeConnection::~RuntimeConnection() = default;
 

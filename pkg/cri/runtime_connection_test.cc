@@ -17,6 +17,7 @@
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/raw_http2/raw_http2.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
@@ -221,6 +222,23 @@ TEST_F(RuntimeConnectionTest, TellsEventsUnlessAClientListens) {
   EXPECT_TRUE(RunUntil(loop_, [this] {
     return runtime_.WaitForCancelled("GetContainerEvents", 1, std::chrono::milliseconds(0));
   }));
+}
+
+// A runtime that ends in peace waits until its last call has ended.
+TEST_F(RuntimeConnectionTest, EventsDoNotKeepAnEndingRuntime) {
+  constexpr uint8_t kGoAway = 7;
+  auto runtime = test::RawRuntime::Start(
+      socket_, {.answer =
+                    [](uint32_t stream, const std::string&) {
+                      return test::Frame(1, 4, stream, test::Fields({{":status", "200"}})) +
+                             test::Frame(kGoAway, 0, 0, test::Number(stream) + test::Number(0));
+                    },
+                .greeting = test::Frame(4, 0, 0, "")});
+  ASSERT_THAT(runtime, IsOk());
+  Start();
+  EXPECT_TRUE(RunUntil(
+      loop_, [this] { return disconnects_ == 1; }, std::chrono::milliseconds(5'000)));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return connects_ == 2; }));
 }
 
 // The stages' questions to one runtime: a connection without Start.

@@ -188,10 +188,6 @@ void UnaryClient::Finish(PendingCall& call, StatusOr<std::string> result) {
   }));
 }
 
-void UnaryClient::OnGoAway() {
-  // The runtime ends; calls under way go on, and the connection closes by itself.
-}
-
 void UnaryClient::OnDisconnect(const Status& reason) {
   lost_.Add(std::move(session_));
   loop_.Post(lifetime_.Guard([reason, on_disconnect = std::exchange(on_disconnect_, nullptr)] {

@@ -36,6 +36,9 @@ class UnaryClient final : private h2::Session::Owner {
   // system.
   void Connect(UniqueFd socket, std::function<void(const Status&)> on_disconnect);
   bool connected() const { return session_ != nullptr; }
+  // `leaves` runs, on each connection, when the peer takes no more calls and ends once the open
+  // ones have ended.
+  void OnPeerLeaves(std::function<void()> leaves) { on_peer_leaves_ = std::move(leaves); }
 
   using Done = std::function<void(StatusOr<std::string>)>;
   // `path` is "/package.Service/Method", `message` the request's bytes. Yields the reply's bytes,
@@ -54,7 +57,9 @@ class UnaryClient final : private h2::Session::Owner {
                                    std::optional<std::chrono::milliseconds> timeout,
                                    h2::StreamHandler& handler);
   void OnRequest(std::unique_ptr<h2::Stream>, const h2::HeaderBlock&, bool) override {}
-  void OnGoAway() override;
+  void OnGoAway() override {
+    if (on_peer_leaves_) on_peer_leaves_();
+  }
   void OnDisconnect(const Status& reason) override;
   void Finish(PendingCall& call, StatusOr<std::string> result);
 
@@ -66,6 +71,7 @@ class UnaryClient final : private h2::Session::Owner {
   DestroyLater<std::unique_ptr<h2::Session>> lost_{loop_};
   std::unordered_map<PendingCall*, std::unique_ptr<PendingCall>> calls_;
   std::function<void(const Status&)> on_disconnect_;
+  std::function<void()> on_peer_leaves_;
   // Posted work of a client that is gone must not run.
   Lifetime lifetime_;
 };
