@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/cri_request.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@ namespace {
 
 namespace v1 = ::runtime::v1;
 using testing::ElementsAre;
+using testing::Field;
 using testing::IsEmpty;
 using testing::Pair;
 
@@ -47,6 +49,28 @@ v1::CreateContainerRequest DetailedRequest() {
   request.mutable_sandbox_config()->mutable_metadata()->set_name("pod");
   request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/podx");
   return request;
+}
+
+// A parser merges the occurrences of a message ("Last One Wins" and "Merge" in protobuf's
+// encoding).
+TEST(CriRequestTest, ReadsAllOccurrencesOfAMessage) {
+  v1::CreateContainerRequest more;
+  more.mutable_config()->add_mounts()->set_container_path("/more");
+  more.mutable_sandbox_config()->mutable_metadata()->set_namespace_("default");
+  const std::string bytes = DetailedRequest().SerializeAsString() + more.SerializeAsString();
+  CriRequest cri(Operation::kCreateContainer);
+  ASSERT_TRUE(cri.Read(bytes));
+  Request& request = cri.request();
+  const ContainerDetails& details =
+      request.Details({Detail::kCommand, Detail::kMounts, Detail::kSandbox});
+  EXPECT_THAT(details.command, ElementsAre("/bin/app"));
+  EXPECT_THAT(details.mounts, ElementsAre(Field(&Mount::container_path, "/data"),
+                                          Field(&Mount::container_path, "/more")));
+  EXPECT_EQ(details.cgroup_parent, "/kubepods/podx");
+  const std::optional<Pod> pod = request.ReadPod();
+  ASSERT_TRUE(pod.has_value());
+  EXPECT_EQ(pod->name, "pod");
+  EXPECT_EQ(pod->namespace_name, "default");
 }
 
 TEST(CriRequestTest, ReadsDetailsOnlyWhenTheyAreAskedFor) {

@@ -116,9 +116,10 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
 }
 
 // A section for Windows is ignored: runtimes on Linux create a Linux container anyway.
-bool ReadContainerConfig(CreateParts& parts, CreateRequest& request, Texts& texts) {
+bool ReadContainerConfig(std::string_view config, CreateParts& parts, CreateRequest& request,
+                         Texts& texts) {
   constexpr uint32_t kWanted = 1U << 1 | 1U << 8 | 1U << 9 | 1U << 10 | 1U << 15 | 1U << 17;
-  return ForFields(parts.config, kWanted, [&](const WireReader& field) {
+  return ForFields(config, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -215,6 +216,20 @@ void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter&
   out.End(begin);
 }
 
+// Adds an occurrence of a message to those before it.
+void AddOccurrence(std::string_view bytes, std::string_view CreateParts::*part,
+                   std::string CreateParts::Merged::*merged, CreateParts& parts) {
+  if ((parts.*part).empty()) {
+    parts.*part = bytes;
+    return;
+  }
+  if (parts.merged == nullptr) parts.merged = std::make_unique<CreateParts::Merged>();
+  std::string& whole = (*parts.merged).*merged;
+  if (whole.empty()) whole = parts.*part;
+  whole += bytes;
+  parts.*part = whole;
+}
+
 }  // namespace
 
 bool IsCutShort(std::string_view message) {
@@ -230,12 +245,13 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {
-      parts.config = field.bytes();
-      return ReadContainerConfig(parts, request, texts);
+      AddOccurrence(field.bytes(), &CreateParts::config, &CreateParts::Merged::config, parts);
+      return ReadContainerConfig(field.bytes(), parts, request, texts);
     }
     if (field.field() == 3) {
-      parts.sandbox_config = field.bytes();
-      ReadPodResources(parts.sandbox_config, request.pod_resources);
+      AddOccurrence(field.bytes(), &CreateParts::sandbox_config,
+                    &CreateParts::Merged::sandbox_config, parts);
+      ReadPodResources(field.bytes(), request.pod_resources);
     }
     return true;
   });

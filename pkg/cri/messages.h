@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +21,17 @@ bool IsCutShort(std::string_view message);
 // is not parsed. Field numbers are those of runtime.v1, which runtime.v1alpha2 shares. Every
 // function here returns kInvalidArgument if the message is malformed.
 
-// The messages within a CreateContainerRequest: views into it.
+// The messages within a CreateContainerRequest: views into it, or into `merged`.
 struct CreateParts {
   std::string_view config;          // ContainerConfig
   std::string_view sandbox_config;  // PodSandboxConfig
   std::vector<std::string> files;   // see Request::files
+  // Messages that occur several times: what they mean together is the concatenation of their bytes.
+  struct Merged {
+    std::string config;
+    std::string sandbox_config;
+  };
+  std::unique_ptr<Merged> merged;
 };
 // Fills in the request, except `pod` and `hints`.
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts);
