@@ -53,7 +53,7 @@ std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string
   const auto found = FindAnnotation(annotations, key, container_name);
   if (!found) return std::nullopt;
   // Policies ask on every decision, so only a map is parsed as YAML.
-  if (const auto plain = BoolOfAnnotation(found->value); plain || !found->old_form) return plain;
+  if (const auto plain = BoolOfAnnotation(found->value); plain || !MayBeMap(*found)) return plain;
   const StatusOr<ConfigNode> value = ValueOf(*found, key, container_name);
   if (!value.ok() || value->kind != ConfigNode::Kind::kScalar) return std::nullopt;
   return ParseBool(value->text);

@@ -22,6 +22,8 @@ TEST(PodAnnotationTest, BoolsAreReadAndAnythingElseIsAbsent) {
   EXPECT_EQ(read("true"), true);
   EXPECT_EQ(read("False"), false);
   EXPECT_EQ(read("\"true\"\n"), true) << "as topology-aware reads it";
+  EXPECT_EQ(read("false # for now"), false);
+  EXPECT_EQ(read("true#"), std::nullopt) << "no comment";
   EXPECT_EQ(read("maybe"), std::nullopt);
   EXPECT_EQ(read("{web: true}"), std::nullopt) << "maps of containers are of the old form";
   EXPECT_EQ(read("[{"), std::nullopt);

@@ -143,11 +143,21 @@ std::string_view OldFormKey(std::string_view annotation) {
   return annotation.starts_with('/') ? annotation.substr(1) : std::string_view();
 }
 
+// The value without a comment of YAML and white space around it.
+std::string_view WithoutComment(std::string_view value) {
+  for (size_t at = value.find('#'); at != std::string_view::npos; at = value.find('#', at + 1)) {
+    const bool begins =
+        at == 0 || std::string_view(" \t\n").find(value[at - 1]) != std::string_view::npos;
+    if (begins) return Trim(value.substr(0, at));
+  }
+  return Trim(value);
+}
+
 // Why no policy heeds the value; "" if one may do so.
 std::string WhyNoBoolean(std::string_view key, bool old_form, std::string_view value) {
   if (std::ranges::find(kBooleans, key) == kBooleans.end()) return "";
-  const bool may_be_map = old_form && value.find(':') != std::string_view::npos;
-  if (may_be_map || Trim(value).empty() || BoolOfAnnotation(value)) return "";
+  const bool may_be_map = MayBeMap({.key = key, .value = value, .old_form = old_form});
+  if (may_be_map || WithoutComment(value).empty() || BoolOfAnnotation(value)) return "";
   return fmt::format("\"{}\" is not true or false", Printable(value, kMostValue));
 }
 
@@ -204,11 +214,15 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container) {
 }
 
 std::optional<bool> BoolOfAnnotation(std::string_view value) {
-  value = Trim(value);
+  value = WithoutComment(value);
   if (value.size() > 1 && value.front() == value.back() &&
       (value.front() == '"' || value.front() == '\''))
     value = value.substr(1, value.size() - 2);
   return ParseBool(value);
+}
+
+bool MayBeMap(const ScopedAnnotation& annotation) {
+  return annotation.old_form && annotation.value.find(':') != std::string_view::npos;
 }
 
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {

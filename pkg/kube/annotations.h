@@ -45,9 +45,13 @@ bool WantsSharedCpus(const StringMap& annotations, std::string_view container);
 // Follows the reason of such a container's placement.
 inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotation";
 
-// The boolean that an annotation's value means (ParseBool), also with the quotes of YAML around it;
-// nullopt for any other value.
+// The boolean that an annotation's value means (ParseBool), also with the quotes of YAML around it
+// and a comment of YAML behind it; nullopt for any other value.
 std::optional<bool> BoolOfAnnotation(std::string_view value);
+
+// Whether the value may be a map from containers to values. MistypedAnnotations does not look into
+// maps.
+bool MayBeMap(const ScopedAnnotation& annotation);
 
 // One sentence for each annotation in the domains of policies that has no effect, because its key
 // or the part behind the domain is probably mistyped, or its value is neither true nor false where

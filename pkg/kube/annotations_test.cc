@@ -121,7 +121,8 @@ TEST(AnnotationTyposTest, ABooleanIsTrueOrFalse) {
     EXPECT_THAT(MistypedAnnotations({{annotation, "maybe"}}),
                 ElementsAre(fmt::format("annotation {} ignored: \"maybe\" is not true or false",
                                         annotation)));
-    for (const char* const value : {"true", "No", " on\n", "\"1\"", "'false'", ""})
+    for (const char* const value : {"true", "No", " on\n", "\"1\"", "'false'", "", "true # comment",
+                                    "\"no\"\n# x\n", "# none"})
       EXPECT_THAT(MistypedAnnotations({{annotation, value}}), IsEmpty()) << value;
   }
   EXPECT_THAT(

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Annotations of pods about their placement, and their consequences for the class.
+#include "pkg/kube/annotations.h"
+
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/config/pod_annotation.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/policy/expression.h"
 #include "policies/topology-aware/affinity.h"
@@ -106,9 +109,9 @@ TEST(PreferencesTest, ReadsTheOldForm) {
 }
 
 TEST(PreferencesTest, NotesWhatItCannotRead) {
-  const Pod pod = PodWith({{"prefer-shared-cpus.resource-policy.nri.io", "perhaps"},
+  const Pod pod = PodWith({{"cri-resource-manager.intel.com/prefer-shared-cpus", "c: perhaps"},
                            {"memory-type.resource-policy.nri.io", "tape"},
-                           {"hide-hyperthreads.resource-policy.nri.io", "[: }"},
+                           {"cri-resource-manager.intel.com/hide-hyperthreads", "[: }"},
                            {"cold-start.resource-policy.nri.io", "duration: 2h"},
                            {"toptierlimit.resource-policy.nri.io", "1G"}});
   const Preferences preferences = ReadPreferences(pod, "c");
@@ -117,6 +120,22 @@ TEST(PreferencesTest, NotesWhatItCannotRead) {
   EXPECT_FALSE(preferences.hide_hyperthreads);
   EXPECT_EQ(preferences.cold_start.count(), 0);
   EXPECT_THAT(preferences.notes, SizeIs(5));
+}
+
+// MistypedAnnotations tells of a value that is neither true nor false, under each policy.
+TEST(PreferencesTest, BooleansAreReadAsByTheOtherPolicies) {
+  constexpr const char* kKey = "prefer-shared-cpus.resource-policy.nri.io";
+  for (const char* const text : {"true", " yes\n", "'true'", "true # comment", "[true]", "maybe",
+                                 "tru#e", "null", "--- true", "# true", ""}) {
+    const Pod pod = PodWith({{kKey, text}});
+    const Preferences preferences = ReadPreferences(pod, "c");
+    EXPECT_EQ(preferences.shared, ReadBoolAnnotation(pod.annotations, "prefer-shared-cpus", "c"))
+        << text;
+    EXPECT_THAT(preferences.notes, SizeIs(0)) << text;
+    const bool told = !MistypedAnnotations(pod.annotations).empty();
+    const bool absent = std::string_view(text).empty() || text[0] == '#';
+    EXPECT_EQ(told, !preferences.shared && !absent) << text;
+  }
 }
 
 TEST(PreferencesTest, SingleWordsAreReadAsYamlReadsThem) {

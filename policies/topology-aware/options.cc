@@ -10,6 +10,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/config_section.h"
 #include "pkg/config/pod_annotation.h"
+#include "pkg/kube/annotations.h"
 #include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 
@@ -174,15 +175,11 @@ class Reader {
   bool asks_kubelet() const { return asks_kubelet_; }
 
   void Bool(std::string_view key, std::optional<bool>& target) {
-    const ConfigNode value = Find(key);
-    if (value.kind == ConfigNode::Kind::kNull) return;
-    const std::optional<bool> parsed =
-        value.kind == ConfigNode::Kind::kScalar ? ParseBool(value.text) : std::nullopt;
-    if (parsed) {
-      target = parsed;
-    } else {
-      Ignore(key, "not true or false");
-    }
+    const std::optional<ScopedAnnotation> found = FindAnnotation(pod_.annotations, key, container_);
+    if (!found) return;
+    if (const auto plain = BoolOfAnnotation(found->value)) target = plain;
+    // MistypedAnnotations tells of other values, but not of those in a map.
+    if (MayBeMap(*found)) BoolInMap(key, target);
   }
   void Bool(std::string_view key, bool& target) {
     std::optional<bool> value;
@@ -219,6 +216,18 @@ class Reader {
   }
 
  private:
+  void BoolInMap(std::string_view key, std::optional<bool>& target) {
+    const ConfigNode value = Find(key);
+    if (value.kind == ConfigNode::Kind::kNull) return;
+    const std::optional<bool> parsed =
+        value.kind == ConfigNode::Kind::kScalar ? ParseBool(value.text) : std::nullopt;
+    if (parsed) {
+      target = parsed;
+    } else {
+      Ignore(key, "not true or false");
+    }
+  }
+
   const Pod& pod_;
   const std::string_view container_;
   const bool asks_kubelet_;

@@ -580,10 +580,10 @@ TEST(TopologyAwarePolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {
 TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
   Node node(N4C16());
   const ContainerKey key = node.Add("c", kGuaranteed, 1000);
-  node.Annotate(key, "prefer-shared-cpus", "sometimes");
+  node.Annotate(key, "memory-type", "tape");
   node.snapshot().PodOf(key).annotations.Set("resource-policy.nri.io/affinity", "[");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("prefer-shared-cpus ignored"));
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("memory-type ignored"));
   EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("affinities ignored"));
 }
 
