@@ -2,6 +2,7 @@
 // The part of ExclusivePolicy for exclusive CPUs that must be in one place of the machine, and for
 // the changes that would let a refused container in.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -11,11 +12,15 @@
 
 namespace resmgr {
 
-CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const {
-  CpuSet usable = claim.require_isolated ? CpuSet() : free & ordinary_;
+CpuSet ExclusivePolicy::Allowed(const CpuClaim& claim, const CpuSet& free) const {
+  CpuSet allowed = claim.require_isolated ? CpuSet() : free & ordinary_;
   const bool never = claim.prefer_isolated == false && !claim.require_isolated;
-  if (!never) usable |= free & cpus_.isolated;
-  return picker_.Grantable(usable);
+  if (!never) allowed |= free & cpus_.isolated;
+  return allowed;
+}
+
+CpuSet ExclusivePolicy::Usable(const CpuClaim& claim, const CpuSet& free) const {
+  return picker_.Grantable(Allowed(claim, free));
 }
 
 // Takes the CPUs that the options choose if these are in one place; else CPUs of the place that
@@ -50,6 +55,22 @@ StatusOr<ExclusivePicker::Pick> ExclusivePolicy::TakeAligned(const CpuClaim& cla
     failed = pick.status();
   }
   return failed.ok() ? WantOfPlace(claim, {}, ordinary | isolated) : failed;
+}
+
+// A container gets further CPUs of the kind that it has, else of the other kind, and of both only
+// if neither is enough.
+StatusOr<ExclusivePicker::Pick> ExclusivePolicy::Grow(const CpuSet& current, const CpuClaim& claim,
+                                                      const CpuSet& free) const {
+  const CpuSet allowed = Allowed(claim, free);
+  const CpuSet isolated = allowed & cpus_.isolated;
+  std::array<CpuSet, 2> kinds = {allowed - isolated, isolated};
+  if (current.Intersects(cpus_.isolated)) std::swap(kinds[0], kinds[1]);
+  for (const CpuSet& kind : kinds) {
+    if (kind == allowed) break;
+    StatusOr<ExclusivePicker::Pick> pick = GrowAligned(current, claim, kind);
+    if (pick.ok() || pick.status().code() != StatusCode::kResourceExhausted) return pick;
+  }
+  return GrowAligned(current, claim, allowed);
 }
 
 StatusOr<ExclusivePicker::Pick> ExclusivePolicy::GrowAligned(const CpuSet& current,

@@ -144,8 +144,11 @@ StatusOr<Plan> ExclusivePolicy::Update(const Snapshot& snapshot, const Pod& pod,
   } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
     const Status given = GiveOrSettle(snapshot, pod, container.key, claim);
     if (!given.ok()) return Refusal(given, snapshot, claim, container.key);
-  } else if (!held->second.reason.starts_with(claim.why)) {
-    held->second.reason = Reason(claim, "the CPUs that it had");
+  } else {
+    wanting_.erase(container.key);
+    if (!held->second.reason.starts_with(claim.why)) {
+      held->second.reason = Reason(claim, "the CPUs that it had");
+    }
   }
   if (Shares(claim, container.key)) {
     AddSharer(container.key);
@@ -321,7 +324,7 @@ StatusOr<ExclusivePolicy::Grant> ExclusivePolicy::Resize(const Grant& grant,
                                                          const CpuClaim& claim) const {
   const auto choose = [&](const CpuSet& ordinary, const CpuSet& isolated) {
     return claim.exclusive > grant.cpus.size()
-               ? GrowAligned(grant.cpus, claim, (ordinary | isolated) - grant.cpus)
+               ? Grow(grant.cpus, claim, (ordinary | isolated) - grant.cpus)
                : picker_.Shrink(grant.cpus, claim.exclusive, PlaceToKeep(grant.cpus, claim));
   };
   RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick, Pick(choose, granted_ - grant.cpus));

@@ -157,12 +157,17 @@ class ExclusivePolicy final : public Policy {
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
                                               const ExclusivePicker::Need& need,
                                               const CpuSet& ordinary, const CpuSet& isolated) const;
+  // Picks CPUs of `free` in addition to `current`.
+  StatusOr<ExclusivePicker::Pick> Grow(const CpuSet& current, const CpuClaim& claim,
+                                       const CpuSet& free) const;
   StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim,
                                               const CpuSet& free) const;
   // The CPUs of the smallest place that has enough of `current`, with all of `needed`; empty if
   // there is none.
   CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim, const CpuSet& needed = {}) const;
-  // The part of `free` that a container with this claim may get.
+  // The part of `free` that a container with this claim may get; Usable: as far as the options
+  // allow.
+  CpuSet Allowed(const CpuClaim& claim, const CpuSet& free) const;
   CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
   Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& now) const;
   // Grants the claim. If that is not possible, but the claim is not larger than before, the

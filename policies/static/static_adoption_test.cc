@@ -131,6 +131,19 @@ TEST(StaticAdoptionTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanc
   EXPECT_TRUE(node.Rebalance().empty());
 }
 
+TEST(StaticAdoptionTest, AContainerThatAsksForWhatItHasWantsNoMore) {
+  Node node(test::S1Ht(), "0");
+  const ContainerKey other = *node.Create("other", kGuaranteed, 5000);
+  Container& few = node.snapshot().Add("few", kGuaranteed, 4000);
+  const CpuSet two = Cpus("1-7") - node.PlacementOf(other).exclusive;
+  few.placement.cpus = few.placement.exclusive = two;
+  node.Reconcile();
+  ASSERT_EQ(node.PlacementOf(few.key).exclusive, two);
+  ASSERT_TRUE(node.Resize(few.key, 2000).ok());
+  EXPECT_FALSE(node.Resize(few.key, 3000).ok()) << "more than before, and there is no room";
+  EXPECT_EQ(node.PlacementOf(few.key).exclusive, two);
+}
+
 // It is the sole user of as many CPUs as it requests by coincidence; they are not exclusive.
 TEST(StaticAdoptionTest, AContainerThatSharesForWantOfRoomContinuesToShare) {
   Node node(test::S1Ht(), "0-4");

@@ -496,6 +496,29 @@ TEST(StaticIsolatedTest, AContainerOnOrdinaryCpusGrowsOntoIsolatedOnes) {
   EXPECT_EQ(node.ExclusiveOf(grows), "1-2,6");
 }
 
+// On one NUMA node, so all CPUs are near.
+TEST(StaticIsolatedTest, AContainerGrowsByCpusOfItsKind) {
+  const Machine machine = test::WithIsolated(
+      test::MakeMachine({.packages = 1, .cores = 12, .threads = 1}), "1,3,5,7,9");
+  const auto grown = [&machine](const StringMap& annotations, int64_t to) {
+    Node node(machine);
+    const ContainerKey key = node.snapshot().Add("c", kGuaranteed, 2000).key;
+    node.snapshot().PodOf(key).annotations = annotations;
+    EXPECT_TRUE(node.Place(key).ok());
+    const Status status = node.Resize(key, to);
+    return status.ok() ? node.ExclusiveOf(key) : std::string(Message(status));
+  };
+  constexpr const char* kPrefer = "prefer-isolated-cpus.resource-policy.nri.io";
+  constexpr const char* kRequire = "require-isolated-cpus.resource-policy.nri.io";
+  EXPECT_EQ(grown({}, 5000), "2,4,6,8,10");
+  EXPECT_EQ(grown({{kPrefer, "false"}}, 5000), "2,4,6,8,10");
+  EXPECT_THAT(grown({{kPrefer, "false"}}, 7000), HasSubstr("needs 5 more exclusive CPUs, 4 of 12"));
+  EXPECT_EQ(grown({{kPrefer, "true"}}, 4000), "1,3,5,7");
+  EXPECT_EQ(grown({{kPrefer, "true"}}, 6000), "1-4,6,8") << "too few isolated ones, ordinary ones";
+  EXPECT_EQ(grown({{kRequire, "true"}}, 4000), "1,3,5,7");
+  EXPECT_THAT(grown({{kRequire, "true"}}, 6000), HasSubstr("needs 4 more exclusive CPUs, 3 of"));
+}
+
 TEST(StaticIsolatedTest, AnnotationsChooseIsolatedCpus) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
