@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -68,6 +69,9 @@ struct ClassSubject {
   int64_t coming_quota = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
   ChosenClasses chosen{};
+  // The memory policy with which the container was created (PolicyText), "": without one; nullopt:
+  // this process did not see the creation.
+  std::optional<std::string> memory_policy{};
 
   friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
 };

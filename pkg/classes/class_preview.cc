@@ -181,8 +181,8 @@ std::vector<PreviewedClass> ClassPreview::Describe(const ChosenClasses& chosen, 
     files += fmt::format("{}{}={}", files.empty() ? "" : " ", file, text);
   if (!files.empty()) classes.push_back({"memory", memory.name, memory.source, files});
   if (memory.policy) {
-    classes.push_back({"memory", memory.policy_name, memory.policy_source,
-                       fmt::format("{} {}", ToString(memory.policy->mode), memory.policy->nodes)});
+    classes.push_back(
+        {"memory", memory.policy_name, memory.policy_source, PolicyText(*memory.policy)});
   }
   for (const auto& [kind, choice] : chosen.by_name)
     classes.push_back({kind, choice.name, choice.source, ValueOf(kind, choice.name)});

@@ -62,7 +62,8 @@ HostClasses::~HostClasses() {
 
 void HostClasses::Configure(const ClassesConfig& config) {
   if (config != config_) {
-    choices_.clear();
+    for (auto& [key, choice] : choices_)
+      choice.seen = 0;  // to be chosen again
     first_ = 0;
   }
   config_ = config;
@@ -120,6 +121,7 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   if (placed != nullptr) {
     Choice& choice = choices_[placed->key];
     choice = InputsOf(container, context_.ways());
+    choice.memory_policy = chosen.memory.policy ? PolicyText(*chosen.memory.policy) : "";
     choice.chosen = std::move(chosen);
     choice.seen = looks_;
   }
@@ -227,7 +229,9 @@ HostClasses::Choice& HostClasses::ChoiceOf(const Pod& pod, const Container& cont
   const ClassedContainer asks = ClassedContainer::Of(pod, container, of_pool);
   Choice& choice = choices_[container.key];
   if (choice.seen != 0 && choice.IsFor(asks, ways)) return choice;
+  std::optional<std::string> memory_policy = std::move(choice.memory_policy);
   choice = InputsOf(asks, ways);
+  choice.memory_policy = std::move(memory_policy);
   for (const auto& kind : kinds_) {
     const Status status = kind->Choose(asks, config_, choice.chosen);
     // The container exists already, so the error cannot refuse it and is only noted.
@@ -254,7 +258,7 @@ std::vector<ClassSubject> HostClasses::Subjects() {
     const ChosenClasses& chosen = choice.chosen;
     if (!chosen.note.empty() && !container.id.value().empty())
       notes_.emplace(container.id.value(), chosen.note);
-    if (!chosen.any()) return;
+    if (!chosen.any() && choice.memory_policy.value_or("").empty()) return;
     const std::string id(container.id.value());
     const LinuxResources& requested = container.requested;
     subjects.push_back(
@@ -272,7 +276,8 @@ std::vector<ClassSubject> HostClasses::Subjects() {
          .cpu_period = placement.cpu_period.value_or(requested.cpu_period.value_or(0)),
          .coming_quota = ComingQuotaOf(id),
          .memory_limit = requested.memory_limit.value_or(0),
-         .chosen = chosen});
+         .chosen = chosen,
+         .memory_policy = choice.memory_policy});
   });
   std::erase_if(choices_, [this](const auto& choice) { return choice.second.seen != looks_; });
   return subjects;

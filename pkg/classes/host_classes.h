@@ -131,7 +131,10 @@ class HostClasses final : public Observer {
     std::string pool{};
     CreationWays ways{};
     ChosenClasses chosen{};
-    uint64_t seen = 0;  // number of the last look that found the container; 0: none did yet
+    // Number of the last look that found the container; 0: none did since the configuration.
+    uint64_t seen = 0;
+    // As ClassSubject::memory_policy. Stays when other classes are chosen.
+    std::optional<std::string> memory_policy{};
 
     bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };

@@ -426,6 +426,89 @@ TEST_F(HostClassesTest, AClassIsChosenAgainWhenTheDoorCanDoMore) {
   EXPECT_THAT(classes_->NoteOf(std::string(id.value())), IsEmpty());
 }
 
+class MemoryPolicyTruthTest : public HostClassesTest {
+ protected:
+  MemoryPolicyTruthTest() { ways_.memory_policy = true; }
+
+  static ClassesConfig Asks(std::optional<MemoryPolicySettings::Mode> mode) {
+    ClassesConfig config;
+    config.namespaces["memory"] = {"ns"};
+    MemoryClassConfig& one = config.memory.emplace_back();
+    one.name = "near";
+    one.low = "1000";
+    if (mode) one.policy = MemoryPolicyConfig{.mode = *mode, .nodes = "all"};
+    return config;
+  }
+  // A container whose pod asks for the class, created by calls that pass the pipeline.
+  ContainerId CreateWithClass(const char* name) {
+    Pod pod;
+    pod.id = PodSandboxId(fmt::format("sandbox-{}", name));
+    pod.uid = PodUid(fmt::format("uid-{}", name));
+    pod.name = name;
+    pod.namespace_name = "ns";
+    pod.qos = kBurstable;
+    pod.annotations = StringMap({{"class.memory-policy.nri.io", "near"}});
+    node_.runtime.held.pods.push_back(pod);
+    node_.manager().PodCreated(Pod(pod));
+    const CreateRequest request = TestNode::Request(pod.id, name, 500);
+    const Admission admission = node_.manager().AdmitCreate(CreateRequest(request)).value();
+    EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+    return node_.Created(request, admission);
+  }
+  // Returns the part of `explain` about the policy; "" if there is nothing yet.
+  std::string Told(const ContainerId& id) const {
+    const auto found = classes_->report().containers.find(id.value());
+    if (found == classes_->report().containers.end()) return "";
+    for (const ContainerClass& one : found->second)
+      if (one.kind == "memory") return fmt::format("{}, {}; {}", one.in_force, one.way, one.reason);
+    return "";
+  }
+  bool Tells(const ContainerId& id, std::string_view text) {
+    if (node_.RunUntil([&] { return Told(id).starts_with(text); })) return true;
+    ADD_FAILURE() << Told(id);
+    return false;
+  }
+};
+
+TEST_F(MemoryPolicyTruthTest, WhatAContainerBeganWithStaysWhateverIsChosenLater) {
+  using enum MemoryPolicySettings::Mode;
+  classes_->Configure(Asks(kInterleave));
+  const ContainerId id = CreateWithClass("db");
+  ASSERT_TRUE(Tells(id, "interleave 0, at creation; "));
+  EXPECT_EQ(Told(id), "interleave 0, at creation; ");
+  classes_->Configure(Asks(kBind));
+  EXPECT_TRUE(Tells(id, "interleave 0, at creation; bind 0 is chosen now, "));
+  EXPECT_TRUE(Tells(CreateWithClass("web"), "bind 0, at creation; "));
+  classes_->Configure(Asks(std::nullopt));
+  EXPECT_TRUE(Tells(id, "interleave 0, at creation; "));
+  // The next daemon knows it, too.
+  MakeClasses();
+  classes_->Configure(Asks(kInterleave));
+  ASSERT_TRUE(Tells(id, "interleave 0, at creation; "));
+  EXPECT_EQ(Told(id), "interleave 0, at creation; ");
+}
+
+TEST_F(MemoryPolicyTruthTest, AContainerThatBeganWithoutAPolicyDoesNotHaveIt) {
+  using enum MemoryPolicySettings::Mode;
+  ClassesConfig others = Asks(kBind);
+  others.namespaces["memory"] = {"other"};
+  classes_->Configure(others);
+  const ContainerId id = CreateWithClass("db");
+  classes_->Configure(Asks(kBind));
+  EXPECT_TRUE(Tells(id, "none, at creation; bind 0 is chosen now, "));
+}
+
+TEST_F(HostClassesTest, AMemoryPolicyIsNotToldInForceForAContainerThatExistedBefore) {
+  ClassesConfig config;
+  config.namespaces["memory"] = {"ns"};
+  ways_.memory_policy = true;
+  const ContainerId id =
+      RunWith({{"policy.memory-policy.nri.io", "{mode: MPOL_BIND, nodes: all}"}}, {});
+  classes_->Configure(config);
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  EXPECT_EQ(classes_->report().containers.at(std::string(id.value()))[0].in_force, "unknown");
+}
+
 TEST_F(HostClassesTest, AnnotationsOfCrioSetItsVariables) {
   ClassesConfig config;
   config.namespaces["isolation"] = {"ns"};

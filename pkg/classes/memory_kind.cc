@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
+#include "pkg/classes/kept_texts.h"
 #include "pkg/classes/memory_wish.h"
 #include "pkg/classes/subject_ways.h"
 
@@ -13,6 +16,7 @@ namespace {
 constexpr std::string_view kMemory = "memory";
 constexpr const char* kOnlyFiles = "annotated files";
 constexpr const char* kOnlyPolicy = "annotated policy";
+constexpr const char* kFormerPolicy = "former policy";
 constexpr const char* kControllers = "sys/fs/cgroup/cgroup.controllers";
 constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
 constexpr const char* kOfKubelet =
@@ -25,7 +29,9 @@ std::string_view ClassOfPool(const ClassedContainer& container) {
 
 class MemoryKind final : public ClassKind {
  public:
-  explicit MemoryKind(ClassContext context) : context_(std::move(context)) {}
+  explicit MemoryKind(ClassContext context)
+      : context_(std::move(context)),
+        begun_with_(context_.directory.empty() ? "" : context_.directory + "/memory-policies") {}
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
@@ -58,8 +64,9 @@ class MemoryKind final : public ClassKind {
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
     ways_.KeepOnly(work.subjects);
+    begun_with_.KeepOnly(work.subjects);
     for (size_t i = 0; i < work.subjects.size(); ++i)
-      if (work.subjects[i].chosen.memory.policy) AddPolicy(work.subjects[i].chosen.memory, i, plan);
+      AddPolicy(work.subjects[i], i, plan);
     if (work.config.memory.empty() && work.config.memory_files.empty()) return;
     const Status possible = Controller(work.host.files());
     if (!possible.ok() && work.config.absent == ClassesConfig::Absent::kRefuse)
@@ -80,6 +87,8 @@ class MemoryKind final : public ClassKind {
       plan.parts.push_back(std::move(part));
     }
   }
+  // If saving fails, the next process does not know the policies.
+  void Apply(const ClassWork&, ClassPlan&) override { begun_with_.Save().IgnoreError(); }
 
  private:
   static std::string NameOf(const MemoryWish& wish) {
@@ -126,20 +135,44 @@ class MemoryKind final : public ClassKind {
     chosen.memory.policy_source = wish.source;
     return OkStatus();
   }
-  // Adds a part without paths: no other process can read or change a memory policy.
-  static void AddPolicy(const MemoryWish& wish, size_t subject, ClassPlan& plan) {
-    const MemoryPolicySettings& policy = *wish.policy;
-    plan.parts.push_back({.subject = subject,
-                          .kind = kMemory,
-                          .name = wish.policy_name.empty() ? kOnlyPolicy : wish.policy_name,
-                          .source = wish.policy_source,
-                          .way = "at creation",
-                          .in_force = fmt::format("{} {}", ToString(policy.mode), policy.nodes)});
+  // The policy with which the container was created, "": none; nullopt: it is not known.
+  std::optional<std::string> BegunWith(const ClassSubject& subject) {
+    if (subject.id.empty()) return subject.memory_policy;
+    if (subject.memory_policy) begun_with_.Set(subject.id, *subject.memory_policy);
+    const std::string* const known = begun_with_.Find(subject.id);
+    return known == nullptr ? std::nullopt : std::optional(*known);
+  }
+  // Adds a part without paths: no other process can read or change a memory policy. A container
+  // keeps the one with which it was created, whatever is chosen later.
+  void AddPolicy(const ClassSubject& subject, size_t index, ClassPlan& plan) {
+    const MemoryWish& wish = subject.chosen.memory;
+    const std::optional<std::string> begun = BegunWith(subject);
+    const std::string chosen = wish.policy ? PolicyText(*wish.policy) : "";
+    if (chosen.empty() && begun.value_or("").empty()) return;
+    ClassPart part{.subject = index,
+                   .kind = kMemory,
+                   .name = wish.policy_name.empty() ? kOnlyPolicy : wish.policy_name,
+                   .source = wish.policy_source,
+                   .way = kAtCreation,
+                   .in_force = begun.value_or("unknown")};
+    if (part.in_force.empty()) part.in_force = "none";
+    if (chosen.empty()) {
+      part.name = kFormerPolicy;
+      part.source = "an earlier choice";
+      part.note = "it is not chosen any more, and stays until the container ends";
+    } else if (!begun) {
+      part.note = fmt::format(
+          "the container existed before this daemon: if it began without, only a new one gets {}",
+          chosen);
+    } else if (*begun != chosen) {
+      part.note = fmt::format("{} is chosen now, and only a new container gets it", chosen);
+    }
+    plan.parts.push_back(std::move(part));
   }
   void PlanFiles(const ClassSubject& subject, HostKeeper& host, ClassPart& part, ClassPlan& plan) {
     HostFiles& files = host.files();
     if (AwaitsCgroup(subject, subject.cgroup)) {
-      part.way = "at creation";
+      part.way = kAtCreation;
       return;
     }
     if (subject.cgroup.empty()) {
@@ -167,7 +200,9 @@ class MemoryKind final : public ClassKind {
   }
 
   const ClassContext context_;
-  SubjectWays ways_;  // used on the worker's thread only
+  // Used on the worker's thread only.
+  SubjectWays ways_;
+  KeptTexts begun_with_;  // the memory policies with which containers were created
 };
 
 }  // namespace

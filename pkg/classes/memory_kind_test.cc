@@ -370,7 +370,10 @@ TEST_F(MemoryPolicyTest, OnlyADoorThatCanSetItTakesIt) {
   const MemoryPolicySettings expected{.mode = Mode::kInterleave, .nodes = "0-3"};
   EXPECT_EQ(adjustment.wide()->memory_policy, expected);
   test::KindBench bench;
-  bench.subjects.push_back({.container = "shop/p/main", .id = "id", .chosen = chosen});
+  bench.subjects.push_back({.container = "shop/p/main",
+                            .id = "id",
+                            .chosen = chosen,
+                            .memory_policy = "interleave 0-3"});
   EXPECT_EQ(bench.Run(*kind).containers.at("id").at(0).in_force, "interleave 0-3");
 }
 

@@ -258,6 +258,14 @@ StatusOr<MemoryPolicyWish> MemoryPolicyOf(const Pod& pod, std::string_view conta
   return wish;
 }
 
+std::string PolicyText(const MemoryPolicySettings& policy) {
+  std::string text(ToString(policy.mode));
+  if (!policy.nodes.empty()) text += " " + policy.nodes;
+  for (const MemoryPolicySettings::Flag flag : policy.flags)
+    text.append(" ").append(ToString(flag));
+  return text;
+}
+
 StatusOr<MemoryPolicySettings> ResolveMemoryPolicy(const MemoryPolicyConfig& policy,
                                                    const CpuSet& cpus, const NodeSet& mems,
                                                    const Machine& machine) {

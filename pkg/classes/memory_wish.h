@@ -66,6 +66,9 @@ struct MemoryPolicyWish {
 StatusOr<MemoryPolicyWish> MemoryPolicyOf(const Pod& pod, std::string_view container,
                                           const ClassesConfig& config);
 
+// "interleave 0-3", "bind 0 static-nodes". Pure.
+std::string PolicyText(const MemoryPolicySettings& policy);
+
 // The policy with node numbers, for a container that may run on `cpus` and use `mems`; an empty set
 // stands for all CPUs or nodes that containers may use. InvalidArgument: the machine has none of
 // the policy's nodes. Pure.

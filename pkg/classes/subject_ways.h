@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/classes/class_plan.h"
+#include "pkg/classes/kept_texts.h"
 
 namespace resmgr {
 
@@ -26,24 +26,17 @@ class SubjectWays {
  public:
   // `file` keeps the ways for the next process, and is read at the first use; "": they are not
   // kept.
-  explicit SubjectWays(std::string file = "") : file_(std::move(file)) {}
+  explicit SubjectWays(std::string file = "") : ways_(std::move(file)) {}
 
   // The way of this container. `there`: the settings of the class are in force already.
   std::string_view Of(const ClassSubject& subject, bool there);
   // Forgets all other containers.
-  void KeepOnly(const std::vector<ClassSubject>& subjects);
+  void KeepOnly(const std::vector<ClassSubject>& subjects) { ways_.KeepOnly(subjects); }
   // Writes the file if it differs. May block.
-  Status Save();
+  Status Save() { return ways_.Save(); }
 
  private:
-  using Ways = std::map<std::string, std::string_view, std::less<>>;  // by container id
-
-  void Load();
-
-  const std::string file_;
-  bool loaded_ = false;
-  Ways ways_;
-  Ways saved_;
+  KeptTexts ways_;
 };
 
 }  // namespace resmgr

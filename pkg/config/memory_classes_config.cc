@@ -162,6 +162,12 @@ std::string_view ToString(MemoryPolicySettings::Mode mode) {
   return known == kMemoryModes.end() ? "unknown" : known->first;
 }
 
+std::string_view ToString(MemoryPolicySettings::Flag flag) {
+  const auto* const known =
+      std::ranges::find(kMemoryFlags, flag, [](const auto& one) { return one.second; });
+  return known == kMemoryFlags.end() ? "unknown" : known->first;
+}
+
 void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
   bool known_mode = true;
   section

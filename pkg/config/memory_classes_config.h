@@ -26,6 +26,7 @@ void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config);
 
 // "interleave", ...
 std::string_view ToString(MemoryPolicySettings::Mode mode);
+std::string_view ToString(MemoryPolicySettings::Flag flag);
 
 // How the kernel treats the memory of a container before it reaches its limit (cgroup v2). The
 // values are texts of the files memory.high and so on, in bytes or "max"; "" leaves the file
