@@ -276,6 +276,7 @@ OrderedJson HeldJson(const ResourceManager& manager) {
   CpuSet shared;
   CpuSet reserved;
   for (const Zone& zone : manager.policy().Zones(snapshot)) {
+    if (IsIsolatedPool(zone.name)) continue;
     CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
     cpus = cpus | zone.shared;
   }

@@ -111,8 +111,7 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
         }
       });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // No container shares the CPUs of the zone of this name: they are free.
-    if (zone.name == "isolated") continue;
+    if (IsIsolatedPool(zone.name)) continue;
     (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
   }
   return owners;

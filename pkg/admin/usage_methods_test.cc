@@ -106,6 +106,7 @@ TEST(UsageJsonTest, AFreeIsolatedCpuIsNotShared) {
   EXPECT_EQ(cpus[0]["state"], "reserved");
   EXPECT_EQ(cpus[1]["state"], "shared");
   EXPECT_EQ(cpus[2]["state"], "unassigned") << "isolated, where the kernel says so";
+  EXPECT_EQ(HeldJson(node.manager())["shared"], "1") << "as `cpus` has it";
 }
 
 }  // namespace

@@ -126,8 +126,10 @@ void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& n
   CpuSet shared;
   std::vector<NodeMetrics::Pool> pools;
   for (const Zone& zone : manager.policy().Zones(snapshot)) {
-    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
-    cpus = cpus | zone.shared;
+    if (!IsIsolatedPool(zone.name)) {
+      CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
+      cpus = cpus | zone.shared;
+    }
     pools.push_back({.name = zone.name,
                      .exclusive = zone.exclusive.size(),
                      .shared = zone.shared.size(),

@@ -35,7 +35,8 @@ class TwoPools final : public test::FirstFitPolicy {
   using FirstFitPolicy::FirstFitPolicy;
   std::vector<Zone> Zones(const Snapshot&) const override {
     return {{.name = "reserved", .cpus = CpuSet{0}, .shared = CpuSet{0}},
-            {.name = "shared", .cpus = CpuSet{1, 2}, .shared = CpuSet{1, 2}, .containers = 5}};
+            {.name = "shared", .cpus = CpuSet{1, 2}, .shared = CpuSet{1, 2}, .containers = 5},
+            {.name = "isolated", .cpus = CpuSet{3}, .shared = CpuSet{3}}};
   }
 };
 

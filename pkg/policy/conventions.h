@@ -15,6 +15,12 @@ inline bool IsReservedPool(std::string_view name) {
   return name == "reserved" || name.starts_with("reserved[");
 }
 
+// Whether a pool of this name has the isolated CPUs: no container shares those of them that are
+// free.
+inline bool IsIsolatedPool(std::string_view name) {
+  return name == "isolated";
+}
+
 // The name without the number that balloons have: "batch" for "batch[2]".
 inline std::string_view PoolTypeOf(std::string_view name) {
   return name.substr(0, name.find('['));
