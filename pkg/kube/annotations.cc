@@ -135,6 +135,26 @@ constexpr std::array<std::string_view, 11> kBooleans = {
     "prefer-shared-cpus",   "require-isolated-cpus",
     "strict.topologyhints"};
 
+// The keys that stand behind a domain, in both domains.
+constexpr std::array<std::string_view, 2> kKeysBehindDomain = {"affinity", "anti-affinity"};
+
+// The same as WhyMistyped for an annotation of the form DOMAIN/KEY. Policies read that form of
+// other keys in the first domain only.
+std::string WhyMistypedBehindDomain(std::string_view annotation) {
+  for (const std::string_view domain : kDomains) {
+    if (!annotation.starts_with(domain) || annotation.substr(domain.size(), 1) != "/") continue;
+    const std::string_view key = annotation.substr(domain.size() + 1);
+    if (std::ranges::find(kKeysBehindDomain, key) != kKeysBehindDomain.end()) return "";
+    if (IsKnownKey(key))
+      return domain == kDomains.front() ? "" : fmt::format("write {}.{}", key, domain);
+    std::vector<std::string_view> keys = AnnotationKeys();
+    keys.insert(keys.end(), kKeysBehindDomain.begin(), kKeysBehindDomain.end());
+    const std::string_view closest = ClosestName(key, keys);
+    return closest.empty() ? "" : fmt::format("unknown key; did you mean {}?", closest);
+  }
+  return "";
+}
+
 // "KEY" for an annotation of the old form, DOMAIN/KEY; "" for others.
 std::string_view OldFormKey(std::string_view annotation) {
   const std::string_view domain = kDomains.front();
@@ -229,7 +249,7 @@ std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {
   std::vector<std::string> typos;
   for (const auto& [annotation, value] : annotations) {
     const std::optional<ScopedKey> parts = SplitKey(annotation);
-    std::string why = parts ? WhyMistyped(*parts) : "";
+    std::string why = parts ? WhyMistyped(*parts) : WhyMistypedBehindDomain(annotation);
     if (why.empty()) why = WhyNoBoolean(parts ? parts->key : OldFormKey(annotation), !parts, value);
     if (!why.empty()) typos.push_back(SentenceAbout(annotation, why));
     if (typos.size() == kMostTypos) break;

@@ -102,6 +102,24 @@ TEST(AnnotationTyposTest, AKeyLikeAKnownOneIsTold) {
                           "unknown key; did you mean alignment?"));
 }
 
+TEST(AnnotationTyposTest, AKeyBehindItsDomainIsLookedAtToo) {
+  const auto why = [](const char* annotation) {
+    return MistypedAnnotations({{annotation, "true"}});
+  };
+  EXPECT_THAT(why("cri-resource-manager.intel.com/prefer-shared-cpu"),
+              ElementsAre("annotation cri-resource-manager.intel.com/prefer-shared-cpu ignored: "
+                          "unknown key; did you mean prefer-shared-cpus?"));
+  EXPECT_THAT(why("resource-policy.nri.io/afinity"),
+              ElementsAre("annotation resource-policy.nri.io/afinity ignored: unknown key; did you "
+                          "mean affinity?"));
+  EXPECT_THAT(why("resource-policy.nri.io/prefer-shared-cpus"),
+              ElementsAre("annotation resource-policy.nri.io/prefer-shared-cpus ignored: write "
+                          "prefer-shared-cpus.resource-policy.nri.io"));
+  EXPECT_THAT(why("cri-resource-manager.intel.com/container-id"), IsEmpty());
+  EXPECT_THAT(why("cri-resource-manager.intel.com/anti-affinity"), IsEmpty());
+  EXPECT_THAT(why("resource-policy.nri.io"), IsEmpty());
+}
+
 TEST(AnnotationTyposTest, TheEndIsPodOrAContainer) {
   for (const char* const end : {"/contaner.main", "/Pod", "/main", "/", "/container."}) {
     const std::string annotation = fmt::format("alignment.resource-policy.nri.io{}", end);
