@@ -73,13 +73,16 @@ class KernelFileSystem final : public FileSystem {
 
   Status MakeDirectory(const std::string& directory) override {
     if (::mkdir(directory.c_str(), 0700) == 0) return OkStatus();
-    std::error_code error;
-    if (errno == ENOENT) {
-      std::filesystem::create_directories(directory, error);
-      if (!error && ::chmod(directory.c_str(), 0700) == 0) return OkStatus();
+    int why = errno;
+    if (why == ENOENT) {
+      std::error_code failed;
+      std::filesystem::create_directories(directory, failed);
+      if (!failed && ::chmod(directory.c_str(), 0700) == 0) return OkStatus();
+      why = failed ? failed.value() : errno;
     }
-    if (std::filesystem::is_directory(directory, error)) return OkStatus();
-    return ErrnoStatus(error ? error.value() : ENOTDIR,
+    std::error_code ignored;
+    if (std::filesystem::is_directory(directory, ignored)) return OkStatus();
+    return ErrnoStatus(why == EEXIST ? ENOTDIR : why,
                        fmt::format("cannot make directory {}", directory));
   }
 };

@@ -28,8 +28,10 @@ using testing::_;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr std::string_view kDir = "/dir";
 
@@ -397,6 +399,13 @@ TEST(RecordTest, IsFoundByItsName) {
   EXPECT_EQ(Record::Hash()(record), Record::Hash()(std::string_view(kName)));
   EXPECT_TRUE(Record::Equal()(record, std::string_view(kName)));
   EXPECT_FALSE(Record::Equal()(record, "other"));
+}
+
+TEST(FileSystemTest, ADirectoryThatCannotBeMadeHasTheKernelsReason) {
+  // The kernel lets no process make directories there, whatever its user is.
+  const Status status = RealFileSystem().MakeDirectory("/sys/kernel/resmgr-test");
+  EXPECT_THAT(Message(status), StartsWith("cannot make directory /sys/kernel/resmgr-test: "));
+  EXPECT_THAT(Message(status), Not(HasSubstr("No such file or directory")));
 }
 
 TEST(ClaimedFileSystemTest, RefusesToWriteWhatAnotherDaemonHasClaimed) {
