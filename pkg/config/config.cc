@@ -132,13 +132,16 @@ Status CheckNoKubeObject(const ConfigNode& document) {
   };
   const ConfigNode* const kind = find("kind");
   if (find("apiVersion") == nullptr || kind == nullptr) return OkStatus();
-  const std::string_view part =
-      find("data") != nullptr
-          ? "data, each key of it as a key of the file and its text as YAML below that"
-          : "spec";
-  return InvalidArgument(
-      "{}: this is a Kubernetes {}, not a configuration: give the contents of its {}",
-      Where(document), Printable(kind->text, 64), part);
+  std::string_view advice;
+  if (find("data") != nullptr) {
+    advice =
+        ": give the contents of its data, each key of it as a key of the file and its text as YAML "
+        "below that";
+  } else if (kind->text.ends_with("Policy")) {
+    advice = ": convert it with cri-resmgr-ctl config convert -from nri-plugins FILE";
+  }
+  return InvalidArgument("{}: this is a Kubernetes {}, not a configuration{}", Where(document),
+                         Printable(kind->text, 64), advice);
 }
 
 // Checks that the classes that the active policy names exist, in `classes` or in its own section.

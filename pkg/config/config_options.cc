@@ -38,9 +38,12 @@ const std::vector<FlagKey>& FlagKeys() {
   return *kKeys;
 }
 
-// A key's help as a sentence, with quotes for backticks.
+// A key's help as a sentence, with quotes for backticks. An empty value has quotes of its own.
 std::string FlagHelp(std::string_view help) {
+  constexpr std::string_view kEmptyValue = "`\"\"`";
   std::string text(help);
+  for (size_t at = text.find(kEmptyValue); at != std::string::npos; at = text.find(kEmptyValue, at))
+    text.replace(at, kEmptyValue.size(), "\"\"");
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   std::ranges::replace(text, '`', '"');
   return text + '.';

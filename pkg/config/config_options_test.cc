@@ -141,6 +141,7 @@ TEST_F(ConfigOptionsTest, HelpComesFromTheKeys) {
   EXPECT_THAT(help, HasSubstr("  -logger-level debug|info|warn|error"));
   EXPECT_THAT(help, HasSubstr("The lowest severity that is logged: \"debug\", "));
   EXPECT_THAT(help, HasSubstr("runtimeproxy.koordinator.sh/skip-hookserver"));
+  EXPECT_THAT(help, HasSubstr("; \"\" exempts")) << "no quotes around quotes";
 }
 
 std::optional<std::string> Value(std::string_view line) {

@@ -176,8 +176,10 @@ TEST(ConfigTest, ObjectsOfKubernetesAreErrorsThatNameTheirPart) {
       "its data, each key of it as a key of the file and its text as YAML below that");
   EXPECT_EQ(ParseError("kind: BalloonsPolicy\napiVersion: config.nri/v1alpha1\n"
                        "metadata: {name: default}\nspec: {reservedResources: {cpu: 750m}}\n"),
-            "cri.yaml:1: this is a Kubernetes BalloonsPolicy, not a configuration: give the "
-            "contents of its spec");
+            "cri.yaml:1: this is a Kubernetes BalloonsPolicy, not a configuration: convert it with "
+            "cri-resmgr-ctl config convert -from nri-plugins FILE");
+  EXPECT_EQ(ParseError("kind: Pod\napiVersion: v1\nspec: {containers: []}\n"),
+            "cri.yaml:1: this is a Kubernetes Pod, not a configuration");
   EXPECT_THAT(ParseError("kind: ConfigMap\n"), HasSubstr("kind: unknown key"))
       << "no object without its version";
 }

@@ -114,7 +114,7 @@ Status Rules::AddItem(std::string_view item, Target& sticky) {
     const auto target = ParseTarget(parts[0]);
     if (!target) {
       return InvalidArgument(
-          "invalid dump item '{}': unknown target '{}' (off, name, full, count or record)",
+          "invalid dump item '{}': unknown target '{}' (off, short, full, count or record)",
           Printable(item), Printable(parts[0]));
     }
     sticky = *target;

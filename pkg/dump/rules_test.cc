@@ -174,7 +174,8 @@ TEST(RulesTest, CommaAlwaysSeparates) {
 }
 
 TEST(RulesTest, WrongItemsAreQuoted) {
-  EXPECT_THAT(ErrorOf("verbose:A"), HasSubstr("unknown target 'verbose'"));
+  EXPECT_THAT(ErrorOf("verbose:A"),
+              HasSubstr("unknown target 'verbose' (off, short, full, count or record)"));
   EXPECT_THAT(ErrorOf(":A"), HasSubstr("unknown target ''"));
   EXPECT_THAT(ErrorOf("Full:A"), HasSubstr("unknown target 'Full'"));
   EXPECT_THAT(ErrorOf("full:(Create"), HasSubstr("'(Create'"));
