@@ -59,7 +59,7 @@ OrderedJson ClassesJson(const ClassReport& report) {
     list.push_back({{"kind", one.kind},
                     {"name", one.name},
                     {"state", StateOf(one.active)},
-                    {"reason", one.reason},
+                    {"reason", one.Why()},
                     {"containers", one.containers}});
   }
   return list;

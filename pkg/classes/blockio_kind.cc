@@ -33,7 +33,6 @@ class BlockioKind final : public ClassKind {
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
-    if (!config.blockio.any()) return OkStatus();
     const bool by_runtime = config.blockio.assign == BlockioConfig::Assign::kRuntime;
     std::vector<KnownClass> known;
     for (const auto& [name, items] : config.blockio.classes)

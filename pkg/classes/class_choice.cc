@@ -83,9 +83,8 @@ Status CheckChosen(std::string_view kind, const Chosen& chosen,
     names.reserve(known.size());
     for (const KnownClass& one : known)
       names.push_back(one.name);
-    Status unknown =
-        InvalidArgument("annotation {}: there is no class \"{}\" of the kind {}; there are: {}",
-                        Printable(chosen.key, 256), shown, kind, fmt::join(names, ", "));
+    Status unknown = InvalidArgument("annotation {}: there is no class \"{}\" of the kind {}; {}",
+                                     Printable(chosen.key, 256), shown, kind, ThereAre(names));
     if (config.unknown == ClassesConfig::Unknown::kRefuse) return unknown;
     choice.note = Message(unknown);
     return OkStatus();
@@ -116,6 +115,9 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
   StatusOr<std::optional<Chosen>> found = FindChosen(*keys, about);
   const std::string name = found.ok() && *found ? (*found)->name : "";
   const bool allowed = config.Allows(kind, name, about.pod.namespace_name);
+  // Then the annotation may be for classes of the runtime's own.
+  const bool is_for_runtime = known.empty() && !keys->of_runtimes.empty();
+  if (is_for_runtime && !allowed) return DefaultClass(about, known);
   if (!found.ok()) {
     if (allowed) return found.status();
     choice.note = Message(found.status());
@@ -133,6 +135,10 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
   ClassChoice without = DefaultClass(about, known);
   without.note = std::move(choice.note);
   return without;
+}
+
+std::string ThereAre(const std::vector<std::string_view>& names) {
+  return names.empty() ? "there are none" : fmt::format("there are: {}", fmt::join(names, ", "));
 }
 
 ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known) {

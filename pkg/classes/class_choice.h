@@ -48,15 +48,19 @@ struct ClassQuestion {
 //      ("rdt.resources.beta.kubernetes.io/container.N", ".../pod")
 //   2. the policy's choice for the pool
 //   3. the pod's QoS class, if `by_qos` and there is such a class
-// An empty annotation chooses none. InvalidArgument: the annotation that counts names an unknown
-// class (unless the configuration says to ignore that), or one that denies such annotations; the
-// message names the annotation and the known classes. Pure.
+// An empty annotation chooses none. Where there are no classes, an annotation that runtimes read,
+// too, is left to the runtime unless the namespace may choose. InvalidArgument: the annotation that
+// counts names an unknown class (unless the configuration says to ignore that), or one that denies
+// such annotations; the message names the annotation and the known classes. Pure.
 StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& about,
                                   const std::vector<KnownClass>& known,
                                   const ClassesConfig& config);
 
 // The class that ChooseClass chooses without annotations: by 2 and 3.
 ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known);
+
+// "there are: A, B", for the end of a message about an unknown name; "there are none".
+std::string ThereAre(const std::vector<std::string_view>& names);
 
 // A class that a pod's annotations ask for. A value.
 struct AskedClass {

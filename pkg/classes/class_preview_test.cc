@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/class_preview.h"
 
+#include <array>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +13,14 @@
 #include "pkg/classes/testing/classed_pod.h"
 #include "pkg/config/config.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::IsOk;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -94,6 +99,29 @@ TEST_F(ClassPreviewTest, RefusesWhatTheDaemonRefuses) {
   EXPECT_THAT(preview.Describe(preview.ChooseLeniently(classed_.container()), {}, {}), IsEmpty());
   pod_.annotations = StringMap({{"cpu-quota.crio.io", "off"}});
   EXPECT_EQ(preview.Choose(classed_.container()).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClassPreviewTest, AClassOfAKindThatHasNoneIsUnknownToo) {
+  const std::array<std::pair<const char*, const char*>, 5> annotations = {
+      {{"rdt", "rdtclass.resource-policy.nri.io/pod"},
+       {"blockio", "blockioclass.resource-policy.nri.io/pod"},
+       {"scheduling", "scheduling-class.resource-policy.nri.io/pod"},
+       {"cpu", "cpu-class.resource-policy.nri.io/pod"},
+       {"memory", "class.memory-qos.nri.io"}}};
+  const ClassesConfig elsewhere = Read("{AllowedNamespaces: {isolation: [ns]}}");
+  for (const auto& [kind, annotation] : annotations) {
+    pod_.annotations = StringMap({{annotation, "gold"}});
+    const ClassesConfig config = Read(fmt::format("{{AllowedNamespaces: {{{}: [ns]}}}}", kind));
+    const auto chosen = ClassPreview(machine_, config, std::nullopt).Choose(classed_.container());
+    EXPECT_EQ(chosen.status().code(), StatusCode::kInvalidArgument) << kind;
+    EXPECT_THAT(std::string(Message(chosen.status())), EndsWith("; there are none"));
+    EXPECT_THAT(ClassPreview(machine_, elsewhere, std::nullopt).Choose(classed_.container()),
+                IsOk())
+        << kind;
+  }
+  pod_.annotations = StringMap({{"rdtclass.resource-policy.nri.io/pod", "gold"}});
+  const ClassesConfig off = Read("{rdt: {Enable: false}, AllowedNamespaces: {rdt: [ns]}}");
+  EXPECT_THAT(ClassPreview(machine_, off, std::nullopt).Choose(classed_.container()), IsOk());
 }
 
 TEST_F(ClassPreviewTest, SchemataOfAGivenCache) {

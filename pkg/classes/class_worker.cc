@@ -67,6 +67,7 @@ class Reporter {
       if (lacks) lacking.insert(key);
       const ClassSubject& subject = subjects_[part.subject];
       known.containers.push_back(subject.container);
+      if (!outcome.active) known.without.push_back(subject.container);
       if (subject.id.empty()) continue;
       report.containers[subject.id].push_back({.kind = std::string(part.kind),
                                                .name = part.name,
@@ -207,6 +208,11 @@ std::string NamesText(const std::vector<std::string>& names) {
     text.append(text.empty() ? "" : ", ").append(names[i]);
   if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
   return text;
+}
+
+std::string ClassState::Why() const {
+  if (without.empty() || without.size() == containers.size()) return reason;
+  return fmt::format("{}: {}", NamesText(without), reason);
 }
 
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,

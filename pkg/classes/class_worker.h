@@ -39,6 +39,12 @@ struct ClassState {
   bool absent = false;  // inactive because the hardware or kernel lacks support
   std::string reason{};
   std::vector<std::string> containers{};  // "namespace/pod/container", each once
+  std::vector<std::string> without{};     // those of them for which it is inactive
+
+  // The reason; if only some containers are without the class, it names these.
+  std::string Why() const;
+  // The containers that `reason` is about.
+  const std::vector<std::string>& hit() const { return without.empty() ? containers : without; }
 };
 
 // The outcome of a plan. A value.

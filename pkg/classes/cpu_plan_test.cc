@@ -23,6 +23,7 @@ namespace {
 
 using test::FakeHostFiles;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -360,6 +361,21 @@ TEST_F(CpuPlanTest, AContainersOwnClassWinsOverItsPools) {
   EXPECT_EQ(report.containers.at("id-own2")[0].way, "by CPU");
   const ClassReport none = Apply({Own({}, "turbo-low")}, {});
   EXPECT_THAT(none.containers.at("id-own-1")[0].reason, HasSubstr("no CPUs of its own"));
+  ExpectGivenBack();
+}
+
+TEST_F(CpuPlanTest, AClassThatSomeContainersLackIsNoProblemOfTheOthers) {
+  const auto turbo_of = [](const ClassReport& report) {
+    const auto found = std::ranges::find(report.classes, "turbo-low", &ClassState::name);
+    return found == report.classes.end() ? ClassState() : *found;
+  };
+  const ClassState turbo = turbo_of(Apply({Own({2, 3}, "turbo-low"), Own({}, "turbo-low")}, {}));
+  EXPECT_FALSE(turbo.active);
+  EXPECT_THAT(turbo.containers, ElementsAre("ns/pod/own2", "ns/pod/own-1"));
+  EXPECT_THAT(turbo.hit(), ElementsAre("ns/pod/own-1"));
+  EXPECT_EQ(turbo.Why(), "ns/pod/own-1: the container has no CPUs of its own");
+  EXPECT_EQ(turbo_of(Apply({Own({}, "turbo-low")}, {})).Why(),
+            "the container has no CPUs of its own");
   ExpectGivenBack();
 }
 

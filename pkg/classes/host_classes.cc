@@ -431,7 +431,7 @@ bool HostClasses::NoteInactive() {
     const auto known = inactive_.find(key);
     const bool same = known != inactive_.end() && known->second.reason == one.reason;
     news = news || !same;
-    if (!same) log_.Warn("{} {} is inactive: {}", one.kind, one.name, one.reason);
+    if (!same) log_.Warn("{} {} is inactive: {}", one.kind, one.name, one.Why());
     now.emplace(key, same ? known->second : Inactive{one.reason, Clock::now()});
   }
   inactive_ = std::move(now);
@@ -464,9 +464,8 @@ std::vector<Problem> HostClasses::problems() const {
   for (const ClassState& one : report_.classes) {
     const auto inactive = inactive_.find({one.kind, one.name});
     if (one.active || inactive == inactive_.end()) continue;
-    add(inactive->second.since,
-        fmt::format("{} {} is inactive: {}", one.kind, one.name, one.reason), one.containers,
-        "cri-resmgr-ctl classes");
+    add(inactive->second.since, fmt::format("{} {} is inactive: {}", one.kind, one.name, one.Why()),
+        one.hit(), "cri-resmgr-ctl classes");
   }
   if (hangs_since_) {
     add(*hangs_since_,

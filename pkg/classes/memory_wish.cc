@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/class_choice.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/config/yaml_reader.h"
 
@@ -79,11 +80,11 @@ Status ApplyClass(const Found& found, int64_t memory_limit, const ClassesConfig&
   if (found.value.empty()) return OkStatus();
   const auto known = std::ranges::find(config.memory, found.value, &MemoryClassConfig::name);
   if (known == config.memory.end()) {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const MemoryClassConfig& one : config.memory)
       names.push_back(one.name);
-    return InvalidArgument("annotation {}: there is no class \"{}\" of memory; there are: {}",
-                           found.key, Printable(found.value, 64), fmt::join(names, ", "));
+    return InvalidArgument("annotation {}: there is no class \"{}\" of memory; {}", found.key,
+                           Printable(found.value, 64), ThereAre(names));
   }
   if (SetFiles(*known, memory_limit, wish)) return OkStatus();
   return InvalidArgument(

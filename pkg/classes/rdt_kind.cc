@@ -97,8 +97,8 @@ class RdtKind final : public ClassKind {
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
-    if (!config.rdt.any()) return OkStatus();
-    context_.rdt->SetStartedIn(StartsInGroups(config));
+    if (!config.rdt.enable) return OkStatus();
+    if (config.rdt.any()) context_.rdt->SetStartedIn(StartsInGroups(config));
     std::vector<KnownClass> known;
     for (const auto& [name, partition] : config.rdt.partitions)
       for (const auto& [class_name, one] : partition.classes)

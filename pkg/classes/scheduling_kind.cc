@@ -37,7 +37,6 @@ class SchedulingKind final : public ClassKind {
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
-    if (!config.scheduling.any()) return OkStatus();
     std::vector<KnownClass> known;
     for (const SchedulingClassConfig& one : config.scheduling.classes)
       known.push_back({.name = one.name});

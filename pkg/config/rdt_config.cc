@@ -308,8 +308,8 @@ bool IsRdtRoot(std::string_view class_name) {
 void DescribeRdt(ConfigSection& classes, RdtConfig& config) {
   classes.Map("rdt", [&config](ConfigSection& rdt) {
     rdt.Bool("Enable", config.enable,
-             "`false`: no container has a class of caches or memory bandwidth, as without "
-             "`partitions`");
+             "`false`: no container has a class of caches or memory bandwidth, and annotations "
+             "that name one have no effect");
     rdt.Text(
         "Prefix", config.prefix,
         "what the names of the groups in `/sys/fs/resctrl` begin with; others are never "
