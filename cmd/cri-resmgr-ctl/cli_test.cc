@@ -163,6 +163,13 @@ TEST(CliTest, AHistoryWithoutMatchesIsNotOneOfNothing) {
   EXPECT_EQ(Ctl({"history", "-socket", idle.socket()}).out, "nothing was done yet\n");
 }
 
+TEST(CliTest, ATableOfTheHistoryIsCutForATerminalOnly) {
+  const std::string reason(300, 'x');
+  const HistoryServer server(fmt::format(
+      R"([{{"time":"2026-11-29T10:00:00.000Z","event":"placed","reason":"{}"}}])", reason));
+  EXPECT_THAT(Ctl({"history", "-socket", server.socket()}).out, HasSubstr(reason));
+}
+
 TEST(CliTest, AHistoryFromNowhereIsRefused) {
   for (const char* const since : {"yesterday", "2026-11-27 03:00", "2026-11-27T03:00:00+02:00",
                                   "2026-11-27Tnoon", "2026-11", "2026-11-27T03:00:00.0001"}) {

@@ -71,7 +71,7 @@ ConfigMaps for the agent, as they are.
     if (force_ && verb != "set") return InvalidArgument("-force is for config set");
     if (!from_.empty()) return InvalidArgument("-from is for config convert");
     if (verb == "show" && arguments_.size() <= 1 && file_.empty()) return Reply::object();
-    const std::string file = File();
+    std::string file = File();
     if ((verb != "check" && verb != "set") || file.empty()) {
       return InvalidArgument("config takes: show, check FILE, set FILE or convert FILE");
     }
@@ -80,6 +80,7 @@ ConfigMaps for the agent, as they are.
       RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, file));
       Tell(converted.notes);
       text = std::move(converted.yaml);
+      file = NameOfConverted(file);
     }
     return Reply{{"name", file}, {"text", text}};
   }

@@ -493,4 +493,8 @@ bool IsPolicyObject(std::string_view text) {
          TextOf(*document, "kind").ends_with("Policy");
 }
 
+std::string NameOfConverted(std::string_view file) {
+  return fmt::format("{} (converted)", file);
+}
+
 }  // namespace resmgr

@@ -28,4 +28,7 @@ StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view 
 // Whether the text is an object of nri-plugins, which `config check` and `set` convert.
 bool IsPolicyObject(std::string_view text);
 
+// The name of the converted text of a file, for messages: their line numbers are not the file's.
+std::string NameOfConverted(std::string_view file);
+
 }  // namespace resmgr

@@ -21,8 +21,6 @@
 namespace resmgr {
 namespace {
 
-// Longest reason or error in the table, in bytes; -o wide and -o json have all of it.
-constexpr size_t kLongestText = 160;
 constexpr std::chrono::seconds kFollowPause{1};
 constexpr std::chrono::hours kLongestSince{24 * 366};
 
@@ -130,7 +128,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
 
   std::string Text(const Reply& entry, const char* key) const {
     const std::string text = Cell(entry, key);
-    return wide() ? Printable(text, text.size()) : Printable(text, kLongestText);
+    return Printable(text, text.size());
   }
 
   Status Follow(std::ostream& out) {

@@ -39,7 +39,8 @@ class PoolsCommand final : public DaemonCommand {
 
   SHARED       CPUs that the containers of the pool share
   FREE         the part of these CPUs that can still be requested, taking the pools above and
-               below into account; negative if more is requested than there is
+               below into account; negative if more is requested than there is. For a balloon
+               it includes idle CPUs by which the balloon may grow
   EXCLUSIVE    CPUs that are granted to single containers
   MEMORY USED  memory that the containers of this pool and the pools below may use; empty if the
                pool has the memory of the pool above

@@ -39,8 +39,10 @@ std::string CpuList(const std::string& list) {
                      CpuSet::Parse(list).value_or(CpuSet()).size());
 }
 
-// The part of the shared CPUs that no container has requested.
+// The part of the shared CPUs that no container has requested. For a balloon it includes the idle
+// CPUs by which it may grow, so the number may be larger than that of its CPUs.
 std::string Free(const Json& pool) {
+  if (Text(pool, "kind") == "balloon") return CpusText(pool.at("free").get<int64_t>());
   const int shared = CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
   return fmt::format("{} of {}", CpusText(pool.at("free").get<int64_t>()), shared);
 }

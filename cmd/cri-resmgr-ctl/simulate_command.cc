@@ -37,10 +37,11 @@ namespace {
 
 StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& checks) {
   if (file.empty()) return Config();
-  RESMGR_ASSIGN_OR_RETURN(std::string content, ReadInput(file, kMaxConfigSize));
+  RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadInput(file, kMaxConfigSize));
   if (IsPolicyObject(content)) {
-    RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", content, file));
-    content = std::move(converted.yaml);
+    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted,
+                            ConvertConfig("nri-plugins", content, file));
+    return ParseConfigFile(converted.yaml, NameOfConverted(file), checks);
   }
   return ParseConfigFile(content, file, checks);
 }
@@ -94,8 +95,10 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
   }
   for (const std::string& file : files) {
     RESMGR_ASSIGN_OR_RETURN(const size_t steps, add(file));
-    if (steps == 0)
-      return InvalidArgument("{}: there is nothing in it to simulate", NameOfInput(file));
+    if (steps == 0) {
+      return InvalidArgument("{}: there is nothing in it to simulate{}", NameOfInput(file),
+                             node.empty() ? "" : " for node " + node);
+    }
   }
   for (std::string& note : NotesOnClaims(all))
     notes.push_back(std::move(note));

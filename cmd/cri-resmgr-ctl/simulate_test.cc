@@ -571,6 +571,8 @@ TEST_F(SimulateTest, BadInputIsOneClearLine) {
     const std::string file = File("nothing.yaml", nothing);
     ExpectError({machine, file}, file + ": there is nothing in it to simulate");
   }
+  ExpectError({machine, "-node", "worker-8", pod},
+              pod + ": there is nothing in it to simulate for node worker-8");
   ExpectError({"-topology=synthetic:bogus", pod}, "-topology synthetic:bogus");
   const std::string bad = File("bad.yaml", good + "---\nkind: Pod\nmetadata: {}\n");
   ExpectError({machine, pod, bad}, bad + ":5: metadata.name");
@@ -714,6 +716,13 @@ spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
       Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, "-o", "json", pod});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("x[0]"));
+  const std::string mistyped = File("mistyped.yaml", R"(
+apiVersion: config.nri/v1alpha1
+kind: BalloonsPolicy
+spec: {balloonTypes: [{name: x, minCPU: 2}]}
+)");
+  ExpectError({"-topology", "synthetic:core:4 pu:1", "-config", mistyped, pod},
+              mistyped + " (converted):7: policy.balloons.balloonTypes[0].minCPU: unknown key");
 }
 
 }  // namespace
