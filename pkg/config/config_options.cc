@@ -38,12 +38,13 @@ const std::vector<FlagKey>& FlagKeys() {
   return *kKeys;
 }
 
-// A key's help as a sentence, with quotes for backticks. An empty value has quotes of its own.
+// A key's help as a sentence, with quotes for backticks that have no quotes between them.
 std::string FlagHelp(std::string_view help) {
-  constexpr std::string_view kEmptyValue = "`\"\"`";
   std::string text(help);
-  for (size_t at = text.find(kEmptyValue); at != std::string::npos; at = text.find(kEmptyValue, at))
-    text.replace(at, kEmptyValue.size(), "\"\"");
+  for (const std::string_view pair : {"`\"", "\"`"}) {
+    for (size_t at = 0; (at = text.find(pair, at)) != std::string::npos;)
+      text.replace(at, pair.size(), "\"");
+  }
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   std::ranges::replace(text, '`', '"');
   return text + '.';

@@ -138,6 +138,8 @@ TEST_F(ConfigOptionsTest, OverriddenKeysAreThoseThatWouldHaveAnotherValue) {
 
 TEST_F(ConfigOptionsTest, HelpComesFromTheKeys) {
   const std::string help = line_.Help();
+  EXPECT_THAT(help, HasSubstr("\"\" exempts no"));
+  EXPECT_THAT(help, testing::Not(HasSubstr("\"\"\"")));
   EXPECT_THAT(help, HasSubstr("  -logger-level debug|info|warn|error"));
   EXPECT_THAT(help, HasSubstr("The lowest severity that is logged: \"debug\", "));
   EXPECT_THAT(help, HasSubstr("runtimeproxy.koordinator.sh/skip-hookserver"));

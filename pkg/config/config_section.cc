@@ -111,7 +111,8 @@ ConfigSection& ConfigSection::Duration(std::string_view key, std::chrono::millis
   const bool is_none = !none.empty() && target.count() == 0;
   ConfigKey described{std::string(key), Kind::kText, std::string(help),
                       ScalarNode(is_none ? std::string(none) : DurationText(target))};
-  described.pattern = fmt::format("^({}{}([0-9]+(h|m|s|ms))+)$", none, none.empty() ? "" : "|");
+  described.pattern = fmt::format("^({}{}(([0-9]+[.]?[0-9]*|[.][0-9]+)(h|m|s|ms))+)$", none,
+                                  none.empty() ? "" : "|");
   return Scalar(std::move(described), [&](std::string_view text) -> Status {
     const bool read_none = !none.empty() && text == none;
     const auto parsed = read_none ? std::chrono::milliseconds(0) : ParseDuration(text, max);

@@ -348,7 +348,7 @@ TEST(ConfigSectionTest, SchemaHasTypesLimitsAndHelp) {
             nlohmann::json::parse(R"({"type": "boolean", "description": "whether it is on"})"));
   EXPECT_EQ(keys["Number"]["minimum"], 1);
   EXPECT_EQ(keys["Number"]["maximum"], 10);
-  EXPECT_EQ(keys["Time"]["pattern"], "^(never|([0-9]+(h|m|s|ms))+)$");
+  EXPECT_EQ(keys["Time"]["pattern"], "^(never|(([0-9]+[.]?[0-9]*|[.][0-9]+)(h|m|s|ms))+)$");
   EXPECT_EQ(keys["Choice"]["enum"], nlohmann::json({"table", "json"}));
   EXPECT_EQ(keys["Inner"]["properties"]["Flag"]["type"], "boolean");
   EXPECT_EQ(keys["Each"]["additionalProperties"]["properties"]["Flag"]["type"], "boolean");

@@ -44,6 +44,12 @@ Status ReadQuantity(std::string_view quantity, CpuConstraint& constraint) {
   return OkStatus();
 }
 
+// Whether the text is to be a list of CPUs, and no quantity, whose exponent may be negative (1e-1).
+bool IsList(std::string_view text) {
+  if (text.find_first_of("-,") == std::string_view::npos) return false;
+  return text.find(',') != std::string_view::npos || !ParseMilliCpu(text).ok();
+}
+
 Status Read(std::string_view text, CpuConstraint& constraint) {
   if (text.empty()) {
     return InvalidArgument(
@@ -55,7 +61,7 @@ Status Read(std::string_view text, CpuConstraint& constraint) {
   }
   if (TakePrefix(text, kCgroupPrefix) || text[0] == '/') return ReadCgroup(text, constraint);
   if (TakePrefix(text, kQuantityPrefix)) return ReadQuantity(text, constraint);
-  if (text.find_first_of("-,") != std::string_view::npos) return ReadSet(text, constraint);
+  if (IsList(text)) return ReadSet(text, constraint);
   return ReadQuantity(text, constraint);
 }
 

@@ -62,6 +62,14 @@ TEST(CpuConstraintTest, RefusesTheRest) {
   EXPECT_THAT(ConstraintError(ParseCpuConstraint("", "")), HasSubstr("cgroup:DIR"));
 }
 
+TEST(CpuConstraintTest, ANegativeExponentIsNoRange) {
+  EXPECT_EQ(Constraint("5e-1").quantity.value, 500);
+  EXPECT_EQ(Constraint("1500E-3").quantity.value, 1500);
+  EXPECT_EQ(Constraint("1e1").quantity.value, 10'000);
+  EXPECT_EQ(Constraint("1-1").cpus, (CpuSet{1}));
+  EXPECT_THAT(ConstraintError(ParseCpuConstraint("0,1e-1", "")), HasSubstr("a range such as 0-3"));
+}
+
 TEST(CpuConstraintTest, TextReadsBackToTheSame) {
   for (const char* text :
        {"cpuset:0-3,8", "#5", "750m", "2", "cgroup:kubepods", "/a/b", "exclude-cpuset:1-2"}) {

@@ -219,6 +219,18 @@ constexpr std::array<Unit, 4> kUnits = {{{"h", std::chrono::hours(1)},
                                          {"m", std::chrono::minutes(1)},
                                          {"s", std::chrono::seconds(1)}}};
 
+// The part of the unit that these digits behind a decimal point mean.
+milliseconds FractionOf(milliseconds unit, std::string_view digits) {
+  // Nine places tell an hour to the microsecond, and 64 bits hold their product with it.
+  int64_t numerator = 0;
+  int64_t denominator = 1;
+  for (const char digit : digits.substr(0, 9)) {
+    numerator = numerator * 10 + (digit - '0');
+    denominator *= 10;
+  }
+  return unit * numerator / denominator;
+}
+
 }  // namespace
 
 StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity) {
@@ -255,16 +267,24 @@ std::string FormatMilliCpu(MilliCpu value) {
 
 std::optional<milliseconds> ParseDuration(std::string_view text, milliseconds longest) {
   if (text.empty()) return std::nullopt;
+  if (text == "0") return milliseconds(0);
   milliseconds left = longest;
   while (!text.empty()) {
-    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const std::optional<int64_t> count = ParseInt(text.substr(0, digits));
-    text.remove_prefix(digits);
+    const std::string_view whole = TakeDigits(text);
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+      text.remove_prefix(1);
+      fraction = TakeDigits(text);
+    }
+    const std::optional<int64_t> count = whole.empty() && !fraction.empty() ? 0 : ParseInt(whole);
     const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [text](const Unit& each) {
       return text.starts_with(each.name);
     });
     if (!count || unit == kUnits.end() || *count > left / unit->length) return std::nullopt;
     left -= *count * unit->length;
+    const milliseconds part = FractionOf(unit->length, fraction);
+    if (part > left) return std::nullopt;
+    left -= part;
     text.remove_prefix(unit->name.size());
   }
   return longest - left;

@@ -34,9 +34,9 @@ StatusOr<std::string> CanonicalQuantity(std::string_view quantity);
 // The shortest quantity of this value: "2" for 2000, "750m" for 750.
 std::string FormatMilliCpu(MilliCpu value);
 
-// Parses a time in Kubernetes' form (metav1.Duration: "90s", "1m30s", "1h", "500ms"; the form of
-// Go's durations, in whole numbers of h, m, s and ms); nullopt for anything else and for more than
-// `longest`.
+// Parses a time in Kubernetes' form (metav1.Duration: "90s", "1m30s", "1.5s", "500ms", "0"; the
+// form of Go's durations, in h, m, s and ms). A fraction of a millisecond is cut off. nullopt for
+// anything else and for more than `longest`.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text,
                                                        std::chrono::milliseconds longest);
 

@@ -209,6 +209,20 @@ TEST(DurationTest, SumsItsParts) {
   EXPECT_EQ(Read("1h"), 3'600'000);
 }
 
+TEST(DurationTest, HasFractionsAsGoHas) {
+  EXPECT_EQ(Read("1.5s"), 1500);
+  EXPECT_EQ(Read(".5s"), 500);
+  EXPECT_EQ(Read("2.s"), 2000);
+  EXPECT_EQ(Read("1m0.25s"), 60'250);
+  EXPECT_EQ(Read("0.1h"), 360'000);
+  EXPECT_EQ(Read("0.0015s"), 1);
+  EXPECT_EQ(Read("1.9ms"), 1);
+  EXPECT_EQ(Read("0.99999999999999999999999999h"), 3'599'999);
+  EXPECT_EQ(Read("1.0h"), 3'600'000);
+  EXPECT_EQ(Read("1.001h"), std::nullopt);
+  EXPECT_EQ(Read("0"), 0);
+}
+
 TEST(DurationTest, IsWrittenAsItIsRead) {
   for (const char* const text : {"0s", "1ms", "1500ms", "2s", "90s", "2m", "1h"}) {
     EXPECT_EQ(DurationText(std::chrono::milliseconds(Read(text).value_or(-1))), text);
@@ -216,8 +230,26 @@ TEST(DurationTest, IsWrittenAsItIsRead) {
 }
 
 TEST(DurationTest, RefusesEverythingElse) {
-  for (const char* const text : {"", "60", "s", "-5s", "+5s", "1x", "5s ", " 5s", "1.5s", "1h1ms",
-                                 "9999999999999h", "99999999999999999999s", "1d", "1s1"}) {
+  for (const char* const text : {"",
+                                 "60",
+                                 "s",
+                                 "-5s",
+                                 "+5s",
+                                 "1x",
+                                 "5s ",
+                                 " 5s",
+                                 ".s",
+                                 "1.5",
+                                 "1.5.5s",
+                                 "1,5s",
+                                 "1e3s",
+                                 "-0.5s",
+                                 "00",
+                                 "1h1ms",
+                                 "9999999999999h",
+                                 "99999999999999999999s",
+                                 "1d",
+                                 "1s1"}) {
     EXPECT_EQ(Read(text), std::nullopt) << text;
   }
 }

@@ -63,8 +63,8 @@ ApiVersion VersionOf(std::span<const ReleasedApi> releases, ApiVersion runtime) 
 
 Status CheckPluginName(std::string_view index, std::string_view name) {
   if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, IsNameCharacter)) {
-    return InvalidArgument("NRI plugin name \"{}\" is not of letters, digits and _.+-",
-                           Printable(name));
+    return InvalidArgument("NRI plugin name \"{}\" is not of 1 to {} letters, digits and _.+-",
+                           Printable(name), kLongestName);
   }
   if (index.size() != 2 || !std::ranges::all_of(index, IsDigit)) {
     return InvalidArgument("NRI plugin index \"{}\" is not two digits", Printable(index));

@@ -34,10 +34,17 @@ void CheckCount(ConfigSection& section, std::string_view key, size_t count,
   if (count > most) section.Fail(key, TooMany(count, most));
 }
 
+// The path of a value, which its origin has behind the place in the file.
+std::string_view PathIn(std::string_view origin, const ConfigNode& value) {
+  const std::string place = Where(value) + ": ";
+  if (origin.starts_with(place)) origin.remove_prefix(place.size());
+  return origin;
+}
+
 void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Expression>& target,
                          Problems& problems, std::string_view help) {
   constexpr std::string_view kKey = "matchExpressions";
-  const auto read = [&](const ConfigNode& value, const std::string& path) -> Status {
+  const auto read = [&](const ConfigNode& value, std::string_view origin) -> Status {
     if (value.kind == ConfigNode::Kind::kNull) return OkStatus();
     if (value.kind != ConfigNode::Kind::kList) {
       return InvalidArgument("must be a list, not {}", ToString(value.kind));
@@ -48,7 +55,7 @@ void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Exp
     raw.insert_or_assign(std::string(kKey), value);
     for (size_t i = 0; i < value.items.size(); ++i) {
       StatusOr<Expression> expression =
-          Expression::Parse(value.items[i], fmt::format("{}[{}]", path, i));
+          Expression::Parse(value.items[i], fmt::format("{}[{}]", PathIn(origin, value), i));
       problems.Add(expression.status());
       if (expression.ok()) target.push_back(*std::move(expression));
     }

@@ -524,6 +524,13 @@ TEST(BalloonsTheirFaultsTest, UnknownOperatorsAreToldWithThoseThatThereAre) {
             HasSubstr("did you mean Exists?")));
 }
 
+TEST(BalloonsTheirFaultsTest, MistakesOfExpressionsNameTheirPlaceOnce) {
+  const std::string error(Message(test::CreateError(
+      BalloonsPolicyFactory(), test::N4C16(), "0",
+      "balloonTypes:\n- name: x\n  matchExpressions:\n  - {key: name, operator: Foo}\n")));
+  EXPECT_THAT(error, testing::MatchesRegex("[^:]*:4: policy.balloons.balloonTypes.0.*"));
+}
+
 Status ErrorOfTypes(const std::string& types) {
   return test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0", "balloonTypes: " + types);
 }
