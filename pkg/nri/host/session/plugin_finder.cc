@@ -31,6 +31,23 @@ bool IsExecutable(const std::string& path) {
   return ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && (found.st_mode & 0111) != 0;
 }
 
+// Splits NN-name.
+PluginFile NamedPlugin(std::string path, std::string_view file) {
+  const size_t dash = std::min(file.find('-'), file.size());
+  return {.path = std::move(path),
+          .index = std::string(file.substr(0, dash)),
+          .name = std::string(file.substr(std::min(dash + 1, file.size()))),
+          .config = {}};
+}
+
+// Whether a plugin was probably copied there without the right to execute it.
+bool LacksRightToExecute(const std::string& path, std::string_view file) {
+  const PluginFile plugin = NamedPlugin(path, file);
+  struct stat found {};
+  return CheckPluginName(plugin.index, plugin.name).ok() && ::stat(path.c_str(), &found) == 0 &&
+         S_ISREG(found.st_mode);
+}
+
 bool IsWebAssembly(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, kWebAssembly.size()> begin{};
@@ -57,10 +74,17 @@ PluginNames ListPluginFiles(const std::string& plugin_path) {
   std::error_code error;
   for (fs::directory_iterator each(plugin_path, error), end; !error && each != end;
        each.increment(error)) {
-    if (!IsExecutable(each->path().string())) continue;
+    std::string name = each->path().filename().string();
+    if (!IsExecutable(each->path().string())) {
+      if (found.warnings.size() < kMostPluginFiles &&
+          LacksRightToExecute(each->path().string(), name)) {
+        found.warnings.push_back(fmt::format("plugin {} is not started: it is not executable",
+                                             Printable(each->path().string())));
+      }
+      continue;
+    }
     // Only the first names in alphabetical order are kept, in whatever order the directory lists
     // them.
-    std::string name = each->path().filename().string();
     files.insert(std::upper_bound(files.begin(), files.end(), name), std::move(name));
     if (files.size() > kMostPluginFiles + 1) files.pop_back();
   }
@@ -80,10 +104,7 @@ PluginNames ListPluginFiles(const std::string& plugin_path) {
 StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::string& file,
                                     const std::string& config_path) {
   const std::string path = fmt::format("{}/{}", plugin_path, file);
-  PluginFile plugin{.path = path, .index = {}, .name = {}, .config = {}};
-  const size_t dash = std::min(file.find('-'), file.size());
-  plugin.index = file.substr(0, dash);
-  plugin.name = file.substr(std::min(dash + 1, file.size()));
+  PluginFile plugin = NamedPlugin(path, file);
   RESMGR_RETURN_IF_ERROR(
       Annotate(CheckPluginName(plugin.index, plugin.name), "its file is not called NN-name"));
   if (IsWebAssembly(path)) return Unimplemented("WebAssembly plugins cannot be run");

@@ -34,7 +34,8 @@ struct PluginNames {
   std::vector<std::string> warnings;  // printable reasons why others are left out
 };
 
-// Lists the executables in the directory, at most kMostPluginFiles. A missing directory has none.
+// Lists the executables in the directory, at most kMostPluginFiles. A missing directory has none. A
+// file that is called like a plugin and is not executable is a warning.
 // May block on the disk.
 PluginNames ListPluginFiles(const std::string& plugin_path);
 

@@ -157,11 +157,13 @@ TEST_F(PluginDirectoryTest, PluginsAreInOrderAndHaveTheirConfigurations) {
   Write(configs_ + "/b.conf", "of all b");
   Write(configs_ + "/20-b.conf", "of 20-b");
   Write(plugins_ + "/15-text", "not executable");
+  Write(plugins_ + "/README", "not called like a plugin");
   std::filesystem::create_directory(plugins_ + "/16-directory");
   std::filesystem::create_symlink(plugins_ + "/20-b", plugins_ + "/30-link");
   EXPECT_THAT(Read(), ElementsAre("10-b: of all b", "10-c-d: ", "20-b: of 20-b", "30-link: "));
   EXPECT_EQ(found_[0].path, plugins_ + "/10-b");
-  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(warnings_, ElementsAre(fmt::format(
+                             "plugin {}/15-text is not started: it is not executable", plugins_)));
 }
 
 TEST_F(PluginDirectoryTest, WhatCannotBeAPluginCostsTheOthersNothing) {
