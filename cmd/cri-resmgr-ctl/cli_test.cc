@@ -170,6 +170,13 @@ TEST(CliTest, ATableOfTheHistoryIsCutForATerminalOnly) {
   EXPECT_THAT(Ctl({"history", "-socket", server.socket()}).out, HasSubstr(reason));
 }
 
+TEST(CliTest, AFileForADumpThatCannotBeWrittenIsToldWithTheReason) {
+  const Outcome outcome = Ctl({"dump", "-pod", "shop/web", "-o", "/no/such/directory/dump"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("cannot write /no/such/directory/dump: No such file or directory"));
+}
+
 TEST(CliTest, AHistoryFromNowhereIsRefused) {
   for (const char* const since : {"yesterday", "2026-11-27 03:00", "2026-11-27T03:00:00+02:00",
                                   "2026-11-27Tnoon", "2026-11", "2026-11-27T03:00:00.0001"}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -72,7 +74,8 @@ configuration dumps is not changed by it. Secrets are hidden.
       // A new file is readable by its owner only, as the daemon's dumps are.
       const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       file.open(file_, std::ios::trunc);
-      if (!file) return Unavailable("-o: cannot write {}", Printable(file_, 256));
+      if (!file)
+        return Unavailable("-o: cannot write {}: {}", Printable(file_, 256), std::strerror(errno));
     }
     RESMGR_ASSIGN_OR_RETURN(const Answer begun,
                             Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
