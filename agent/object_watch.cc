@@ -10,6 +10,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/log/log.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr::agent {
 namespace {
@@ -193,8 +194,8 @@ void ObjectWatch::LogTrouble(const Status& why) {
   // Errors of another kind are logged at once, such as a refused token once the server is back.
   if (!more && why.code() == logged_) return;
   logged_ = why.code();
-  GetLogger("watch").Warn("following {}/{}: {}; trying again ({} more like this were not logged)",
-                          target_.collection, target_.name, Message(why), more.value_or(0));
+  GetLogger("watch").Warn("following {}/{}: {}; trying again{}", target_.collection, target_.name,
+                          Message(why), NotLogged(more.value_or(0)));
 }
 
 void ObjectWatch::Retry(const Status& why, std::chrono::milliseconds wait,

@@ -15,6 +15,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/log/rate_limit.h"
 #include "webhook/certificate.h"
 #include "webhook/https_session.h"
@@ -198,8 +199,7 @@ class Server::Impl : private Session::Owner {
     }
     if (chosen == nullptr) return false;
     if (const auto suppressed = closed_limit_.Pass(std::chrono::steady_clock::now())) {
-      Log().Warn("closing a connection to make room for another one ({} more were not logged)",
-                 *suppressed);
+      Log().Warn("closing a connection to make room for another one{}", NotLogged(*suppressed));
     }
     --open_;
     chosen->Abort();

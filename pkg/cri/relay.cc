@@ -6,6 +6,7 @@
 
 #include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr {
 
@@ -42,8 +43,8 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
                        .failed =
                            [this](const Status& why) {
                              if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
-                               log_.Warn("cannot accept a connection: {} ({} more were not logged)",
-                                         Message(why), *suppressed);
+                               log_.Warn("cannot accept a connection: {}{}", Message(why),
+                                         NotLogged(*suppressed));
                              }
                            },
                        .present = [this] { return connections_.size(); },
@@ -65,10 +66,9 @@ void Relay::EndLongestIdle() {
   const h2::FlushQueue::Scope scope(flushes_);
   Connection& connection = LongestIdle(connections_);
   if (const auto suppressed = idle_limit_.Pass(loop_.Now())) {
-    log_.Warn(
-        "{} clients are connected: closing the one that is idle for longest{} ({} more "
-        "were not logged)",
-        connections_.size(), connection.busy() ? ", with its calls" : "", *suppressed);
+    log_.Warn("{} clients are connected: closing the one that is idle for longest{}{}",
+              connections_.size(), connection.busy() ? ", with its calls" : "",
+              NotLogged(*suppressed));
   }
   // Tells the client which calls were not served, so that it may repeat them.
   connection.GoAway();
@@ -115,7 +115,7 @@ Connection& Relay::Largest() {
 
 void Relay::NoteEndForMemory(const Status& why) {
   if (const auto suppressed = memory_limit_.Pass(loop_.Now())) {
-    log_.Warn("{} ({} more were not logged)", Message(why), *suppressed);
+    log_.Warn("{}{}", Message(why), NotLogged(*suppressed));
   }
 }
 
@@ -189,8 +189,8 @@ StatusOr<std::string_view> Relay::SocketFor(const Method& method) const {
 
 void Relay::NoteUnread(const Method& method, std::string_view why) {
   if (const auto suppressed = unread_limit_.Pass(loop_.Now())) {
-    log_.Warn("{} is forwarded unread and without a placement: {} ({} more were not logged)",
-              Printable(method.path), why, *suppressed);
+    log_.Warn("{} is forwarded unread and without a placement: {}{}", Printable(method.path), why,
+              NotLogged(*suppressed));
   }
 }
 

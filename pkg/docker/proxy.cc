@@ -8,6 +8,7 @@
 #include "pkg/docker/call_watch.h"
 #include "pkg/docker/interception.h"
 #include "pkg/docker/proxy_connection.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr::docker {
 namespace {
@@ -30,8 +31,8 @@ Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options, Interce
                        .failed =
                            [this](const Status& why) {
                              if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
-                               log_.Warn("cannot accept a connection: {} ({} more were not logged)",
-                                         Message(why), *suppressed);
+                               log_.Warn("cannot accept a connection: {}{}", Message(why),
+                                         NotLogged(*suppressed));
                              }
                            },
                        .present = [this] { return connections_.size(); },
@@ -54,17 +55,16 @@ void Proxy::NoteClients() {
 void Proxy::EndLongestIdle() {
   ProxyConnection& longest = LongestIdle(connections_);
   if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
-    log_.Warn(
-        "{} clients are connected: closing the one that is idle for longest{} ({} more "
-        "were not logged)",
-        connections_.size(), longest.busy() ? ", with its request" : "", *suppressed);
+    log_.Warn("{} clients are connected: closing the one that is idle for longest{}{}",
+              connections_.size(), longest.busy() ? ", with its request" : "",
+              NotLogged(*suppressed));
   }
   longest.Close();
 }
 
 void Proxy::NoteRefusal(const Status& why) {
   if (const auto suppressed = refusal_limit_.Pass(loop_.Now())) {
-    log_.Warn("{} ({} more were not logged)", Message(why), *suppressed);
+    log_.Warn("{}{}", Message(why), NotLogged(*suppressed));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/session.h"
 #include "pkg/log/log.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {
@@ -257,8 +258,7 @@ UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSock
                        .failed =
                            [this](const Status& why) {
                              if (const auto suppressed = log_limit_.Pass(loop_.Now())) {
-                               GetLogger("grpc").Warn("{} ({} more were not logged)", Message(why),
-                                                      *suppressed);
+                               GetLogger("grpc").Warn("{}{}", Message(why), NotLogged(*suppressed));
                              }
                            },
                        .present = [this] { return clients_.size(); },

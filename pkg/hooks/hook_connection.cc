@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_port.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::hooks {
@@ -113,9 +114,8 @@ void HookConnection::Complain(const Status& why) {
   if (std::exchange(complained_, true)) return;
   if (const auto suppressed = complaints_.Pass(loop_.Now())) {
     told_found_ = false;
-    log_.Warn(
-        "hook server {} is not available, retrying: {} ({} more losses of it were not logged)",
-        Printable(endpoint_), ErrorText(Message(why)), *suppressed);
+    log_.Warn("hook server {} is not available, retrying: {}{}", Printable(endpoint_),
+              ErrorText(Message(why)), NotLogged(*suppressed));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_calls.h"
 #include "pkg/hooks/hook_port.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr::hooks {
 namespace {
@@ -85,14 +86,14 @@ void HookStage::NoteIgnored(const Status& why) {
   ++ignored_failures_;
   if (context_.metrics != nullptr) context_.metrics->CountIgnoredFailure(Stage::options().name);
   if (const auto suppressed = failures_limit_.Pass(context_.loop.Now())) {
-    log_.Warn("a call continues without the answer of a hook server: {} ({} more not logged)",
-              Printable(Describe(why)), *suppressed);
+    log_.Warn("a call continues without the answer of a hook server: {}{}",
+              Printable(Describe(why)), NotLogged(*suppressed));
   }
 }
 
 void HookStage::NoteConflict(HookPoint point, const std::string& conflict) {
   if (const auto suppressed = conflicts_limit_.Pass(context_.loop.Now())) {
-    log_.Warn("hook {}: {} ({} more not logged)", NameOf(point), Printable(conflict), *suppressed);
+    log_.Warn("hook {}: {}{}", NameOf(point), Printable(conflict), NotLogged(*suppressed));
   }
 }
 

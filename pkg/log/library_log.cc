@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr {
 
@@ -19,7 +20,7 @@ void LibraryLog::Say(LogLevel level, std::string_view text) {
   }
   if (!suppressed) return;
   std::string line = Printable(text);
-  if (*suppressed > 0) line += fmt::format(" ({} more were not logged)", *suppressed);
+  line += NotLogged(*suppressed);
   level == LogLevel::kError ? log_.Error("{}", line) : log_.Warn("{}", line);
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/log/not_logged.h"
 #include "pkg/log/rate_limit.h"
 
 namespace resmgr {
@@ -26,6 +27,11 @@ TEST(LibraryLogTest, SaysTenLinesAMinuteEscaped) {
   SetLogWriter(nullptr);
   ASSERT_THAT(lines, SizeIs(10));
   EXPECT_THAT(lines[0], EndsWith(" warning [library] field\\x1b]0;x\n"));
+}
+
+TEST(NotLoggedTest, SaysHowManyWereIfAnyWere) {
+  EXPECT_EQ(NotLogged(0), "");
+  EXPECT_EQ(NotLogged(3), " (3 more were not logged)");
 }
 
 TEST(RateLimitTest, PassesTheFirstOnesOfAPeriodAndCountsTheRest) {

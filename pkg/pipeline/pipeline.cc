@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr {
 namespace {
@@ -90,10 +91,9 @@ void Pipeline::NoteDroppedKeys(const Stage& stage) {
 void Pipeline::NoteLeftOut(const Stage& stage, const FieldChange& change) {
   const auto suppressed = left_out_limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
-  log_.Warn(
-      "stage {} sets {} {}, for which the request has no place: left out ({} more like this "
-      "were not logged)",
-      stage.options().name, ToString(change.field), Printable(change.key), *suppressed);
+  log_.Warn("stage {} sets {} {}, for which the request has no place: left out{}",
+            stage.options().name, ToString(change.field), Printable(change.key),
+            NotLogged(*suppressed));
 }
 
 void Pipeline::NoteBoth(const FieldOwner& former, const FieldOwner& later) {
@@ -114,11 +114,11 @@ void Pipeline::NoteRefusal(const Stage& stage, Request& request, const Status& w
   const auto suppressed = refusal_limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
   const CreateRequest* const create = request.create();
-  log_.Warn("stage {} refuses {}: {} ({} more refusals were not logged)", stage.options().name,
+  log_.Warn("stage {} refuses {}: {}{}", stage.options().name,
             create == nullptr
                 ? "a call"
                 : fmt::format("the creation of container {}", Printable(create->name)),
-            Printable(Message(why)), *suppressed);
+            Printable(Message(why)), NotLogged(*suppressed));
 }
 
 void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
@@ -126,8 +126,8 @@ void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
   if (metrics_ != nullptr) metrics_->CountIgnoredFailure(stage.options().name);
   const auto suppressed = failure_limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
-  log_.Warn("a call continues without stage {}: {} ({} more like this were not logged)",
-            stage.options().name, Describe(why), *suppressed);
+  log_.Warn("a call continues without stage {}: {}{}", stage.options().name, Describe(why),
+            NotLogged(*suppressed));
 }
 
 void Pipeline::NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since) {

@@ -16,6 +16,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/claims/claim_names.h"
 #include "pkg/log/log.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/sys/lifetime.h"
 
@@ -409,9 +410,8 @@ void PolicyStage::WarnOfClaim(std::string_view shown, std::string_view container
   const auto others = claim_warnings_.Pass(RateLimit::Clock::now());
   if (!others) return;
   GetLogger("policy").Warn(
-      "container {} shows {}, for which no CPUs are held on this node: it is placed as others ({} "
-      "more like this were not logged)",
-      Printable(container), Printable(shown), *others);
+      "container {} shows {}, for which no CPUs are held on this node: it is placed as others{}",
+      Printable(container), Printable(shown), NotLogged(*others));
 }
 
 bool PolicyStage::OwnsPlacement() const {

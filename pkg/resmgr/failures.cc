@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr {
 namespace {
@@ -62,7 +63,7 @@ void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view 
     const auto suppressed = refusal_log_.Pass(name, cause, brain_.timers.Steady());
     if (!suppressed) return;
     brain_.log.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
-                    *suppressed == 0 ? "" : fmt::format(" ({} more were not logged)", *suppressed));
+                    NotLogged(*suppressed));
   };
   causes_->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
                  .id = record->container.id,

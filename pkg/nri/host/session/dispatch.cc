@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 
 namespace resmgr::nri {
 
@@ -191,8 +192,8 @@ Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& an
   }
   if (!answered) ++ignored_failures_;
   if (const auto suppressed = limit_.Pass(RateLimit::Clock::now())) {
-    log_.Warn("NRI plugin {}: {}; the request continues without it ({} more not logged)",
-              plugin.name, Printable(Describe(answer)), *suppressed);
+    log_.Warn("NRI plugin {}: {}; the request continues without it{}", plugin.name,
+              Printable(Describe(answer)), NotLogged(*suppressed));
   }
   return OkStatus();
 }

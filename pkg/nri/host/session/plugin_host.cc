@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pkg/log/not_logged.h"
 #include "pkg/nri/protocol.h"
 #include "pkg/sys/files.h"
 
@@ -142,7 +143,7 @@ PluginHost::Processes::iterator PluginHost::ProcessOf(const PluginSession& sessi
 
 void PluginHost::Refuse(const Status& why) {
   if (const auto more = refusals_.Pass(loop_.Now())) {
-    log_.Warn("a plugin cannot connect: {} ({} more were not logged)", Message(why), *more);
+    log_.Warn("a plugin cannot connect: {}{}", Message(why), NotLogged(*more));
   }
 }
 

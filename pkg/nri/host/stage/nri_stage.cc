@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/nri/host/merge/update_merge.h"
 #include "pkg/nri/host/stage/nri_calls.h"
 #include "pkg/nri/host/view/object_views.h"
@@ -98,9 +99,8 @@ void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std
   for (const std::string& warning : lines) {
     const auto suppressed = warnings_limit_.Pass(RateLimit::Clock::now());
     if (!suppressed) return;
-    log_.Warn("container {} of pod {}: {} ({} more not logged)",
-              Printable(container.message->name()), Printable(container.pod->message->name()),
-              warning, *suppressed);
+    log_.Warn("container {} of pod {}: {}{}", Printable(container.message->name()),
+              Printable(container.pod->message->name()), warning, NotLogged(*suppressed));
   }
 }
 
@@ -132,8 +132,8 @@ void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainer
   }
   if (request.evict_size() > 0) {
     if (const auto suppressed = evict_limit_.Pass(RateLimit::Clock::now())) {
-      log_.Warn("NRI plugin {} wants containers evicted, which NRI's hosts do not do ({} more)",
-                hosted->name, *suppressed);
+      log_.Warn("NRI plugin {} wants containers evicted, which NRI's hosts do not do{}",
+                hosted->name, NotLogged(*suppressed));
     }
   }
   ContainerUpdateList updates = request.update();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/not_logged.h"
 #include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/merge/reply_edits.h"
 
@@ -171,8 +172,8 @@ void PluginUpdates::Tell(const ContainerId& id, const ResourceValues& values, bo
 void PluginUpdates::NoteFailure(const HostContainer& container, const Status& why) {
   const auto suppressed = limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
-  log_.Warn("container {} is not changed as NRI plugins want it: {} ({} more not logged)",
-            Printable(container.id.value()), Printable(Describe(why)), *suppressed);
+  log_.Warn("container {} is not changed as NRI plugins want it: {}{}",
+            Printable(container.id.value()), Printable(Describe(why)), NotLogged(*suppressed));
 }
 
 StatusOr<std::vector<std::string>> LeaveOutShortfalls(const RuntimeTraits& traits,
