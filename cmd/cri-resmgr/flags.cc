@@ -138,7 +138,7 @@ void DeclareNode(CommandLine& line, Flags& flags) {
             &flags.cpu_file_dir);
   line.Flag("topology", "SPEC",
             "The machine on which containers are placed: \"live\" (this one), an hwloc XML file, "
-            "or synthetic:DESCRIPTION.",
+            "synthetic:DESCRIPTION, or a server type that cri-resmgr-ctl topology -types lists.",
             &flags.topology);
   line.Flag("pods-cgroup", "CGROUP",
             "The cgroup of all pods, which decides on what CPUs and memory nodes of this machine "
