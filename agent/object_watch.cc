@@ -92,7 +92,8 @@ bool ObjectWatch::IsTarget(const Json& object) const {
 
 void ObjectWatch::List() {
   HttpRequest request;
-  request.target = Selector() + "&resourceVersion=0";
+  request.target = fmt::format("{}&resourceVersion={}", Selector(),
+                               version_.empty() ? "0" : PercentEncoded(version_));
   request.accept = Accepted("PartialObjectMetadataList");
   call_ = transport_.Send(std::move(request), nullptr,
                           [this](const StatusOr<HttpReply>& reply) { Listed(reply); });
@@ -119,6 +120,7 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
     return Unavailable("the API server's list is malformed");
   }
   version_ = std::move(version);
+  gone_ = false;
   refusals_ = 0;
   const auto found = std::find_if(items->begin(), items->end(),
                                   [this](const Json& item) { return IsTarget(item); });
@@ -185,7 +187,8 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
 std::chrono::milliseconds ObjectWatch::Refused(int code) {
   if (IsOverloaded(code)) return gate_.Failed(timers_.Steady());
   if (code == kNotAcceptable) target_.metadata_only = false;
-  if (code == kVersionGone || ++refusals_ >= kRefusalsBeforeList) version_.clear();
+  if (code == kVersionGone) gone_ = true;
+  if (++refusals_ >= kRefusalsBeforeList) version_.clear();
   return backoff_.Next();
 }
 
@@ -211,7 +214,7 @@ void ObjectWatch::Ask() {
     timer_ = timers_.After(wait, [this] { Ask(); });
     return;
   }
-  if (version_.empty()) {
+  if (gone_ || version_.empty()) {
     List();
   } else {
     Watch();

@@ -69,8 +69,11 @@ struct RetryOptions {
 //             └───────────────────────────────────────────────────────────────────────────────┘
 //
 // A server that does not answer causes no list: a server that comes back should be spared its cost.
-// Lists are served from the server's cache (`resourceVersion=0`), which may lag behind; the watch
-// from there on catches up.
+// Lists are served from the server's cache, which may lag behind: the first list takes what is
+// there
+// (`resourceVersion=0`), and the watch from there on catches up; after 410 the cache must not be
+// older than the last version seen, so that nobody is led back to a former state. A server that
+// cannot do so any more refuses this list, too, and after the third refusal counts as a new one.
 class ObjectWatch {
  public:
   struct Target {
@@ -121,6 +124,7 @@ class ObjectWatch {
   StatusCode logged_ = StatusCode::kOk;
 
   std::string version_;  // resourceVersion seen last; "": list first
+  bool gone_ = false;    // the server cannot watch from version_: list, from it on
   int refusals_ = 0;     // since the last success
   WatchDecoder decoder_;
   Clock::SteadyTime watch_began_{};

@@ -116,11 +116,29 @@ TEST_F(ObjectWatchTest, ListsAnewWhenItsVersionIsGone) {
   EXPECT_EQ(transport_.open(), 0u) << "the stream is given up";
   timers_.RunNext();
   EXPECT_TRUE(Listing());
+  EXPECT_THAT(transport_.Request(kAny).target, HasSubstr("&resourceVersion=5"))
+      << "a cache that lags behind would give a former state";
   transport_.Answer(kAny, 200, ListOf("70", {Node("66")}));
   EXPECT_THAT(seen_, ElementsAre("66"));
   transport_.Answer(kAny, 410, Json::object());
   timers_.RunNext();
   EXPECT_TRUE(Listing());
+}
+
+// An API server with an older state than the agent has seen, as after a restoration of its data.
+TEST_F(ObjectWatchTest, TakesAnOlderStateIfTheServerHasNoOther) {
+  Begin();
+  transport_.Answer(kAny, 410, Json::object());
+  for (int list = 0; list < 2; ++list) {
+    timers_.RunNext();
+    ASSERT_TRUE(Listing());
+    transport_.Answer(kAny, 504, Json::object());
+  }
+  timers_.RunNext();
+  EXPECT_THAT(transport_.Request(kAny).target, HasSubstr("&resourceVersion=0"));
+  transport_.Answer(kAny, 200, ListOf("3", {Node("2")}));
+  EXPECT_THAT(seen_, ElementsAre("2"));
+  EXPECT_TRUE(WatchingFrom("3"));
 }
 
 TEST_F(ObjectWatchTest, ReadsNothingBehindAnError) {
