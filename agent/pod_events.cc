@@ -2,6 +2,7 @@
 #include "agent/pod_events.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -65,6 +66,17 @@ Json AboutOf(const PodEvent& event, const std::string& node) {
           {"namespace", event.pod_namespace},
           {"name", event.pod},
           {"uid", event.uid}};
+}
+
+constexpr int kNoRight = 403;
+
+// Whether the namespace is being deleted, in which case the API server refuses all new objects.
+bool IsOfEndingNamespace(const HttpReply& reply) {
+  const std::optional<Json> answer = ParseJson(reply.body);
+  const Json* const causes = answer ? Find(*answer, {"details", "causes"}) : nullptr;
+  return causes != nullptr && std::ranges::any_of(*causes, [](const Json& cause) {
+           return TextAt(cause, {"reason"}) == "NamespaceTerminating";
+         });
 }
 
 }  // namespace
@@ -225,16 +237,18 @@ void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpRe
     known.object.first = known.object.last;
     if (!std::exchange(known.waiting, true)) waiting_.push_front(key);
   }
-  if (reply.ok() && RefusesContent(*reply)) Refused(status);
+  if (reply.ok() && RefusesContent(*reply)) Refused(*reply);
   Plan();
 }
 
-void PodEvents::Refused(const Status& why) {
-  if (std::exchange(refusal_told_, true)) return;
+void PodEvents::Refused(const HttpReply& reply) {
+  if (IsOfEndingNamespace(reply) || std::exchange(refusal_told_, true)) return;
   GetLogger("status").Warn(
-      "a pod Event is dropped, and more may be: {}; the agent needs the right to create and "
-      "patch events in all namespaces, or -node-reports without pod-events",
-      Message(why));
+      "a pod Event is dropped, and more may be: {}{}", Message(StatusOfReply(reply)),
+      reply.status == kNoRight
+          ? "; the agent needs the right to create and patch events in all namespaces, or "
+            "-node-reports without pod-events"
+          : "");
 }
 
 }  // namespace resmgr::agent

@@ -93,7 +93,7 @@ class PodEvents {
   void Plan();
   void SendNext();
   void Sent(const std::string& key, bool updated, const StatusOr<HttpReply>& reply);
-  void Refused(const Status& why);
+  void Refused(const HttpReply& reply);
 
   const std::string node_;
   const Options options_;

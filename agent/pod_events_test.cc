@@ -14,6 +14,7 @@
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/clock.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr::agent {
 namespace {
@@ -99,6 +100,24 @@ TEST_F(PodEventsTest, TheSameAgainChangesItsCount) {
   EXPECT_EQ(Body()["count"], 6);
   ASSERT_TRUE(Answer());
   EXPECT_FALSE(Sends());
+}
+
+// Pods that end with their namespace may be refused before; this has nothing to do with rights.
+TEST_F(PodEventsTest, AnEventOfAnEndingNamespaceIsNoProblem) {
+  const test::CapturedLog log("a pod Event is dropped");
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
+  ASSERT_TRUE(transport_.Answer(
+      kEvents, 403,
+      Json{{"message", "it is being terminated"},
+           {"details", {{"causes", Json::array({{{"reason", "NamespaceTerminating"}}})}}}}));
+  EXPECT_EQ(log.lines.size(), 0u) << log.Text();
+  ASSERT_TRUE(Sends(Refusal("b", "no room")));
+  ASSERT_TRUE(transport_.Answer(kEvents, 422, Json{{"message", "no"}}));
+  EXPECT_THAT(log.Text(), testing::Not(HasSubstr("the right")));
+  Make(Refusal("c", "no room"));
+  ASSERT_TRUE(Sends(Refusal("d", "no room")));
+  ASSERT_TRUE(transport_.Answer(kEvents, 403, Json{{"message", "forbidden"}}));
+  EXPECT_THAT(log.Text(), HasSubstr("the agent needs the right"));
 }
 
 TEST_F(PodEventsTest, OthersAreEventsOfTheirOwn) {
