@@ -77,13 +77,8 @@ Status Wrong(std::string_view requirement) {
       Printable(requirement));
 }
 
-bool IsKey(std::string_view text) {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return IsWordCharacter(c) || c == '/'; });
-}
-
-bool IsValue(std::string_view text) {
-  return std::ranges::all_of(text, IsWordCharacter);
+bool IsLabelValue(std::string_view text) {
+  return text.empty() || IsLabelName(text);
 }
 
 // Splits at the commas outside of parentheses.
@@ -167,7 +162,7 @@ StatusOr<LabelSelector::Requirement> LabelSelector::ParseRequirement(std::string
   if (equals == std::string_view::npos) {
     const bool absent = text.starts_with('!');
     const std::string_view key = Trim(text.substr(absent ? 1 : 0));
-    if (!IsKey(key)) return Wrong(text);
+    if (!IsLabelKey(key)) return Wrong(text);
     return Requirement{.key = std::string(key),
                        .relation = absent ? Relation::kAbsent : Relation::kExists};
   }
@@ -181,7 +176,7 @@ StatusOr<LabelSelector::Requirement> LabelSelector::ParseRequirement(std::string
   }
   key = Trim(key);
   value = Trim(value);
-  if (!IsKey(key) || !IsValue(value)) return Wrong(text);
+  if (!IsLabelKey(key) || !IsLabelValue(value)) return Wrong(text);
   return Requirement{.key = std::string(key),
                      .relation = differs ? Relation::kNotIn : Relation::kIn,
                      .values = {std::string(value)}};
@@ -194,12 +189,12 @@ StatusOr<LabelSelector::Requirement> LabelSelector::ParseSet(std::string_view te
   if (blank == std::string_view::npos || !text.ends_with(')')) return Wrong(text);
   const std::string_view word = head.substr(blank + 1);
   const std::string_view key = Trim(head.substr(0, blank));
-  if (!IsKey(key) || (word != "in" && word != "notin")) return Wrong(text);
+  if (!IsLabelKey(key) || (word != "in" && word != "notin")) return Wrong(text);
   Requirement requirement{.key = std::string(key),
                           .relation = word == "in" ? Relation::kIn : Relation::kNotIn};
   for (const std::string_view piece : Split(text.substr(open + 1, text.size() - open - 2), ',')) {
     const std::string_view value = Trim(piece);
-    if (!IsValue(value)) return Wrong(text);
+    if (!IsLabelValue(value)) return Wrong(text);
     requirement.values.emplace_back(value);
   }
   return requirement;

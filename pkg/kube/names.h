@@ -42,7 +42,8 @@ class LabelSelector {
  public:
   // Matches everything.
   LabelSelector() = default;
-  // "" matches everything. kInvalidArgument quotes the malformed requirement.
+  // "" matches everything. kInvalidArgument quotes the malformed requirement, also one with a key
+  // or a value that no label can have.
   static StatusOr<LabelSelector> Parse(std::string_view text);
 
   bool Matches(const StringMap& labels) const;

@@ -89,7 +89,8 @@ TEST(LabelSelectorTest, MatchesAsKubectlDoes) {
 TEST(LabelSelectorTest, RefusesWhatItCannotRead) {
   for (const char* const wrong :
        {"=web", "app=we b", "app in web", "app in (web", "app within (web)", ",", "app=web,", "!",
-        "a\x1b[2J", "app=(web)", "in (a)", "app in (a) b"}) {
+        "a\x1b[2J", "app=(web)", "in (a)", "app in (a) b", "/app=web", "a/b/c", "-app", "app=-web",
+        "app in (web,.)", "Example.com/app"}) {
     const StatusOr<LabelSelector> parsed = LabelSelector::Parse(wrong);
     ASSERT_FALSE(parsed.ok()) << wrong;
     EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument);
