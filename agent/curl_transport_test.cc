@@ -77,8 +77,9 @@ HttpRequest Impatient(milliseconds first_byte_timeout) {
   return {.target = "/", .first_byte_timeout = first_byte_timeout, .timeout = seconds(30)};
 }
 
-// The kubelet's certificate, for example, is replaced in time, but the API server refuses each
-// request on a connection whose certificate has expired since the connection began.
+// The kubelet's certificate, for example, which is in one file with its key, is replaced in time,
+// but the API server refuses each request on a connection whose certificate has expired since the
+// connection began.
 TEST(CurlTransportTest, AReplacedClientCertificateIsUsedAtOnce) {
   const test::TestAuthority authority;
   std::vector<std::string> clients;
@@ -95,15 +96,14 @@ TEST(CurlTransportTest, AReplacedClientCertificateIsUsedAtOnce) {
   TempDir directory;
   const auto show = [&](const std::string& name) {
     const test::KeyPair client = authority.Issue(name);
-    std::ofstream(directory.File("c.crt")) << client.certificate;
-    std::ofstream(directory.File("c.key")) << client.key;
+    std::ofstream(directory.File("client.pem")) << client.certificate << client.key;
   };
   EventLoop loop;
   auto transport =
       CurlTransport::Create(loop, {.server = fmt::format("https://127.0.0.1:{}", server.port()),
                                    .ca = {.data = authority.certificate()},
-                                   .user = {.certificate = {.file = directory.File("c.crt")},
-                                            .key = {.file = directory.File("c.key")}}});
+                                   .user = {.certificate = {.file = directory.File("client.pem")},
+                                            .key = {.file = directory.File("client.pem")}}});
   ASSERT_THAT(transport, test::IsOk());
   for (const char* name : {"first", "second"}) {
     show(name);
