@@ -245,8 +245,13 @@ StatusOr<Bytes> ParseBytes(std::string_view quantity) {
 
 StatusOr<Bytes> ParseConfiguredBytes(std::string_view quantity) {
   StatusOr<Bytes> bytes = ParseBytes(quantity);
-  if (!bytes.ok() || quantity.find_last_of("mun") == std::string_view::npos) return bytes;
-  return NotAQuantity(quantity, "m means thousandths of a byte, and M millions");
+  if (!bytes.ok()) return bytes;
+  if (quantity.find_last_of("mun") != std::string_view::npos) {
+    return NotAQuantity(quantity, "m means thousandths of a byte, and M millions");
+  }
+  const bool part = bytes->value == 1 && ParseMilliCpu(quantity).value_or(MilliCpu{}).value < 1000;
+  if (part) return NotAQuantity(quantity, "it is less than a byte");
+  return bytes;
 }
 
 StatusOr<std::string> CanonicalQuantity(std::string_view quantity) {

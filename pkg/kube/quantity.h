@@ -22,8 +22,8 @@ namespace resmgr {
 // text, negative numbers, more than 19 significant digits, and values beyond 64 bits.
 StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity);
 StatusOr<Bytes> ParseBytes(std::string_view quantity);
-// As ParseBytes, for configurations: the units of parts of a byte are kInvalidArgument, too. "64m"
-// is mostly meant as 64M, and would be one byte.
+// As ParseBytes, for configurations: the units of parts of a byte, and less than one, are
+// kInvalidArgument, too. "64m" is mostly meant as 64M, and would be one byte.
 StatusOr<Bytes> ParseConfiguredBytes(std::string_view quantity);
 
 // The same value in Kubernetes' canonical form: no fraction, the largest possible suffix, and the

@@ -79,7 +79,10 @@ TEST(QuantityTest, RestsBelowTheUnitRoundUp) {
 TEST(QuantityTest, PartsOfAByteAreNotConfigured) {
   EXPECT_EQ(ParseConfiguredBytes("1.1Gi")->value, 1181116007);
   EXPECT_EQ(ParseConfiguredBytes("64M")->value, 64'000'000);
-  for (const char* text : {"64m", "1000m", "1u", "5n", "0m", "M"})
+  EXPECT_EQ(ParseConfiguredBytes("1")->value, 1);
+  EXPECT_EQ(ParseConfiguredBytes("0")->value, 0);
+  EXPECT_EQ(ParseConfiguredBytes("1.5")->value, 2);
+  for (const char* text : {"64m", "1000m", "1u", "5n", "0m", "M", "0.5", "1e-3", "0.0001Ki"})
     EXPECT_EQ(ParseConfiguredBytes(text).status().code(), StatusCode::kInvalidArgument) << text;
 }
 
