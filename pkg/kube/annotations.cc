@@ -206,6 +206,15 @@ std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std
   return best ? best : FindOldForm(annotations, key);
 }
 
+std::string AnnotationChange(const StringMap& annotations, std::string_view key,
+                             std::string_view container_name, std::string_view value) {
+  const std::optional<ScopedAnnotation> found = FindAnnotation(annotations, key, container_name);
+  const std::string full =
+      found ? std::string(found->key)
+            : fmt::format("{}.{}/container.{}", key, kDomains.back(), container_name);
+  return fmt::format("the annotation {}: \"{}\"", Printable(full), value);
+}
+
 bool IsForPolicies(std::string_view key) {
   return std::ranges::any_of(kDomains, [key](std::string_view domain) {
     return key.find(domain) != std::string_view::npos;

@@ -27,6 +27,12 @@ struct ScopedAnnotation {
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name);
 
+// The change that gives the annotation this value for the container, as refusals propose it: "the
+// annotation KEY.DOMAIN/pod: "false"". The key is as it is written on the pod; if it is not there,
+// it is that for the container alone.
+std::string AnnotationChange(const StringMap& annotations, std::string_view key,
+                             std::string_view container_name, std::string_view value);
+
 // Whether the key, in any form, is in one of the domains that policies read.
 bool IsForPolicies(std::string_view key);
 

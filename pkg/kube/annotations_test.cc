@@ -45,6 +45,17 @@ TEST(AnnotationsTest, TellsWhichKeyDecided) {
             "memory-type.resource-policy.nri.io/pod");
 }
 
+TEST(AnnotationsTest, AChangeNamesTheKeyThatDecidesOrOneThatWould) {
+  const StringMap annotations = {{"k.resource-policy.nri.io/pod", "true"},
+                                 {"cri-resource-manager.intel.com/old", "{main: true}"}};
+  EXPECT_EQ(AnnotationChange(annotations, "k", "main", "false"),
+            "the annotation k.resource-policy.nri.io/pod: \"false\"");
+  EXPECT_EQ(AnnotationChange(annotations, "old", "main", "false"),
+            "the annotation cri-resource-manager.intel.com/old: \"false\"");
+  const std::string absent = AnnotationChange(annotations, "new", "main", "true");
+  EXPECT_EQ(absent, "the annotation new.resource-policy.nri.io/container.main: \"true\"");
+}
+
 TEST(AnnotationsTest, OtherKeysAndDomainsDoNotCount) {
   EXPECT_EQ(Find({{"memory-type.example.com/pod", "x"},
                   {"xmemory-type.resource-policy.nri.io/pod", "x"},

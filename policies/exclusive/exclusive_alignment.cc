@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/kube/annotations.h"
 #include "policies/exclusive/exclusive_policy.h"
 
 namespace resmgr {
@@ -134,6 +135,9 @@ std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const
   const auto add_if_it_fits = [&](std::string_view way, const CpuClaim& other) {
     if (Find(other, pod, {}, granted_).ok()) ways.emplace_back(way);
   };
+  const auto annotation = [&](std::string_view key, std::string_view value) {
+    return AnnotationChange(pod.annotations, key, container.name, value);
+  };
   CpuClaim other = claim;
   if (claim.alignment != Alignment::kPrefer) {
     other.alignment = Alignment::kPrefer;
@@ -142,10 +146,10 @@ std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const
   other = claim;
   if (claim.require_isolated) {
     other.require_isolated = false;
-    add_if_it_fits("the annotation require-isolated-cpus: \"false\"", other);
+    add_if_it_fits(annotation("require-isolated-cpus", "false"), other);
   } else if (claim.prefer_isolated == false) {
     other.prefer_isolated = true;
-    add_if_it_fits("the annotation prefer-isolated-cpus: \"true\"", other);
+    add_if_it_fits(annotation("prefer-isolated-cpus", "true"), other);
   }
   if (!options_.full_pcpus_only) return ways;
   ExclusiveOptions divided = options_;

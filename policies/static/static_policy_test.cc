@@ -191,7 +191,8 @@ TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways("{Options: {full-pcpus-only: \"true\"}}", 3000),
               testing::ElementsAre("full-pcpus-only: \"false\""));
   EXPECT_THAT(ways("", 2000, true),
-              testing::ElementsAre("the annotation require-isolated-cpus: \"false\""));
+              testing::ElementsAre(
+                  "the annotation require-isolated-cpus.resource-policy.nri.io: \"false\""));
   EXPECT_THAT(ways("", 8000), testing::IsEmpty()) << "only a smaller request helps";
 }
 

@@ -562,6 +562,12 @@ TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways(split), testing::ElementsAre("policy.topology-aware.Alignment: prefer"));
   const ContainerKey large = node.Add("large", kGuaranteed, 16'000);
   EXPECT_THAT(ways(large), IsEmpty()) << "only a smaller request helps";
+  const ContainerKey isolated = node.Add("isolated", kGuaranteed, 2000);
+  StringMap& annotations = node.snapshot().PodOf(isolated).annotations;
+  annotations.Set("require-isolated-cpus.cri-resource-manager.intel.com/pod", "true");
+  EXPECT_THAT(ways(isolated),
+              testing::ElementsAre("the annotation require-isolated-cpus.cri-resource-manager"
+                                   ".intel.com/pod: \"false\""));
 }
 
 TEST(TopologyAwarePolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "pkg/kube/annotations.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 
 namespace resmgr {
@@ -47,25 +48,28 @@ std::vector<std::string> TopologyAwarePolicy::WaysIn(const Snapshot& snapshot, c
     const StatusOr<Grant> grant = placer_.Place(other);
     if (grant.ok() && CheckOverhead(snapshot, *grant, 0).ok()) ways.emplace_back(way);
   };
+  const auto annotation = [&](std::string_view key, std::string_view value) {
+    return AnnotationChange(pod.annotations, key, container.name, value);
+  };
   if (demand.need.alignment != Alignment::kPrefer) {
     add_if_it_fits(WayToSplit(demand.need.alignment, pod.annotations, container.name, name()),
                    [](Demand& other) { other.need.alignment = Alignment::kPrefer; });
   }
   if (demand.strict_hints) {
-    add_if_it_fits("the annotation strict.topologyhints: \"false\"",
+    add_if_it_fits(annotation("strict.topologyhints", "false"),
                    [](Demand& other) { other.strict_hints = false; });
   }
   if (demand.need.isolated_required) {
-    add_if_it_fits("the annotation require-isolated-cpus: \"false\"",
+    add_if_it_fits(annotation("require-isolated-cpus", "false"),
                    [](Demand& other) { other.need.isolated_required = false; });
   } else if (demand.need.isolated_never) {
-    add_if_it_fits("the annotation prefer-isolated-cpus: \"true\"", [](Demand& other) {
+    add_if_it_fits(annotation("prefer-isolated-cpus", "true"), [](Demand& other) {
       other.need.isolated_never = false;
       other.need.isolated = true;
     });
   }
   if (demand.need.hide_hyperthreads) {
-    add_if_it_fits("the annotation hide-hyperthreads: \"false\"",
+    add_if_it_fits(annotation("hide-hyperthreads", "false"),
                    [](Demand& other) { other.need.hide_hyperthreads = false; });
   }
   return ways;
