@@ -7,10 +7,13 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
 #include "pkg/grpc/unary_server.h"
@@ -87,6 +90,28 @@ TEST(CliTest, NotesAboutAFileHaveNoControlCharacters) {
   const Outcome converted = Ctl({"config", "convert", path, "-from", "static-pools"});
   EXPECT_THAT(converted.err, HasSubstr("odd is left out"));
   EXPECT_THAT(converted.out + converted.err, Not(HasSubstr("\x1b")));
+}
+
+TEST(CliTest, ConfigReadsStandardInput) {
+  const TempDir directory;
+  const std::string path = directory.File("policy.yaml");
+  std::ofstream(path) << "apiVersion: config.nri/v1alpha1\nkind: BalloonsPolicy\n"
+                         "spec: {reservedResources: {cpu: 1}}\n";
+  for (const bool flag : {false, true}) {
+    const int saved = ::dup(STDIN_FILENO);
+    const int input = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(::dup2(input, STDIN_FILENO), STDIN_FILENO);
+    std::vector<std::string> arguments = {"config", "convert", "-from", "nri-plugins"};
+    if (flag) arguments.emplace_back("-f");
+    arguments.emplace_back("-");
+    const Outcome converted = Ctl(arguments);
+    ::dup2(saved, STDIN_FILENO);
+    ::close(input);
+    ::close(saved);
+    EXPECT_EQ(converted.exit_code, 0) << converted.err;
+    EXPECT_THAT(converted.out, HasSubstr("Active: balloons"));
+  }
+  ExpectOneLineError(Ctl({"config", "check", "/no/such/file"}), "cannot open /no/such/file");
 }
 
 TEST(CliTest, VersionTellsOfADaemonThatIsNotReached) {

@@ -7,6 +7,7 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "cmd/cri-resmgr-ctl/input.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
@@ -45,7 +46,8 @@ ConfigMaps for the agent, as they are.
   void DeclareMore(CommandLine& line) override {
     line.Flag("force", "With set: apply it even if containers lose exclusive CPUs.", &force_);
     line.Flag("from", "KIND", "With convert: what the file is.", &from_);
-    line.Flag("f", "FILE", "The file, as with kubectl: `config check -f FILE`.", &file_);
+    line.Flag("f", "FILE",
+              "The file, as with kubectl: `config check -f FILE`; - is standard input.", &file_);
     line.Arguments("show|check FILE|set FILE|convert FILE", &arguments_);
   }
 
@@ -75,14 +77,15 @@ ConfigMaps for the agent, as they are.
     if ((verb != "check" && verb != "set") || file.empty()) {
       return InvalidArgument("config takes: show, check FILE, set FILE or convert FILE");
     }
-    RESMGR_ASSIGN_OR_RETURN(std::string text, ReadInput(file, kMaxConfigSize));
+    const std::string name = NameOfInput(file);
+    RESMGR_ASSIGN_OR_RETURN(std::string text, ReadNamedInput(file, kMaxConfigSize));
     if (IsPolicyObject(text)) {
-      RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, file));
+      RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, name));
       Tell(converted.notes);
       text = std::move(converted.yaml);
       file = NameOfConverted(file);
     }
-    return Reply{{"name", file}, {"text", text}};
+    return Reply{{"name", name}, {"text", text}};
   }
 
   std::string Table(const Reply& reply) const override {
@@ -125,8 +128,9 @@ ConfigMaps for the agent, as they are.
       return InvalidArgument("config convert takes -from KIND and a FILE; kinds are {}",
                              fmt::join(ConvertibleKinds(), ", "));
     }
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(file, kMaxConfigSize));
-    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted, ConvertConfig(from_, text, file));
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadNamedInput(file, kMaxConfigSize));
+    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted,
+                            ConvertConfig(from_, text, NameOfInput(file)));
     Tell(converted.notes);
     if (as_json()) {
       const Reply reply = {{"yaml", converted.yaml}, {"notes", converted.notes}};

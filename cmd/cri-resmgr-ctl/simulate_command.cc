@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -12,10 +9,10 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/convert_config.h"
+#include "cmd/cri-resmgr-ctl/input.h"
 #include "pkg/base/json.h"
 #include "pkg/base/terminal.h"
 #include "pkg/classes/class_preview.h"
@@ -46,27 +43,6 @@ StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& che
   return ParseConfigFile(content, file, checks);
 }
 
-StatusOr<std::string> ReadStandardInput() {
-  std::string text;
-  std::array<char, size_t{64} * 1024> buffer;
-  for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (count == 0) return text;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Unavailable("standard input: {}", std::strerror(errno));
-    text.append(buffer.data(), static_cast<size_t>(count));
-    if (text.size() > kMaxScenarioSize) {
-      return InvalidArgument("standard input: it has more than {} bytes", kMaxScenarioSize);
-    }
-  }
-}
-
-constexpr std::string_view kStandardInput = "-";
-
-std::string NameOfInput(const std::string& file) {
-  return file == kStandardInput ? "standard input" : file;
-}
-
 // Reads the scenario's files. The files of `claims` may have only ResourceClaims, and are read
 // first.
 StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
@@ -74,9 +50,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
                                  std::vector<std::string>& notes) {
   Scenario all;
   const auto add = [&](const std::string& file) -> StatusOr<size_t> {
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, file == kStandardInput
-                                                        ? ReadStandardInput()
-                                                        : ReadInput(file, kMaxScenarioSize));
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadNamedInput(file, kMaxScenarioSize));
     RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, NameOfInput(file), &notes, node));
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
     return scenario.size();
