@@ -10,6 +10,7 @@
 #include "cmd/cri-resmgr-ctl/audit_command.h"
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
+#include "cmd/cri-resmgr-ctl/pools_drawing.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
 #include "cmd/cri-resmgr-ctl/top_command.h"
 #include "pkg/sys/temp_dir.h"
@@ -240,6 +241,16 @@ TEST(PluginsCommandTest, ShowsThemInTheirOrderAndTheirFailuresBelow) {
             "koordlet   hook  failed  1      1         -      -\n"
             "  koordlet: no answer\n");
   EXPECT_EQ(PluginsText(Reply::array()), "no plugins\n");
+}
+
+TEST(PoolsDrawingTest, ABalloonThatGrowsHasNoMoreFreeThanItMayHave) {
+  nlohmann::ordered_json pool = {{"name", "flex[0]"},    {"parent", ""},       {"cpus", "1"},
+                                 {"shared", "1"},        {"exclusive", ""},    {"mems", ""},
+                                 {"sharedRequest", 500}, {"free", 3500},       {"memoryBytes", 0},
+                                 {"memoryUsed", 0},      {"containers", {"a"}}};
+  EXPECT_THAT(DrawPools(nlohmann::ordered_json::array({pool})), HasSubstr("  3.5 of 4  "));
+  pool["free"] = 500;
+  EXPECT_THAT(DrawPools(nlohmann::ordered_json::array({pool})), HasSubstr("  0.5 of 1  "));
 }
 
 TEST(RuntimesCommandTest, ShowsEachAndTheLastErrorsBelow) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/pools_drawing.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -39,12 +40,14 @@ std::string CpuList(const std::string& list) {
                      CpuSet::Parse(list).value_or(CpuSet()).size());
 }
 
-// The part of the shared CPUs that no container has requested. For a balloon it includes the idle
-// CPUs by which it may grow, so the number may be larger than that of its CPUs.
+// The part of the shared CPUs that no container has requested. A balloon counts as large as it may
+// become now.
 std::string Free(const Json& pool) {
-  if (Text(pool, "kind") == "balloon") return CpusText(pool.at("free").get<int64_t>());
-  const int shared = CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
-  return fmt::format("{} of {}", CpusText(pool.at("free").get<int64_t>()), shared);
+  const int64_t shared =
+      int64_t{1000} * CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
+  const auto free = pool.at("free").get<int64_t>();
+  const int64_t room = free + pool.value("sharedRequest", int64_t{0});
+  return fmt::format("{} of {}", CpusText(free), CpusText(std::max(shared, room)));
 }
 
 std::string Memory(const Json& pool) {
