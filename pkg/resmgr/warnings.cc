@@ -57,7 +57,8 @@ void LimitWarnings::Look(const Act& act) {
   const auto found = handlers_.find(act.pod.runtime_handler);
   if (found == handlers_.end()) return;
   log_.Warn(
-      "container {} has a CPU limit, and its handler {} has Pinning {}: cri-resmgr sets no quota "
+      "container {} has a CPU limit, and its handler \"{}\" has Pinning {}: cri-resmgr sets no "
+      "quota "
       "for pod sandboxes. A runtime that runs containers in the sandbox's own process, as gVisor "
       "does, limits them by nothing but the pod's cgroup; see docs/runtime-classes.md. Further "
       "pods of this handler are not reported",

@@ -40,10 +40,11 @@ StatusOr<Grant> Placer::Place(const Demand& demand) const {
   return shared;
 }
 
-std::string_view WhyBetter(PoolRule rule, const Need& need) {
+std::string_view WhyBetter(PoolRule rule, const Need& need, const PoolScore& best) {
   if (rule != PoolRule::kClassRoom) return ToString(rule);
   if (need.cpu_class != CpuClass::kExclusive) return "fewer containers";
-  return need.isolated ? "more isolated CPUs" : "more CPUs that can be granted to one container";
+  return best[rule] > kIsolatedRoom ? "more isolated CPUs"
+                                    : "more CPUs that can be granted to one container";
 }
 
 // A grant in the first one of the candidates; nullopt if the container does not fit there.
@@ -56,7 +57,7 @@ std::optional<Grant> Placer::PlaceBest(const Demand& demand,
   if (candidates.size() > 1) {
     const PoolComparison decided = Compare(candidates[0], candidates[1]);
     reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
-                          WhyBetter(decided.rule, demand.need));
+                          WhyBetter(decided.rule, demand.need, candidates[0]));
   }
   grant->reason = reason + grant->reason;
   grant->candidates = std::move(candidates);

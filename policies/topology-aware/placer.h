@@ -18,8 +18,12 @@
 
 namespace resmgr {
 
-// The text of ToString(PoolRule), in words that fit this need.
-std::string_view WhyBetter(PoolRule rule, const Need& need);
+// A pool with enough isolated CPUs has more than this by PoolRule::kClassRoom: it is better than
+// one with any number of ordinary CPUs.
+inline constexpr int64_t kIsolatedRoom = CpuSet::kBits;
+
+// The text of ToString(PoolRule), in words that fit this need and the pool that was better.
+std::string_view WhyBetter(PoolRule rule, const Need& need, const PoolScore& best);
 
 // Finds places for containers among the free resources of the book. Changes nothing. The book must
 // outlive it.

@@ -201,9 +201,8 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
     return;
   }
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
-  // A pool with enough isolated CPUs is better than any number of ordinary ones.
   score[PoolRule::kClassRoom] = isolated > 0 && isolated >= need.full
-                                    ? CpuSet::kBits + isolated
+                                    ? kIsolatedRoom + isolated
                                     : cpus.Sliceable(score.pool, need.fraction);
 }
 

@@ -570,6 +570,23 @@ TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
                                    ".intel.com/pod: \"false\""));
 }
 
+// A container of one CPU prefers isolated CPUs by default, also where the machine has none.
+TEST(TopologyAwarePolicyTest, TheReasonTellsOfIsolatedCpusWhereThereAreSome) {
+  Node node(N4C16(), "0");
+  std::string reasons;
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    const ContainerKey key = node.Add(name, kGuaranteed, 1000);
+    ASSERT_TRUE(node.Place(key).ok());
+    reasons += node.PlacementOf(key).reason + '\n';
+    for (const std::string& line : node.policy().Explain(key))
+      reasons += line + '\n';
+    for (const ConsideredPlace& place : node.policy().Considered(key))
+      reasons += place.verdict + '\n';
+  }
+  EXPECT_THAT(reasons, HasSubstr("more CPUs that can be granted to one container"));
+  EXPECT_THAT(reasons, testing::Not(HasSubstr("isolated")));
+}
+
 TEST(TopologyAwarePolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {
   Node node(N4C16());
   const auto reason = [&node](const std::string& name, const char* value) {

@@ -134,7 +134,7 @@ std::vector<ConsideredPlace> TopologyAwarePolicy::Considered(ContainerKey key) c
     }
     const PoolRule rule = Compare(best, candidate).rule;
     place.verdict =
-        fmt::format("{} was better: {}{}", places.front().name, WhyBetter(rule, grant->need),
+        fmt::format("{} was better: {}{}", places.front().name, WhyBetter(rule, grant->need, best),
                     Amounts(rule, candidate[rule], best[rule]));
   }
   return places;
@@ -154,7 +154,7 @@ std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
     }
     const PoolRule rule = Compare(*best, candidate).rule;
     lines.push_back(fmt::format("{}: behind {} by: {}{}", name, book_.tree().at(best->pool).name,
-                                WhyBetter(rule, grant->need),
+                                WhyBetter(rule, grant->need, *best),
                                 Amounts(rule, candidate[rule], (*best)[rule])));
   }
   return lines;
