@@ -34,9 +34,10 @@ StatusOr<OrderedJson> PodDump::Begin(std::string_view pod, std::chrono::seconds 
   }
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  trace_ = std::make_shared<dump::PodTrace>(parts[0], parts[1], std::move(ids));
+  auto trace = std::make_shared<dump::PodTrace>(parts[0], parts[1], std::move(ids));
+  RESMGR_RETURN_IF_ERROR(node_.dumper->Trace(trace));
+  trace_ = std::move(trace);
   over_ = false;
-  node_.dumper->Trace(trace_);
   end_ = node_.loop.After(duration, [this] { End(); });
   silence_ = node_.loop.After(kSilence, [this] { End(); });
   return OrderedJson{{"trace", ++last_trace_}};
@@ -60,7 +61,7 @@ void PodDump::End() {
   if (std::exchange(over_, true)) return;
   end_.reset();
   silence_.reset();
-  node_.dumper->Trace(nullptr);
+  node_.dumper->Trace(nullptr).IgnoreError();
 }
 
 }  // namespace resmgr

@@ -2,6 +2,7 @@
 #include "pkg/dump/dumper.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -121,7 +122,7 @@ Status Dumper::Reconfigure(Settings settings) {
   settings_ = std::move(settings);
   rules_in_force_ = settings_.rules.customized() || !settings_.options.file.empty();
   plans_.clear();
-  UpdateActiveLocked();
+  RESMGR_RETURN_IF_ERROR(UpdateActiveLocked());
   recording_.store(settings_.recording().path.empty() ? 0 : ++last_recording_,
                    std::memory_order_relaxed);
   if (!thread_.joinable()) return OkStatus();
@@ -138,17 +139,20 @@ Status Dumper::Reconfigure(Settings settings) {
   return OkStatus();
 }
 
-void Dumper::UpdateActiveLocked() {
+Status Dumper::UpdateActiveLocked() {
   const bool active = rules_in_force_ || !settings_.recording().path.empty() || trace_ != nullptr;
-  active_.store(active, std::memory_order_relaxed);
-  if (active) StartWriterLocked();
+  const Status started = active ? StartWriterLocked() : OkStatus();
+  active_.store(active && started.ok(), std::memory_order_relaxed);
+  return started;
 }
 
-void Dumper::Trace(std::shared_ptr<PodTrace> trace) {
+Status Dumper::Trace(std::shared_ptr<PodTrace> trace) {
   const std::lock_guard lock(mutex_);
-  if (closed_) return;
+  if (closed_) return FailedPrecondition("the dump has ended");
   trace_ = std::move(trace);
-  UpdateActiveLocked();
+  Status begun = UpdateActiveLocked();
+  if (!begun.ok()) trace_ = nullptr;
+  return begun;
 }
 
 bool Dumper::RecordUse(std::vector<RecordedUse> use) {
@@ -251,9 +255,14 @@ void Dumper::CountLost() {
   if (on_lost_) on_lost_();
 }
 
-void Dumper::StartWriterLocked() {
-  if (thread_.joinable()) return;
-  thread_ = StartThread("dump", [writer = writer_] { writer->Run(); });
+Status Dumper::StartWriterLocked() {
+  if (thread_.joinable()) return OkStatus();
+  try {
+    thread_ = StartThread("dump", [writer = writer_] { writer->Run(); });
+  } catch (const std::system_error& error) {
+    return Unavailable("no thread can be made: {}", error.code().message());
+  }
+  return OkStatus();
 }
 
 }  // namespace resmgr::dump

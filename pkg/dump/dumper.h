@@ -119,12 +119,13 @@ class Dumper {
 
   // Continues with other rules and files; a file whose name stays is not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again
-  // every Options::retry_pause. kFailedPrecondition after Close.
+  // every Options::retry_pause. kFailedPrecondition after Close. kUnavailable: there is no thread,
+  // and nothing is dumped until another Reconfigure or Trace.
   Status Reconfigure(Settings settings);
 
   // Reports the calls that pass from now on also to `trace`, whatever the rules say. It replaces a
-  // former trace; nullptr ends this.
-  void Trace(std::shared_ptr<PodTrace> trace);
+  // former trace; nullptr ends this. Errors are those of Reconfigure.
+  Status Trace(std::shared_ptr<PodTrace> trace);
 
   // Writes the queued events and ends; false if the deadline has passed and the remaining events
   // were dropped. The destructor allows a second.
@@ -137,8 +138,8 @@ class Dumper {
   std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);
   void Report(const CallRef& call, Event event);
   void CountLost();
-  void UpdateActiveLocked();
-  void StartWriterLocked();
+  Status UpdateActiveLocked();
+  Status StartWriterLocked();
 
   std::atomic<bool> active_{false};
   std::atomic<uint64_t> lost_calls_{0};

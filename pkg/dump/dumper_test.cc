@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -42,6 +44,14 @@ mode_t ModeOf(const std::string& path) {
   struct stat info = {};
   EXPECT_EQ(::stat(path.c_str(), &info), 0);
   return info.st_mode & 07777;
+}
+
+bool WaitFor(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 size_t Threads() {
@@ -185,6 +195,72 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
   EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("retrying")),
                                  HasSubstr("Version"), HasSubstr("StartContainer")));
   EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("StartContainer")));
+}
+
+TEST_F(DumperTest, AFileThatWasMovedAwayIsMadeAnew) {
+  ASSERT_TRUE(
+      Start({.specs = {"reset,name:.*,record:" + PathOf("r.jsonl")}, .file = PathOf("dump")}).ok());
+  const auto has = [](const std::string& path, const char* text) {
+    return WaitFor([&] {
+      return std::ranges::any_of(LinesOf(path), [text](const std::string& line) {
+        return line.find(text) != std::string::npos;
+      });
+    });
+  };
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  ASSERT_TRUE(has(PathOf("dump"), "StartContainer"));
+  ASSERT_TRUE(has(PathOf("r.jsonl"), "StartContainer"));
+  std::filesystem::rename(PathOf("dump"), PathOf("dump.1"));
+  std::filesystem::remove(PathOf("r.jsonl"));
+  // The call that finds the file moved may still be in the old one.
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(WaitFor([this] { return std::filesystem::exists(PathOf("r.jsonl")); }));
+  Call(kRun, runtime::v1::RunPodSandboxRequest(), runtime::v1::RunPodSandboxResponse());
+  EXPECT_TRUE(has(PathOf("dump"), "RunPodSandbox"));
+  EXPECT_TRUE(has(PathOf("r.jsonl"), "RunPodSandbox"));
+  EXPECT_THAT(LinesOf(PathOf("r.jsonl")).at(0), HasSubstr("recording"));
+  EXPECT_EQ(ModeOf(PathOf("dump")), 0600);
+  EXPECT_FALSE(dumper_->failing());
+}
+
+// While it exists no thread can be made: each would have a stack beyond the address space.
+class NoThreads {
+ public:
+  NoThreads() {
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    ::pthread_getattr_default_np(&huge);
+    ::pthread_attr_setstacksize(&huge, size_t{1} << 60);
+    ::pthread_setattr_default_np(&huge);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST_F(DumperTest, WithoutAThreadTheDumpIsRefusedAndTheDaemonGoesOn) {
+  ASSERT_TRUE(Start({}).ok());
+  const auto start = [this] {
+    return Reconfigure({.specs = {"reset,name:.*"}, .file = PathOf("dump")});
+  };
+  {
+    const NoThreads none;
+    Status refused;
+    EXPECT_NO_THROW(refused = start());
+    EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
+  }
+  EXPECT_TRUE(start().ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("Version")));
 }
 
 TEST_F(DumperTest, AHungDiskDelaysNoCall) {

@@ -118,11 +118,18 @@ StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& plac
   struct stat info = {};
   if (::fstat(fd.get(), &info) != 0) return CannotOpen(path, errno);
   RESMGR_RETURN_IF_ERROR(CheckOwn(path, info));
-  if (::fcntl(fd.get(), F_SETFL, 0) != 0 || ::fchmod(fd.get(), kMode) != 0 ||
+  // O_APPEND: a program that rotates logs may empty the file meanwhile.
+  if (::fcntl(fd.get(), F_SETFL, O_APPEND) != 0 || ::fchmod(fd.get(), kMode) != 0 ||
       ::ftruncate(fd.get(), 0) != 0) {
     return InvalidArgument("cannot prepare '{}': {}", path, std::strerror(errno));
   }
   return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(fd), info.st_dev, info.st_ino));
+}
+
+bool OutputFile::IsMoved() const {
+  struct stat info = {};
+  if (::lstat(path_.c_str(), &info) != 0) return errno == ENOENT;
+  return info.st_dev != device_ || info.st_ino != inode_;
 }
 
 void OutputFile::Append(std::string_view text) {

@@ -45,6 +45,8 @@ class OutputFile {
   // bytes of the next kPause are lost; then writing is tried again.
   Status Flush();
 
+  // Whether the path leads to another file or none, since this one was renamed or removed.
+  bool IsMoved() const;
   // Whether the last write failed.
   bool failing() const { return failing_; }
   const std::string& path() const { return path_; }

@@ -57,6 +57,18 @@ TEST_F(OutputFileTest, NeitherFollowsLinksNorEmptiesWhatHasAnotherName) {
   EXPECT_FALSE(std::filesystem::exists(PathOf("new")));
 }
 
+// As logrotate's copytruncate does.
+TEST_F(OutputFileTest, GoesOnAtTheBeginningWhereTheFileWasEmptied) {
+  const auto file = OutputFile::Create({.path = PathOf("dump")});
+  ASSERT_TRUE(file.ok());
+  (*file)->Append("before\n");
+  ASSERT_TRUE((*file)->Flush().ok());
+  std::filesystem::resize_file(PathOf("dump"), 0);
+  (*file)->Append("after\n");
+  ASSERT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(TextOf(PathOf("dump")), "after\n");
+}
+
 TEST_F(OutputFileTest, TakesNoPipesDevicesAndDirectories) {
   ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
   EXPECT_THAT(Refusal({.path = PathOf("pipe")}), HasSubstr("not a regular file"));

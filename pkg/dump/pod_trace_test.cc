@@ -68,7 +68,7 @@ class PodTraceTest : public DumpFixture {
   }
   // All that was traced, once the dumper has written it.
   std::string Text(PodTrace& trace) {
-    dumper_->Trace(nullptr);
+    EXPECT_TRUE(dumper_->Trace(nullptr).ok());
     EXPECT_TRUE(dumper_->Close(std::chrono::seconds(30)));
     return trace.TakeText().text;
   }
@@ -81,7 +81,7 @@ TEST_F(PodTraceTest, HasTheCallsAboutThePodAlone) {
   const auto trace =
       std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{"c0ffee00c0ffee"});
   Call("RunPodSandbox", RunPod("shop", "web"), "");
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   runtime::v1::RunPodSandboxResponse made;
   made.set_pod_sandbox_id("5a4db0c55a4db0c5");
   Call("RunPodSandbox", RunPod("shop", "web"), made.SerializeAsString());
@@ -107,7 +107,7 @@ TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace =
       std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{"c0ffee00c0ffee"});
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   DockerCall("ContainerCreate", Labels("shop", "web"), R"({"Id":"5a4db0c55a4db0c5"})");  // 1
   DockerCall("ContainerCreate", Labels("shop", "web-2"), R"({"Id":"0000000000000000"})");
   DockerCall("ContainerCreate", Labels("other", "web"));
@@ -132,16 +132,16 @@ TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
 TEST_F(PodTraceTest, NothingIsReportedOnceItIsOver) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kMessages);
-  dumper_->Trace(nullptr);
+  EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kNone);
 }
 
 TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   runtime::v1::RunPodSandboxRequest request;
   ASSERT_TRUE(request.ParseFromString(RunPod("shop", "web")));
   for (int i = 0; i < 1000; ++i)
@@ -149,7 +149,7 @@ TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
   const std::string bytes = request.SerializeAsString();
   for (int i = 0; i < 50; ++i)
     Call("RunPodSandbox", bytes, "");
-  dumper_->Trace(nullptr);
+  EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
   const PodTrace::Piece piece = trace->TakeText();
   EXPECT_LE(piece.text.size(), PodTrace::kMostText);
@@ -161,10 +161,10 @@ TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
 TEST_F(PodTraceTest, TheTextIsTakenInPiecesOfWholeLines) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   for (int i = 0; i < 20; ++i)
     Call("RunPodSandbox", RunPod("shop", "web"), "");
-  dumper_->Trace(nullptr);
+  EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
   constexpr size_t kMost = 500;
   int pieces = 0;
@@ -180,9 +180,9 @@ TEST_F(PodTraceTest, TheTextIsTakenInPiecesOfWholeLines) {
 TEST_F(PodTraceTest, ALineThatIsLongerThanAPieceComesAlone) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  dumper_->Trace(trace);
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
   Call("RunPodSandbox", RunPod("shop", "web"), "");
-  dumper_->Trace(nullptr);
+  EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
   const PodTrace::Piece piece = trace->TakeText(1);
   EXPECT_EQ(std::ranges::count(piece.text, '\n'), 1);

@@ -147,10 +147,16 @@ bool IsRecorded(std::string_view path) {
 
 Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
                    std::chrono::system_clock::time_point wall_start)
-    : file_(std::move(file)), start_(start) {
-  file_->Append(fmt::format(
-      "{{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":\"{:%Y-%m-%dT%H:%M:%SZ}\"}}\n",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(wall_start))));
+    : start_(start),
+      header_(fmt::format(
+          "{{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":\"{:%Y-%m-%dT%H:%M:%SZ}\"}}\n",
+          fmt::gmtime(std::chrono::system_clock::to_time_t(wall_start)))) {
+  ContinueIn(std::move(file));
+}
+
+void Recorder::ContinueIn(std::unique_ptr<OutputFile> file) {
+  file_ = std::move(file);
+  file_->Append(header_);
 }
 
 void Recorder::Request(const Event& event) {

@@ -28,6 +28,8 @@ class Recorder {
            std::chrono::system_clock::time_point wall_start);
 
   OutputFile& file() { return *file_; }
+  // Goes on in another file, which gets the same header.
+  void ContinueIn(std::unique_ptr<OutputFile> file);
 
   void Request(const Event& event);
   void Reply(const Event& event);
@@ -38,6 +40,7 @@ class Recorder {
  private:
   std::unique_ptr<OutputFile> file_;
   const std::chrono::steady_clock::time_point start_;
+  const std::string header_;
   std::unordered_map<uint64_t, nlohmann::json> calls_;  // data of calls in flight
 };
 

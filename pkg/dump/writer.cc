@@ -18,6 +18,7 @@ void Writer::Run() {
     std::optional<Event> event = queue_.TryPop();
     if (!event) {
       Flush();
+      FollowMoves();
       losing_ = false;
       event = queue_.Pop(next_try_);
     }
@@ -89,20 +90,33 @@ void Writer::Apply(const WriterSettings& settings) {
   OpenMissing();
 }
 
+// Files that were renamed or removed, as when logs are rotated, are made anew: what is written to
+// them would be lost, and the disk would fill up unseen.
+void Writer::FollowMoves() {
+  file_.open = file_.open && !(text_.file() != nullptr && text_.file()->IsMoved());
+  recording_.open = recording_.open && !(recorder_ && recorder_->file().IsMoved());
+  const bool moved =
+      (text_.file() != nullptr && file_.missing()) || (recorder_ && recording_.missing());
+  if (moved) OpenMissing();
+}
+
 void Writer::OpenMissing() {
   if (file_.missing()) text_.set_file(Open(file_));
-  if (recording_.missing()) {
-    std::unique_ptr<OutputFile> file = Open(recording_);
-    if (file != nullptr && text_.file() != nullptr && file->SameAs(*text_.file())) {
-      log_(true, fmt::format("nothing is recorded: '{}' and '{}' are the same file", file->path(),
-                             text_.file()->path()));
-    } else if (file != nullptr) {
-      recorder_.emplace(std::move(file), recording_start_, recording_wall_start_);
-    }
-  }
+  if (recording_.missing()) Record(Open(recording_));
   NoteFiles();
   next_try_.reset();
   if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + means_.retry_pause;
+}
+
+void Writer::Record(std::unique_ptr<OutputFile> file) {
+  const bool same = file != nullptr && text_.file() != nullptr && file->SameAs(*text_.file());
+  if (same) {
+    log_(true, fmt::format("nothing is recorded: '{}' and '{}' are the same file", file->path(),
+                           text_.file()->path()));
+  }
+  if (file == nullptr || same) return recorder_.reset();
+  if (recorder_) return recorder_->ContinueIn(std::move(file));
+  recorder_.emplace(std::move(file), recording_start_, recording_wall_start_);
 }
 
 std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {

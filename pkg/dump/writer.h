@@ -59,7 +59,10 @@ class Writer {
   void Write(Event& event);
   void Decompress(Payload& payload) const;
   void Apply(const WriterSettings& settings);
+  void FollowMoves();
   void OpenMissing();
+  // Records into this file; nullptr: nothing is recorded.
+  void Record(std::unique_ptr<OutputFile> file);
   std::unique_ptr<OutputFile> Open(Wanted& wanted);
   void Flush();
   void NoteFiles();
