@@ -66,6 +66,20 @@ TEST(CliTest, PrintsItsVersion) {
   EXPECT_EQ(Ctl({"--version"}).exit_code, 0);
 }
 
+TEST(CliTest, ADumpThatDoesNotBeginLeavesItsFileAsItIs) {
+  const TempDir directory;
+  const std::string file = directory.File("web.dump");
+  std::ofstream(file) << "an earlier dump";
+  const auto dump = [&](const char* pod) {
+    return Ctl({"-socket", directory.File("none"), "dump", "-pod", pod, "-o", file});
+  };
+  EXPECT_EQ(dump("shop/web").exit_code, 2);
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text.str(), "an earlier dump");
+  EXPECT_NO_THROW(EXPECT_EQ(dump("shop/w\xff").exit_code, 2)) << "not UTF-8";
+}
+
 // A shell waits for the names while the user holds the Tab key.
 TEST(CliTest, CompletionDoesNotWaitForADaemonThatHangs) {
   const TempDir directory;
@@ -146,23 +160,23 @@ TEST(CliTest, ADaemonThatIsNotReachedHasANextStep) {
 }
 
 // Answers each call of History with the same text.
-class HistoryServer {
+class AnsweringServer {
  public:
-  explicit HistoryServer(const std::string& answer) {
+  explicit AnsweringServer(const std::string& answer, const std::string& method = "History") {
     auto server = UnaryServer::Create(
         loop_, flushes_, socket(),
-        {{"/cri_resmgr.v1.Admin/History",
+        {{"/cri_resmgr.v1.Admin/" + method,
           [answer](const std::string&, const UnaryServer::Reply& reply) { reply(answer); }}});
     EXPECT_TRUE(server.ok());
     if (server.ok()) server_ = *std::move(server);
     thread_ = std::thread([this] { loop_.Run(); });
   }
-  ~HistoryServer() {
+  ~AnsweringServer() {
     loop_.Post([this] { loop_.Stop(); });
     thread_.join();
   }
-  HistoryServer(const HistoryServer&) = delete;
-  HistoryServer& operator=(const HistoryServer&) = delete;
+  AnsweringServer(const AnsweringServer&) = delete;
+  AnsweringServer& operator=(const AnsweringServer&) = delete;
 
   std::string socket() const { return directory_.File("socket"); }
 
@@ -175,7 +189,7 @@ class HistoryServer {
 };
 
 TEST(CliTest, AHistoryWithoutMatchesIsNotOneOfNothing) {
-  const HistoryServer server(
+  const AnsweringServer server(
       R"([{"time":"2026-11-29T10:00:00.000Z","event":"placed","container":"shop/web/main"}])");
   const auto history = [&server](const char* flag, const char* value) {
     return Ctl({"history", flag, value, "-socket", server.socket()}).out;
@@ -184,19 +198,21 @@ TEST(CliTest, AHistoryWithoutMatchesIsNotOneOfNothing) {
   const std::string none = "none of the decisions that are kept matches -pod and -since\n";
   EXPECT_EQ(history("-pod", "db"), none);
   EXPECT_EQ(history("-since", "2100-01-01"), none);
-  const HistoryServer idle("[]");
+  const AnsweringServer idle("[]");
   EXPECT_EQ(Ctl({"history", "-socket", idle.socket()}).out, "nothing was done yet\n");
 }
 
 TEST(CliTest, ATableOfTheHistoryIsCutForATerminalOnly) {
   const std::string reason(300, 'x');
-  const HistoryServer server(fmt::format(
+  const AnsweringServer server(fmt::format(
       R"([{{"time":"2026-11-29T10:00:00.000Z","event":"placed","reason":"{}"}}])", reason));
   EXPECT_THAT(Ctl({"history", "-socket", server.socket()}).out, HasSubstr(reason));
 }
 
 TEST(CliTest, AFileForADumpThatCannotBeWrittenIsToldWithTheReason) {
-  const Outcome outcome = Ctl({"dump", "-pod", "shop/web", "-o", "/no/such/directory/dump"});
+  const AnsweringServer server(R"({"trace":1})", "DumpPod");
+  const Outcome outcome = Ctl(
+      {"dump", "-pod", "shop/web", "-socket", server.socket(), "-o", "/no/such/directory/dump"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err,
               HasSubstr("cannot write /no/such/directory/dump: No such file or directory"));

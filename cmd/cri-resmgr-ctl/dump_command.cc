@@ -16,6 +16,7 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/amount_text.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 #include "pkg/kube/quantity.h"
@@ -69,19 +70,26 @@ configuration dumps is not changed by it. Secrets are hidden.
       return InvalidArgument("-for: \"{}\" is not a time from 1s to 10m", Printable(time_, 64));
     }
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
-    std::ofstream file;
-    if (!file_.empty()) {
-      // A new file is readable by its owner only, as the daemon's dumps are.
-      const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-      file.open(file_, std::ios::trunc);
-      if (!file)
-        return Unavailable("-o: cannot write {}: {}", Printable(file_, 256), std::strerror(errno));
-    }
+    // The file is opened after the daemon has agreed, so that a refusal leaves the former one
+    // there.
     RESMGR_ASSIGN_OR_RETURN(const Answer begun,
                             Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
     const Answer trace = {{"trace", begun.value("trace", uint64_t{0})}};
+    if (file_.empty()) return Follow(trace, out);
+    std::ofstream file;
+    // A new file is readable by its owner only, as the daemon's dumps are.
+    const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    file.open(file_, std::ios::trunc);
+    const int why = errno;
+    if (file) return Follow(trace, file);
+    [[maybe_unused]] const auto stopped = Ask("DumpPodStop", trace);
+    return Unavailable("-o: cannot write {}: {}", Printable(file_, 256), std::strerror(why));
+  }
+
+ private:
+  // Writes the dump until it is over.
+  Status Follow(const Answer& trace, std::ostream& to) const {
     std::set<int64_t> calls;
-    std::ostream& to = file_.empty() ? out : file;
     for (;;) {
       RESMGR_ASSIGN_OR_RETURN(const Answer piece, Ask("DumpPodNext", trace));
       const std::string text = piece.value("text", "");
@@ -104,9 +112,8 @@ configuration dumps is not changed by it. Secrets are hidden.
     return Unavailable("the output cannot be written");
   }
 
- private:
   StatusOr<Answer> Ask(std::string_view method, const Answer& request) const {
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, method, request.dump()));
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, method, JsonText(request)));
     Answer answer = Answer::parse(text, nullptr, false);
     if (!answer.is_object()) return Internal("the daemon's answer is not a JSON object");
     return answer;
