@@ -348,9 +348,20 @@ StatusOr<std::optional<Step>> ReadStep(const json& line, const std::string& wher
   return Step{.where = where, .action = *std::move(call)};
 }
 
-// The calls of a recording, in the order of their ends. Errors are those of ReadScenario.
-StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source) {
+// How many calls the recording lacks by this line: those that were lost, and one that could not be
+// read when it was recorded.
+int64_t MissingBy(const json& line) {
+  constexpr int64_t kMost = 1'000'000'000;
+  if (Member(line, "undecodable") != nullptr) return 1;
+  return std::clamp<int64_t>(Number(line, "lost_calls").value_or(0), 0, kMost);
+}
+
+// The calls of a recording, in the order of their ends. Errors are those of ReadScenario, and so
+// are `notes`.
+StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source,
+                                 std::vector<std::string>* notes) {
   Scenario scenario;
+  int64_t missing = 0;
   const bool ends_well = text.ends_with('\n');
   size_t number = 0;
   while (!text.empty()) {
@@ -369,6 +380,7 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
       if (version == 1) continue;
       return InvalidArgument("{}: recordings of version 1 are known, not this one", where);
     }
+    missing += MissingBy(*parsed);
     auto step = ReadStep(*parsed, where);
     if (!step.ok()) return InvalidArgument("{}: {}", where, Message(step.status()));
     if (!step->has_value()) continue;
@@ -377,6 +389,12 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
     }
     scenario.push_back(**std::move(step));
   }
+  if (missing > 0 && notes != nullptr) {
+    notes->push_back(
+        fmt::format("{}: the recording lacks {}: from there on, placements may differ "
+                    "from the node's",
+                    source, CountText(missing, "call")));
+  }
   return scenario;
 }
 
@@ -384,7 +402,7 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
 
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes, std::string_view node) {
-  if (IsRecording(text)) return ReadRecording(text, source);
+  if (IsRecording(text)) return ReadRecording(text, source, notes);
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> documents,
                           ParseYamlDocuments(text, source));
   Scenario scenario;

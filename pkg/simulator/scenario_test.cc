@@ -205,6 +205,22 @@ TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
   EXPECT_EQ(scenario->size(), 0u);
 }
 
+TEST(RecordingReaderTest, TellsThatCallsAreMissing) {
+  const auto notes_of = [](const std::string& lines) {
+    std::vector<std::string> notes;
+    EXPECT_TRUE(ReadScenario(std::string(kHeader) + lines, "r.json", &notes).ok());
+    return notes;
+  };
+  const std::string start =
+      R"({"t":0.1,"op":"StartContainer","ok":true,"code":0,"container":{"id":"c1"}})";
+  EXPECT_THAT(notes_of(start + "\n"), testing::IsEmpty());
+  EXPECT_THAT(notes_of(R"({"lost_calls":3})" + std::string("\n") + start +
+                       R"(
+{"t":0.1,"op":"CreateContainer","ok":true,"code":0,"undecodable":true}
+)"),
+              testing::ElementsAre(testing::HasSubstr("r.json: the recording lacks 4 calls")));
+}
+
 TEST(RecordingReaderTest, ReadsWhatAPodHasAsAWhole) {
   const auto scenario = ReadLines(
       R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1","overhead":{"cpu_shares":256},"resources":{"cpu_shares":1024}}}
