@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The figures of the node, and its CPUs by use in one bar that is the key to their colours, too.
 import {parseList, toList} from './cpu_set.js';
-import {amount, byId, bytes, make, percent, plural, replace, setText} from './dom.js';
+import {amount, byId, bytes, duration, make, percent, plural, replace, setText} from './dom.js';
 import {isClaim, isReserved, usesOf} from './owners.js';
 import {busyCpus} from './use.js';
 
 const kHourMs = 3600 * 1000;
+// The entries of the history that the daemon sends (page.cc).
+const kMostEntries = 200;
 
 const kNames = {exclusive: 'exclusive', claim: 'claims', balloon: 'balloons', shared: 'shared', reserved: 'reserved', isolated: 'isolated',
   free: 'unassigned', offline: 'offline'};
@@ -65,10 +67,17 @@ function memoryFigure(memory, use) {
     more: sum('byContainers') > 0 ? `by containers ${bytes(sum('byContainers'))}${far}` : '', level: sum('used') > 0.95 * total ? 'warn' : ''};
 }
 
+// How far back the entries reach, an hour at most: of a busy node the newest ones alone are known (page.cc).
+function knownMs(history, now) {
+  const oldest = history.length < kMostEntries ? NaN : Date.parse(history[0].time);
+  return Number.isNaN(oldest) ? kHourMs : Math.min(kHourMs, now - oldest);
+}
+
 function refusedFigure(history, now) {
   const refused = history.filter((entry) => entry.event === 'refused' && now - Date.parse(entry.time) < kHourMs);
   const last = refused.at(-1);
-  return {name: 'Refused, last hour', value: refused.length === 0 ? 'none' : plural(refused.length, 'container'),
+  const known = knownMs(history, now);
+  return {name: `Refused, last ${known < kHourMs ? duration(known / 1000) : 'hour'}`, value: refused.length === 0 ? 'none' : plural(refused.length, 'container'),
     more: last ? `${last.container}: ${last.error}` : '', level: last ? 'bad' : ''};
 }
 
