@@ -407,6 +407,19 @@ TEST_F(AdminServiceTest, ExplainTellsOfAClaimsFile) {
   host_.brain = nullptr;
 }
 
+// `explain -w` goes on when the daemon and its runtime are started again.
+TEST_F(AdminServiceTest, BeforeTheRuntimeIsReadItIsNotKnownWhetherAContainerExists) {
+  test::TestNode node(test::S1Ht(), test::FirstFit);
+  ResourceManager starting(node.loop(), node.machine(), test::FirstFit(node.machine()),
+                           node.runtime, nullptr, test::TestNode::FastOptions());
+  host_.brain = &starting;
+  const Status unknown = Ask("Explain", R"({"what":"web"})").status();
+  host_.brain = nullptr;
+  EXPECT_EQ(unknown.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(unknown)),
+              AllOf(HasSubstr("no container is called web"), HasSubstr("no containers are known")));
+}
+
 TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {
   SeenContainer seen;
   seen.pod.name = "web";

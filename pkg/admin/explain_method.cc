@@ -190,7 +190,9 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& 
     const Status none = NoSuchContainer(what, KnownNames(node, *manager, choice));
     const std::string why = WhyNoneIsKnown(node);
     if (why.empty()) return none;
-    return NotFound("{}; no containers are known: {}", Message(none), why);
+    // Until the runtime's containers were read, there may be such a container.
+    return MakeStatus(manager->ready() ? StatusCode::kNotFound : StatusCode::kUnavailable,
+                      fmt::format("{}; no containers are known: {}", Message(none), why));
   }
   AddHeld(*manager, *explained);
   AddProblems(node, *explained);
