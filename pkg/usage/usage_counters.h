@@ -20,7 +20,7 @@ struct ContainerCounters {
   CpuStat cpu{};
   // Counters of the pod's cgroup above, whose quota throttles this container, too.
   CpuStat pod_cpu{};
-  std::string pod_cgroup{};  // the directory of that cgroup
+  std::string pod_cgroup{};  // the directory of that cgroup, as the host has it
   std::string cgroup{};      // the container's, in the hierarchy of the controller `memory`
   std::optional<Pressure> cpu_pressure{};
   std::optional<Pressure> memory_pressure{};

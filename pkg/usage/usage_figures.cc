@@ -30,9 +30,16 @@ void AddBytes(int64_t bytes, int64_t& sum) {
 
 // The percentage of the periods in which the quota was used up; 0 if there were no periods.
 std::optional<double> ThrottledPercent(const CpuStat& before, const CpuStat& now, bool& reset) {
-  const auto periods = Growth(before.periods, now.periods, reset);
-  const auto throttled = Growth(before.throttled, now.throttled, reset);
+  bool anew = false;
+  auto periods = Growth(before.periods, now.periods, anew);
+  auto throttled = Growth(before.throttled, now.throttled, anew);
   if (!periods || !throttled) return std::nullopt;
+  if (anew) {
+    // Both began anew, although one may have passed its former count already.
+    reset = true;
+    periods = now.periods;
+    throttled = now.throttled;
+  }
   if (*periods == 0) return 0;
   return std::min(100.0, 100 * static_cast<double>(*throttled) / static_cast<double>(*periods));
 }
@@ -81,8 +88,13 @@ ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCo
   return figures;
 }
 
-// nullopt if no time has passed.
+// If the idle time of a CPU goes back further than this, in ticks of 10 ms, the CPU was offline
+// meanwhile, and counts its idle time anew.
+constexpr uint64_t kIdleAnew = 1000;
+
+// nullopt if no time has passed, or the CPU was offline meanwhile.
 std::optional<CpuFigures> ComputeCpu(const CpuTimes& before, const CpuTimes& now) {
+  if (now.idle < before.idle && before.idle - now.idle > kIdleAnew) return std::nullopt;
   // Counters may go back a little, since the kernel estimates the times of idle CPUs.
   const auto grown = [&before, &now](uint64_t CpuTimes::*member) {
     return now.*member > before.*member ? static_cast<double>(now.*member - before.*member) : 0.0;

@@ -134,6 +134,28 @@ TEST(UsageFiguresTest, CountersThatBeginAnewAreNoticed) {
   EXPECT_THAT(figures.containers[1].cpu_used, Optional(0.0));
 }
 
+// A restarted container of dockerd has its id again, and perhaps a higher count of one kind.
+TEST(UsageFiguresTest, APartOfPeriodsIsOfCountersThatBeganAnewTogether) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(2));
+  before.containers["a"].cpu = {.periods = 1000, .throttled = 10};
+  now.containers["a"].cpu = {.periods = 100, .throttled = 50};
+  const UsageFigures figures = ComputeUsage(&before, now, {{.id = "a"}});
+  EXPECT_TRUE(figures.containers[0].reset);
+  EXPECT_THAT(figures.containers[0].throttled_percent, Optional(50.0));
+}
+
+// Before Linux 6.9 the idle time of a CPU begins anew when it comes online.
+TEST(UsageFiguresTest, ACpuThatWasOfflineMeanwhileIsNotBusy) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(10));
+  before.cpus = {{0, {.user = 500, .idle = 900'000}}, {1, {}}};
+  now.cpus = {{0, {.user = 502, .idle = 600}}, {1, {.user = 10, .idle = 990}}};
+  const auto cpus = ComputeUsage(&before, now, {}).cpus;
+  EXPECT_FALSE(cpus.contains(0));
+  EXPECT_DOUBLE_EQ(cpus.at(1).busy_percent, 1);
+}
+
 TEST(UsageFiguresTest, CpusAreBusyWithInterruptsAndNotWithWhatWasStolen) {
   UsageCounters before = At(seconds(0));
   UsageCounters now = At(seconds(1));

@@ -172,12 +172,16 @@ void UsageReader::Find(const UsageSubject& subject, Places& places) {
 }
 
 bool UsageReader::ReadContainer(const Places& places, PodCpu& pods, ContainerCounters& counters) {
-  counters.pod_cgroup = places.pod;
-  counters.cgroup = places.memory;
+  counters.pod_cgroup = OnHost(places.pod);
+  counters.cgroup = OnHost(places.memory);
   ReadCpu(places, pods, counters);
   ReadMemory(places, counters);
   ReadPressure(places, counters);
   return counters.cpu.usage_ns || counters.memory_bytes;
+}
+
+std::string UsageReader::OnHost(const std::string& path) const {
+  return path.starts_with(root_) ? path.substr(root_.size()) : path;
 }
 
 void UsageReader::ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters) {
@@ -235,7 +239,7 @@ void UsageReader::ReadPods(UsageCounters& counters) {
     const auto text = files_.Read(cgroup + "/memory.events");
     if (!text) return true;
     if (const auto kills = ParseMemoryEvents(*text).oom_kills)
-      counters.pods[cgroup] = {.name = name, .oom_kills = *kills};
+      counters.pods[OnHost(cgroup)] = {.name = name, .oom_kills = *kills};
     return false;
   });
 }

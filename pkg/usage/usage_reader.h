@@ -97,6 +97,8 @@ class UsageReader {
   bool ReadContainer(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadMemory(const Places& places, ContainerCounters& counters);
+  // The path as a shell on the host has it, for advice: without the host's root.
+  std::string OnHost(const std::string& path) const;
   void NotePod(const UsageSubject& subject, const std::string& cgroup);
   void ReadPods(UsageCounters& counters);
   void ReadLimits(const std::string& directory, ContainerCounters& counters);

@@ -72,7 +72,8 @@ TEST_F(UsageReaderTest, ReadsCgroupV2) {
   EXPECT_EQ(container.cpu.usage_ns, 1'000'000U);
   EXPECT_EQ(container.cpu.throttled, 1U);
   EXPECT_EQ(container.pod_cpu.throttled, 3U);
-  EXPECT_EQ(container.pod_cgroup, fmt::format("{}/sys/fs/cgroup/kubepods/pod1", root_.path()));
+  EXPECT_EQ(container.pod_cgroup, "/sys/fs/cgroup/kubepods/pod1") << "for a shell on the host";
+  EXPECT_EQ(container.cgroup, "/sys/fs/cgroup/kubepods/pod1/abc");
   EXPECT_DOUBLE_EQ(container.cpu_pressure->some60, 2);
   EXPECT_DOUBLE_EQ(container.memory_pressure->some10, 3);
   EXPECT_EQ(container.memory_bytes, 4096U);
@@ -129,7 +130,7 @@ TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
 TEST_F(UsageReaderTest, ReadsKillsOfPodsAlsoWithoutAContainer) {
   PutMachine();
   PutUnified("abc");
-  const std::string pod = root_.path() + std::string("/sys/fs/cgroup/kubepods/pod1");
+  const std::string pod = "/sys/fs/cgroup/kubepods/pod1";
   UsageSubject subject = Subject("abc");
   subject.namespace_name = "ns";
   subject.pod = "web";
@@ -138,9 +139,9 @@ TEST_F(UsageReaderTest, ReadsKillsOfPodsAlsoWithoutAContainer) {
   ASSERT_TRUE(counters.pods.contains(pod));
   EXPECT_EQ(counters.pods.at(pod).name, "ns/web");
   EXPECT_EQ(counters.pods.at(pod).oom_kills, 3U);
-  fs::remove_all(pod + "/abc");
+  fs::remove_all(root_.path() + pod + "/abc");
   EXPECT_TRUE(reader.Read({}).pods.contains(pod)) << "its container may be created anew";
-  fs::remove_all(pod);
+  fs::remove_all(root_.path() + pod);
   EXPECT_THAT(reader.Read({}).pods, IsEmpty());
 }
 
