@@ -68,11 +68,14 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
                            step.where);
   }
   for (const std::string& file : files) {
+    const auto known = std::ssize(notes);
     RESMGR_ASSIGN_OR_RETURN(const size_t steps, add(file));
-    if (steps == 0) {
-      return InvalidArgument("{}: there is nothing in it to simulate{}", NameOfInput(file),
-                             node.empty() ? "" : " for node " + node);
-    }
+    if (steps > 0) continue;
+    // The notes say what was skipped, such as pods of other nodes.
+    std::string skipped = node.empty() ? "" : " for node " + node;
+    for (auto note = notes.begin() + known; note != notes.end(); ++note)
+      skipped += "; " + *note;
+    return InvalidArgument("{}: there is nothing in it to simulate{}", NameOfInput(file), skipped);
   }
   for (std::string& note : NotesOnClaims(all))
     notes.push_back(std::move(note));

@@ -637,6 +637,8 @@ TEST_F(SimulateTest, OnlyPodsOfANodeAreTakenOfAListOfAll) {
   EXPECT_THAT(outcome.out, HasSubstr("default/here/c"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("there")));
   EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods that do not run on node worker-7"));
+  ExpectError({"-topology", "synthetic:core:4 pu:1", "-node", "worker7", all},
+              "skipped 3 pods that do not run on node worker7");
 }
 
 TEST_F(SimulateTest, ShowsClassesWithTheirSourceAndSchemata) {
