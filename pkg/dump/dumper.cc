@@ -122,7 +122,11 @@ Status Dumper::Reconfigure(Settings settings) {
   settings_ = std::move(settings);
   rules_in_force_ = settings_.rules.customized() || !settings_.options.file.empty();
   plans_.clear();
-  RESMGR_RETURN_IF_ERROR(UpdateActiveLocked());
+  if (Status begun = UpdateActiveLocked(); !begun.ok()) {
+    settings_ = Settings();
+    rules_in_force_ = false;
+    return begun;
+  }
   recording_.store(settings_.recording().path.empty() ? 0 : ++last_recording_,
                    std::memory_order_relaxed);
   if (!thread_.joinable()) return OkStatus();

@@ -120,7 +120,7 @@ class Dumper {
   // Continues with other rules and files; a file whose name stays is not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again
   // every Options::retry_pause. kFailedPrecondition after Close. kUnavailable: there is no thread,
-  // and nothing is dumped until another Reconfigure or Trace.
+  // and nothing is dumped until another Reconfigure.
   Status Reconfigure(Settings settings);
 
   // Reports the calls that pass from now on also to `trace`, whatever the rules say. It replaces a
