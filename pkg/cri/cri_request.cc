@@ -65,7 +65,8 @@ bool ReadWholeDevice(std::string_view message, Device& device) {
 
 // Reads a LinuxContainerResources.
 bool ReadMoreResources(std::string_view message, ContainerDetails& details) {
-  std::vector<StringMap::value_type> unified;
+  // Files of former occurrences of the message stay.
+  std::vector<StringMap::value_type> unified(details.unified.begin(), details.unified.end());
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 10) details.memory_swap_limit = static_cast<int64_t>(field.number());
     if (field.field() != 9) return true;
@@ -271,7 +272,6 @@ bool CriRequest::ReadPodUpdate(std::string_view message) {
 }
 
 bool CriRequest::ReadCreate(CreateRequest& create) {
-  parts_ = {};
   return DecodeCreateContainer(message_, create, parts_).ok();
 }
 

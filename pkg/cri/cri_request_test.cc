@@ -56,16 +56,20 @@ v1::CreateContainerRequest DetailedRequest() {
 TEST(CriRequestTest, ReadsAllOccurrencesOfAMessage) {
   v1::CreateContainerRequest more;
   more.mutable_config()->add_mounts()->set_container_path("/more");
+  (*more.mutable_config()->mutable_linux()->mutable_resources()->mutable_unified())["memory.low"] =
+      "3";
   more.mutable_sandbox_config()->mutable_metadata()->set_namespace_("default");
   const std::string bytes = DetailedRequest().SerializeAsString() + more.SerializeAsString();
   CriRequest cri(Operation::kCreateContainer);
   ASSERT_TRUE(cri.Read(bytes));
   Request& request = cri.request();
   const ContainerDetails& details =
-      request.Details({Detail::kCommand, Detail::kMounts, Detail::kSandbox});
+      request.Details({Detail::kCommand, Detail::kMounts, Detail::kResources, Detail::kSandbox});
   EXPECT_THAT(details.command, ElementsAre("/bin/app"));
   EXPECT_THAT(details.mounts, ElementsAre(Field(&Mount::container_path, "/data"),
                                           Field(&Mount::container_path, "/more")));
+  EXPECT_EQ(details.memory_swap_limit, 123);
+  EXPECT_THAT(details.unified, ElementsAre(Pair("memory.high", "7"), Pair("memory.low", "3")));
   EXPECT_EQ(details.cgroup_parent, "/kubepods/podx");
   const std::optional<Pod> pod = request.ReadPod();
   ASSERT_TRUE(pod.has_value());

@@ -241,6 +241,7 @@ bool IsCutShort(std::string_view message) {
 
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts) {
   Texts texts;
+  parts = {};
   request.may_have_devices = false;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
