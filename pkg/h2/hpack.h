@@ -65,6 +65,13 @@ class HpackEncoder {
   void SetTableSize(uint32_t size);
   // Returns the encoded block, valid until the next call.
   std::string_view Encode(const HeaderBlock& headers);
+  // Called when the last block is not used any more: frees the memory of a long one, which would
+  // otherwise be kept as long as the connection lives.
+  void GiveBack() {
+    if (block_.capacity() > kKept) std::string().swap(block_);
+  }
+  // Bytes of memory that are kept for blocks, without those that are remembered.
+  size_t kept() const { return block_.capacity(); }
 
  private:
   struct Entry {
@@ -81,6 +88,8 @@ class HpackEncoder {
   Match Find(std::string_view name, std::string_view value) const;
   void Insert(std::string_view name, std::string_view value);
   void Shrink(size_t limit);
+
+  static constexpr size_t kKept = 4096;
 
   std::deque<Entry> table_;  // newest first
   size_t table_size_ = 0;

@@ -105,6 +105,16 @@ TEST(HpackTest, ARepeatedRequestIsAFewReferences) {
   EXPECT_EQ(encoder.Encode(request).size(), 4U);
 }
 
+TEST(HpackTest, ALongBlockIsGivenBack) {
+  HpackEncoder encoder;
+  EXPECT_GT(encoder.Encode(Fields({{"a", std::string(100'000, 'x')}})).size(), 100'000U);
+  encoder.GiveBack();
+  EXPECT_LT(encoder.kept(), 100U);
+  encoder.Encode(Fields({{"a", std::string(100, 'x')}}));
+  encoder.GiveBack();
+  EXPECT_GE(encoder.kept(), 100U) << "the memory of short ones is used again";
+}
+
 TEST(HpackTest, TellsWhichBlocksChangeTheTable) {
   using namespace std::string_view_literals;
   EXPECT_TRUE(LeavesTableAlone("\x82\x86\x84"sv));         // three references

@@ -36,7 +36,7 @@ class HeldText {
   }
   void Clear() {
     if (counted_ == 0) return text_.clear();
-    text_ = std::string();
+    std::string().swap(text_);  // an assignment would keep the memory
     Count();
   }
   std::string_view view() const { return text_; }

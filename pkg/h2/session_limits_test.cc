@@ -336,6 +336,25 @@ TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
   EXPECT_EQ(end_->session->open_streams(), 0);
 }
 
+TEST_F(ServerFramesTest, MemoryOfALongHeaderBlockIsGivenBack) {
+  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+            static_cast<ssize_t>(kPreface.size()));
+  Send(FrameType::kSettings, 0, 0, "");
+  RunUntil([&] { return Count(FrameType::kSettings) == 2; });
+  const size_t before = Memory::held();
+  HeaderBlock headers = Request("/a/b");
+  headers.Add("long", std::string(50'000, 'x'));
+  headers.Add("more", std::string(50'000, 'x'));
+  HpackEncoder encoder;
+  const std::string_view block = encoder.Encode(headers);
+  headers = {};
+  Send(FrameType::kHeaders, 0, 1, block.substr(0, 60'000));
+  Send(FrameType::kContinuation, kFlagEndHeaders, 1, block.substr(60'000));
+  RunUntil([&] { return end_->recorders.size() == 1; });
+  end_->recorders.clear();
+  EXPECT_LT(Memory::held(), before + kScratchBlock);
+}
+
 // A client that takes none of its answers is not read either.
 TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
   ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),

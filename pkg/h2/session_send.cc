@@ -75,6 +75,7 @@ void Session::SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool e
     flags = 0;
   }
   SendFrame(type, static_cast<uint8_t>(flags | kFlagEndHeaders), stream, rest);
+  encoder_.GiveBack();
 }
 
 void Session::SendReset(int32_t stream, uint32_t code) {
