@@ -107,9 +107,8 @@ std::string HeldExchange::Request(const std::string* body) {
   if (body != nullptr) changed += fmt::format("Content-Length: {}\r\n", body->size());
   changed += kLineEnd;
   changed += body != nullptr ? std::string_view(*body) : request.substr(head_);
-  request_.clear();
-  request_.shrink_to_fit();
-  body_ = {};
+  for (std::string* const text : {&request_, &body_})
+    std::string().swap(*text);  // an assignment would keep the memory
   head_ = 0;
   return changed;
 }

@@ -340,7 +340,7 @@ bool HttpServer::State::Send(Client& client) {
   }
   client.phase = Client::Phase::kClosing;
   client.deadline = Clock::now() + kCloseDeadline;
-  client.text = std::string();
+  std::string().swap(client.text);  // an assignment would keep the memory
   return ::shutdown(client.fd.get(), SHUT_WR) == 0;
 }
 
