@@ -11,6 +11,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "pkg/cri/relay_fixture.h"
+#include "pkg/h2/hpack.h"
 #include "pkg/metrics/metrics.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/fake_runtime/fake_runtime.h"
@@ -156,6 +157,30 @@ TEST_F(CallTest, EndWithoutStatusIsInternal) {
   const auto result = client_->Call(kMethod, {""});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_THAT(result.status.error_message(), HasSubstr("without a status"));
+}
+
+// As with the output of a failed hook in the runtime's message.
+TEST_F(CallTest, AnErrorThatIsTooLongEndsNoOtherCall) {
+  auto raw =
+      RawRuntime::Start(Path("runtime.sock"),
+                        {.answer = [](uint32_t stream, const std::string& path) -> std::string {
+                           if (path == kMethod) return "";
+                           h2::HeaderBlock trailers;
+                           trailers.Add(":status", "200");
+                           trailers.Add("grpc-status", "2");
+                           trailers.Add("grpc-message", std::string(100'000, 'x'));
+                           h2::HpackEncoder encoder;
+                           return test::Frame(1, 5, stream, std::string(encoder.Encode(trailers)));
+                         },
+                         .greeting = test::Frame(4, 0, 0, "")});
+  ASSERT_THAT(raw, IsOk());
+  raw_ = *std::move(raw);
+  const auto other = client_->Start(kMethod, "x");
+  ASSERT_TRUE(Eventually([this](Relay&) { return raw_->Requests(kMethod) == 1; }));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(client_->Call(kPath, {""}).status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_FALSE(other->Wait(milliseconds(0)).has_value());
+  other->Cancel();
 }
 
 TEST_F(CallTest, LostConnectionToTheRuntimeIsUnavailable) {

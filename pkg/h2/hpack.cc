@@ -86,6 +86,46 @@ bool SkipString(std::string_view& block) {
   return true;
 }
 
+// Encoded bytes of the longest string that libnghttp2 decodes; it takes a longer one for malformed.
+constexpr size_t kLongestString = 65536;
+
+// Copies a string, or a shorter one if it is too long: a field with either is larger than the
+// table, so it empties the table if it enters it (RFC 7541 section 4.4).
+bool CopyString(std::string_view& block, std::string& out) {
+  std::string_view rest = block;
+  uint64_t length = 0;
+  if (!ReadInteger(rest, 7, length) || length > rest.size()) return false;
+  rest.remove_prefix(length);
+  if (length <= kLongestString) {
+    out += block.substr(0, block.size() - rest.size());
+  } else {
+    AppendString(std::string(kDefaultTableSize, 'x'), out);
+  }
+  block = rest;
+  return true;
+}
+
+// The block with short strings in place of those that are too long; as it is from where it is
+// malformed.
+std::string WithoutLongStrings(std::string_view block) {
+  std::string out;
+  while (!block.empty()) {
+    const std::string_view rest = block;
+    const auto byte = static_cast<uint8_t>(block.front());
+    const bool literal = (byte & 0x80) == 0 && (byte & 0xe0) != 0x20;
+    const int prefix_bits = (byte & 0x80) != 0 ? 7 : (byte & 0x40) != 0 ? 6 : literal ? 4 : 5;
+    uint64_t index = 0;
+    std::string field;
+    bool good = ReadInteger(block, prefix_bits, index);
+    field += rest.substr(0, rest.size() - block.size());
+    if (good && literal && index == 0) good = CopyString(block, field);
+    if (good && literal) good = CopyString(block, field);
+    if (!good) return out.append(rest);
+    out += field;
+  }
+  return out;
+}
+
 }  // namespace
 
 bool LeavesTableAlone(std::string_view block) {
@@ -149,6 +189,12 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
   HeaderBlock headers;
   size_t size = 0;
   std::string_view rest = block;
+  std::string shorter;
+  if (block.size() > kLongestString) {
+    shorter = WithoutLongStrings(block);
+    if (shorter.size() < block.size()) size = limit + 1;
+    rest = shorter;
+  }
   for (;;) {
     nghttp2_nv field;
     int flags = 0;
@@ -174,7 +220,8 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
   nghttp2_hd_inflate_end_headers(inflater_);
   if (size > limit) {
     memory_ = {};  // a part of the block was read, and may have changed the table
-    return ResourceExhausted("{} bytes of header fields, at most {} are taken", size, limit);
+    return ResourceExhausted("header fields of more than {} bytes, or one of more than {}", limit,
+                             kLongestString);
   }
   memory_.Note(block, headers);
   return headers;

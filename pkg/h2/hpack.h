@@ -47,7 +47,8 @@ class HpackDecoder {
   const HeaderBlock* Recall(std::string_view block) const { return memory_.FindFields(block); }
   // Decodes a whole header block, which Recall does not know. kInvalidArgument: it is malformed,
   // and the connection must end. kResourceExhausted: more than `limit` bytes when decoded, counted
-  // as RFC 9113 section 6.5.2 does; the connection can go on.
+  // as RFC 9113 section 6.5.2 does, or a name or value of more than 64 KiB; the connection can go
+  // on.
   StatusOr<HeaderBlock> Decode(std::string_view block, size_t limit);
 
  private:

@@ -70,6 +70,33 @@ TEST(HpackTest, WhatWasTooMuchOnceIsTooMuchAgain) {
   }
 }
 
+// A runtime's error with the output of a failed hook, for example. libnghttp2 takes such a text for
+// a broken block, which would end the connection with all its calls.
+TEST(HpackTest, ALongTextIsTooMuchAndTheTableStaysRight) {
+  HpackEncoder encoder;
+  HpackDecoder decoder;
+  const HeaderBlock known = Fields({{"known", "field"}});
+  ASSERT_TRUE(decoder.Decode(encoder.Encode(known), kLimit).ok());
+  for (const size_t size : {size_t{65'536}, size_t{65'537}, size_t{200'000}}) {
+    const std::string text(size, 'x');
+    for (const HeaderBlock& block : {Fields({{"a", "b"}, {"long", text}, {"c", "d"}}),
+                                     Fields({{text, "value"}}), Fields({{"known", text}})}) {
+      const auto headers = decoder.Decode(encoder.Encode(block), size_t{1} << 20);
+      EXPECT_EQ(headers.status().code(),
+                size == 65'536 ? StatusCode::kOk : StatusCode::kResourceExhausted);
+      const auto next = decoder.Decode(encoder.Encode(known), kLimit);
+      ASSERT_TRUE(next.ok());
+      EXPECT_EQ(*next, known);
+    }
+  }
+  // A literal that enters the table empties it, as every entry that is larger than the table does.
+  std::string long_entry("\x40\x01n\x7f\x80\x80\x04", 7);  // 127 + 65,536 bytes of text follow
+  long_entry.append(127 + 65'536, 'x');
+  EXPECT_EQ(decoder.Decode(long_entry, size_t{1} << 20).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(decoder.Decode("\xbe", kLimit).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(HpackTest, AnnouncesTheSmallestTableThatItHad) {
   HpackEncoder encoder;
   HpackDecoder decoder;
