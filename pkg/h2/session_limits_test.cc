@@ -308,29 +308,45 @@ TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
             static_cast<ssize_t>(kPreface.size()));
   Send(FrameType::kSettings, 0, 0, "");
   HpackEncoder encoder;
-  int32_t stream = 1;
-  const auto give_up = [&] {
-    Send(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
+  std::string frames;
+  const auto add = [&](FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
+    std::string frame(kFrameHeaderSize, '\0');
+    WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
+                      .type = type,
+                      .flags = flags,
+                      .stream = stream},
+                     reinterpret_cast<uint8_t*>(frame.data()));
+    frames.append(frame).append(payload);
+  };
+  const auto give_up = [&](int32_t stream) {
+    add(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
     switch (stream / 2 % 4) {
       case 0:
-        return Send(FrameType::kRstStream, 0, stream, std::string_view("\0\0\0\x08", 4));
+        return add(FrameType::kRstStream, 0, stream, std::string_view("\0\0\0\x08", 4));
       case 1:
-        return Send(FrameType::kWindowUpdate, 0, stream, std::string_view("\0\0\0\0", 4));
+        return add(FrameType::kWindowUpdate, 0, stream, std::string_view("\0\0\0\0", 4));
       case 2:
-        return Send(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
+        return add(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
       default:
-        Send(FrameType::kData, kFlagEndStream, stream, "");
-        return Send(FrameType::kData, 0, stream, "x");
+        add(FrameType::kData, kFlagEndStream, stream, "");
+        return add(FrameType::kData, 0, stream, "x");
     }
   };
-  for (size_t sent = 0; sent < kMostResets; stream += 2) {
-    give_up();
-    if (++sent % 50 > 0) continue;
-    RunUntil([&] { return end_->recorders.size() == sent && end_->session->open_streams() == 0; });
-    Frames();
-  }
+  const auto send = [&] {
+    ASSERT_EQ(::send(peer_.get(), frames.data(), frames.size(), 0),
+              static_cast<ssize_t>(frames.size()));
+    frames.clear();
+  };
+  int32_t stream = 1;
+  for (; stream < 2 * static_cast<int32_t>(kMostResets); stream += 2)
+    give_up(stream);
+  // All at once, since the limit is of a second.
+  send();
+  RunUntil(
+      [&] { return end_->recorders.size() == kMostResets && end_->session->open_streams() == 0; });
   EXPECT_TRUE(end_->disconnect.ok());
-  give_up();
+  give_up(stream);
+  send();
   RunUntil([&] { return !end_->disconnect.ok(); });
   EXPECT_EQ(end_->disconnect.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(end_->session->open_streams(), 0);
