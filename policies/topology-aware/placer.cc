@@ -2,6 +2,7 @@
 #include "policies/topology-aware/placer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -36,8 +37,24 @@ StatusOr<Grant> Placer::Place(const Demand& demand) const {
                                                    lends ? "all other CPUs are exclusive"
                                                          : "more is asked for than there is"));
   if (!FindMemory(shared, shared.pool)) return Shortage(demand);
-  shared.candidates = std::move(candidates);
+  shared.candidates = WithoutRoom(demand, std::move(candidates));
   return shared;
+}
+
+// The candidates of a container that fits nowhere and shares in the root, which comes first.
+std::vector<PoolScore> Placer::WithoutRoom(const Demand& demand,
+                                           std::vector<PoolScore> candidates) const {
+  const int root = book_.tree().root();
+  auto taken = std::ranges::find(candidates, root, &PoolScore::pool);
+  if (taken == candidates.end()) {
+    taken = std::prev(taken);
+    *taken = Score(demand, root);
+    NoteFree(*taken);
+  }
+  std::rotate(candidates.begin(), taken, std::next(taken));
+  for (PoolScore& candidate : candidates)
+    candidate[PoolRule::kFits] = 0;
+  return candidates;
 }
 
 std::string_view WhyBetter(PoolRule rule, const Need& need, const PoolScore& best) {

@@ -80,6 +80,7 @@ class Placer {
  private:
   Grant WithoutMemory(const Demand& demand, std::string reason) const;
   bool FindZone(Grant& grant, int pool) const;
+  std::vector<PoolScore> WithoutRoom(const Demand& demand, std::vector<PoolScore> candidates) const;
   std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;
   int PoolForFraction(const Demand& demand, int pool, const CpuSet& exclusive) const;
   bool KeepsShare(const Demand& demand, int pool) const;

@@ -120,7 +120,10 @@ TEST(PlacerCandidatesTest, AreTheBestOfAllPoolsByAllRules) {
       if (step % 3 == 2) book.Take(static_cast<ContainerKey>(random() % step));
       if (!grant.ok()) continue;
       ASSERT_EQ(grant->candidates.size(), 8U);
-      for (size_t i = 0; i < grant->candidates.size(); ++i) {
+      const bool fits = grant->candidates[0][PoolRule::kFits] > 0;
+      ASSERT_EQ(fits, all[0][PoolRule::kFits] > 0);
+      if (!fits) ASSERT_EQ(grant->candidates[0].pool, book.tree().root());
+      for (size_t i = 0; fits && i < grant->candidates.size(); ++i) {
         ASSERT_EQ(grant->candidates[i].pool, all[i].pool) << i;
         ASSERT_EQ(Compare(grant->candidates[0], grant->candidates[i]).rule,
                   Compare(all[0], all[i]).rule);

@@ -86,7 +86,13 @@ TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
   EXPECT_TRUE(PlacementOf(own).pool.starts_with("L3 cache")) << PlacementOf(own).pool;
   int moved = 0;
   for (const ContainerKey key : sharers) {
-    if (PlacementOf(key).pool == "socket #0") ++moved;
+    const std::string verdict = policy().Considered(key).front().verdict;
+    if (PlacementOf(key).pool == "socket #0") {
+      ++moved;
+      EXPECT_THAT(verdict, HasSubstr("it is in socket #0 now"));
+    } else {
+      EXPECT_EQ(verdict, "taken: the best");
+    }
   }
   EXPECT_EQ(moved, 1);
   Remove(own);

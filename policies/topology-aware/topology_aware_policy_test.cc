@@ -553,6 +553,19 @@ TEST(TopologyAwarePolicyTest, TheConsideredPlacesAreATableInPlainWords) {
   EXPECT_EQ(node.policy().Considered(key)[0].free_memory, places[0].free_memory);
 }
 
+TEST(TopologyAwarePolicyTest, ExplainsThatAContainerFitsNowhere) {
+  Node node(N4C16());
+  const ContainerKey key = node.Run("c", kBurstable, 40000);
+  ASSERT_EQ(node.PlacementOf(key).pool, "root");
+  const std::vector<ConsideredPlace> places = node.policy().Considered(key);
+  ASSERT_GE(places.size(), 4u);
+  EXPECT_EQ(places[0].name, "root");
+  EXPECT_THAT(places[0].verdict, HasSubstr("taken: no pool has room"));
+  EXPECT_EQ(places[1].verdict, "no room");
+  EXPECT_THAT(node.policy().Explain(key)[0], HasSubstr("root: no pool has room"));
+  EXPECT_THAT(node.policy().Explain(key)[1], HasSubstr(": no room"));
+}
+
 TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   Node node(N4C16(), "0", "{Alignment: numa}");
   const ContainerKey split = node.Add("split", kGuaranteed, 6000);

@@ -18,6 +18,22 @@ std::string Amounts(PoolRule rule, int64_t here, int64_t best) {
                      static_cast<double>(best) / 1000);
 }
 
+// Whether the container is in the root although no pool has room for it.
+bool FitsNowhere(const PoolScore& best) {
+  return best[PoolRule::kFits] == 0;
+}
+
+constexpr std::string_view kNoRoom = "no room";
+
+// The verdict about the place that was taken.
+std::string WhyTaken(const PoolTree& tree, const Grant& grant, const PoolScore& best) {
+  if (FitsNowhere(best)) return "no pool has room, and it shares here all the same";
+  // Only the fraction of a container with exclusive CPUs may be elsewhere.
+  if (best.pool == grant.pool || !grant.exclusive.empty()) return "the best";
+  return fmt::format("the best; it is in {} now, since others got CPUs here",
+                     tree.at(grant.pool).name);
+}
+
 }  // namespace
 
 Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
@@ -128,8 +144,13 @@ std::vector<ConsideredPlace> TopologyAwarePolicy::Considered(ContainerKey key) c
       place.affinity = static_cast<double>(candidate[PoolRule::kAffinity]) /
                        static_cast<double>(int64_t{1} << 2 * tree.max_depth());
     }
+    const bool nowhere = FitsNowhere(best);
     if (places.size() == 1) {
-      place.verdict = "taken: the best";
+      place.verdict = fmt::format("taken: {}", WhyTaken(tree, *grant, best));
+      continue;
+    }
+    if (nowhere) {
+      place.verdict = kNoRoom;
       continue;
     }
     const PoolRule rule = Compare(best, candidate).rule;
@@ -149,7 +170,11 @@ std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
     const std::string& name = book_.tree().at(candidate.pool).name;
     if (best == nullptr) {
       best = &candidate;
-      lines.push_back(fmt::format("{}: the best", name));
+      lines.push_back(fmt::format("{}: {}", name, WhyTaken(book_.tree(), *grant, *best)));
+      continue;
+    }
+    if (FitsNowhere(*best)) {
+      lines.push_back(fmt::format("{}: {}", name, kNoRoom));
       continue;
     }
     const PoolRule rule = Compare(*best, candidate).rule;
