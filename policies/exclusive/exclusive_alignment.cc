@@ -129,6 +129,12 @@ Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current
 
 std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
                                                  const Container& container) const {
+  if (grants_.contains(container.key)) {
+    // A refused resize: the container's own CPUs are no reason against it.
+    ExclusivePolicy without = *this;
+    without.Take(container.key);
+    return without.WaysIn(snapshot, pod, container);
+  }
   const CpuClaim claim = ClaimOf(pod, container);
   std::vector<std::string> ways;
   if (claim.exclusive == 0 || !CheckOverhead(snapshot, claim.exclusive).ok()) return ways;

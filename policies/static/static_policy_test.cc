@@ -196,6 +196,17 @@ TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways("", 8000), testing::IsEmpty()) << "only a smaller request helps";
 }
 
+TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedResizeIn) {
+  Node node(test::S2NoHt(), "0", "{Alignment: numa}");
+  const ContainerKey app = *node.Create("app", kGuaranteed, 4000);
+  ASSERT_FALSE(node.Resize(app, 6000).ok());
+  Container& asks = node.snapshot().At(app);
+  asks.requirements.cpu_request = MilliCpu{6000};
+  EXPECT_THAT(node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(app), asks),
+              testing::ElementsAre("policy.static.Alignment: prefer"));
+  EXPECT_EQ(node.PlacementOf(app).exclusive.size(), 4);
+}
+
 TEST(StaticPolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {
   Node node(test::U16TwoNodes());
   const auto reason = [&node](const std::string& name, std::string_view value) {

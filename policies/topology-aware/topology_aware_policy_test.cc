@@ -18,6 +18,7 @@ namespace resmgr {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -564,6 +565,15 @@ TEST(TopologyAwarePolicyTest, ExplainsThatAContainerFitsNowhere) {
   EXPECT_EQ(places[1].verdict, "no room");
   EXPECT_THAT(node.policy().Explain(key)[0], HasSubstr("root: no pool has room"));
   EXPECT_THAT(node.policy().Explain(key)[1], HasSubstr(": no room"));
+}
+
+TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedResizeIn) {
+  Node node(N4C16(), "0", "{Alignment: numa}");
+  const ContainerKey key = node.Run("c", kGuaranteed, 4000);
+  ASSERT_FALSE(node.Resize(key, 14000).ok());
+  EXPECT_THAT(
+      node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(key), node.ContainerOf(key)),
+      ElementsAre("policy.topology-aware.Alignment: prefer"));
 }
 
 TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {

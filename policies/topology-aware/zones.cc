@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
 
 #include "pkg/kube/annotations.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -56,6 +57,13 @@ Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
 
 std::vector<std::string> TopologyAwarePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
                                                      const Container& container) const {
+  if (book_.Find(container.key) != nullptr) {
+    // A refused resize: the container's own CPUs are no reason against it.
+    const std::unique_ptr<Policy> without = Clone();
+    if (without->Release(snapshot, container.key).ok()) {
+      return without->WaysIn(snapshot, pod, container);
+    }
+  }
   const Demand demand = MakeDemand(pod, container);
   std::vector<std::string> ways;
   const auto add_if_it_fits = [&](std::string_view way, const auto& change) {
