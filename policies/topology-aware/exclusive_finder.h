@@ -46,6 +46,10 @@ class ExclusiveFinder {
   int MostOf(const Need& need, const CpuSet& cpus) const;
   int FreeOf(const Demand& demand, const CpuSet& cpus) const;
   const AlignedPlaces& places() const { return places_; }
+  // The number of the pool's free isolated CPUs that such a need can take.
+  int FreeIsolated(const Need& need, int pool) const {
+    return Usable(need, book_.cpus().FreeIsolated(pool)).size();
+  }
   // Whether the shared set of the pool has room for the fraction.
   bool HasShared(const Need& need, int pool) const;
   // Scores the best of these CPUs, as many as it needs, by the wanted priority; larger is better; 0

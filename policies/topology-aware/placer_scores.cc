@@ -188,7 +188,8 @@ void Placer::ScoreKind(const Need& need, PoolScore& score) const {
   if (need.cpu_class != CpuClass::kExclusive) return;
   const CpuLedger& cpus = book_.cpus();
   if (need.isolated_explicit) {
-    score[PoolRule::kIsolated] = cpus.FreeIsolated(score.pool).size() >= need.full ? 1 : 0;
+    const bool enough = finder_.FreeIsolated(need, score.pool) >= ExclusiveCount(need);
+    score[PoolRule::kIsolated] = enough ? 1 : 0;
   }
   score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.Free(score.pool));
 }
@@ -200,8 +201,8 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
     score[PoolRule::kSharedRoom] = cpus.Room(score.pool);
     return;
   }
-  const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
-  score[PoolRule::kClassRoom] = isolated > 0 && isolated >= need.full
+  const int isolated = need.isolated ? finder_.FreeIsolated(need, score.pool) : 0;
+  score[PoolRule::kClassRoom] = isolated > 0 && isolated >= ExclusiveCount(need)
                                     ? kIsolatedRoom + isolated
                                     : cpus.Sliceable(score.pool, need.fraction);
 }

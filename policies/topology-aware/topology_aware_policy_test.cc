@@ -206,6 +206,23 @@ TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
     EXPECT_TRUE(cpu % 2 == 0 || cpu == 1) << cpu;
 }
 
+// Node 0 has as many isolated CPUs as node 1, but no two of one core.
+TEST(TopologyAwarePolicyTest, HidesHyperthreadsWhereWholeIsolatedCoresAre) {
+  const Machine machine = test::M80();
+  Machine::Parts parts{
+      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = test::Cpus("2-3,12,52").Contains(cpu.id);
+  for (const int64_t request : {1000, 2000}) {
+    Node node(test::MakeMachine(parts));
+    const ContainerKey key = node.Add("c", kGuaranteed, request);
+    node.Annotate(key, "hide-hyperthreads", "true");
+    node.Annotate(key, "prefer-isolated-cpus", "true");
+    ASSERT_TRUE(node.Place(key).ok());
+    EXPECT_EQ(node.CpusOf(key), "12") << request;
+  }
+}
+
 TEST(TopologyAwarePolicyTest, PrefersCoresOfThePriority) {
   Node node(test::Hybrid(), "");
   for (const auto& [priority, cpus] : {std::pair("high", "0-1"), std::pair("low", "4-5")}) {
