@@ -247,15 +247,20 @@ std::vector<Zone> ExclusivePolicy::Zones(const Snapshot& snapshot) const {
     zone.shared = zone.cpus - zone.exclusive;
     zone.mems = machine_.NodesOf(zone.cpus);
   }
-  snapshot.ForEachContainer([&zones](const Pod&, const Container& container) {
+  Zone& shared = zones.front();
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    const Placement& placement = container.placement;
     for (Zone& zone : zones) {
-      if (container.placement.pool != zone.name) continue;
+      if (placement.pool != zone.name) continue;
       ++zone.containers;
-      if (!container.placement.exclusive.empty()) continue;
-      zone.shared_request = zone.shared_request + container.requirements.cpu_request;
+      if (!placement.exclusive.empty() && placement.cpus == placement.exclusive) continue;
+      // What a container asks for beyond its exclusive CPUs comes from the shared ones.
+      const MilliCpu own{int64_t{1000} * placement.exclusive.size()};
+      Zone& from = placement.exclusive.empty() ? zone : shared;
+      from.shared_request =
+          from.shared_request + std::max(container.requirements.cpu_request - own, MilliCpu{0});
     }
   });
-  Zone& shared = zones.front();
   shared.overhead = snapshot.Overheads().shown;
   shared.free =
       MilliCpu{int64_t{1000} * shared.shared.size()} - shared.shared_request - shared.overhead.cpu;

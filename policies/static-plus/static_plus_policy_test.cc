@@ -415,7 +415,7 @@ TEST(StaticPlusPolicyTest, ZonesShowWhatIsGranted) {
                                 zone.exclusive.ToString(), zone.containers,
                                 zone.shared_request.value));
   }
-  EXPECT_THAT(zones, ElementsAre("shared 2,6/ 1 300m", "exclusive 1,4-5/1,4-5 1 0m",
+  EXPECT_THAT(zones, ElementsAre("shared 2,6/ 1 800m", "exclusive 1,4-5/1,4-5 1 0m",
                                  "isolated 3,7/3 1 0m", "reserved 0/ 1 200m"));
 }
 
