@@ -112,6 +112,29 @@ TEST_F(RoomTest, AContainerThatMovedUpStaysThereAfterARestart) {
   EXPECT_TRUE(Reconcile().empty());
 }
 
+// Without the large one the small one would have room in the cache again, and the large one none
+// later.
+TEST_F(RoomTest, NoContainerTakesTheRoomOfOneThatMovesUp) {
+  const auto run_near = [this](std::string_view name, QosClass qos, int64_t milli_cpu) {
+    Container& container = snapshot().Add(name, qos, milli_cpu);
+    container.hints = {{"device /dev/x", test::Cpus("4-7"), {}}};
+    container.requirements.cpu_limit.value = qos == kBurstable ? 2000 : milli_cpu;
+    EXPECT_TRUE(Place(container.key).ok()) << name;
+    return container.key;
+  };
+  const ContainerKey large = run_near("large", kBurstable, 1500);
+  const ContainerKey small = run_near("small", kBurstable, 600);
+  run_near("first", kGuaranteed, 2000);
+  ASSERT_EQ(PlacementOf(small).pool, "socket #0");
+  ASSERT_EQ(PlacementOf(large).pool, "L3 cache #1");
+  const ContainerKey second = run_near("second", kGuaranteed, 1000);
+  EXPECT_EQ(PlacementOf(large).pool, "socket #0");
+  EXPECT_EQ(PlacementOf(small).pool, "socket #0");
+  Remove(second);
+  EXPECT_EQ(PlacementOf(large).pool, "L3 cache #1");
+  EXPECT_EQ(PlacementOf(small).pool, "socket #0");
+}
+
 // A copy replaces the policy after a refused claim.
 TEST_F(RoomTest, ACopyMovesSharersBackAsWell) {
   std::vector<ContainerKey> sharers;

@@ -390,11 +390,13 @@ std::optional<Grant> TopologyAwarePolicy::ShareLess(const Demand& demand, const 
 }
 
 Plan TopologyAwarePolicy::MakePlan(const CpuSet& before, std::set<ContainerKey> keys) {
-  for (const auto& moved : {book_.MakeRoom(book_.cpus().exclusive() - before), book_.MoveBack()}) {
-    for (const ContainerKey key : moved) {
-      keys.insert(key);
-      IndexAgain(key);
-    }
+  // No container goes back in a decision that moves others out: their room must be there when the
+  // new grant ends.
+  std::vector<ContainerKey> moved = book_.MakeRoom(book_.cpus().exclusive() - before);
+  if (moved.empty()) moved = book_.MoveBack();
+  for (const ContainerKey key : moved) {
+    keys.insert(key);
+    IndexAgain(key);
   }
   const std::vector<ContainerKey> widened = book_.WidenMemory();
   keys.insert(widened.begin(), widened.end());
