@@ -254,7 +254,7 @@ std::vector<Zone> ExclusivePolicy::Zones(const Snapshot& snapshot) const {
       if (placement.pool != zone.name) continue;
       ++zone.containers;
       if (!placement.exclusive.empty() && placement.cpus == placement.exclusive) continue;
-      // What a container asks for beyond its exclusive CPUs comes from the shared ones.
+      // The part of a request beyond the exclusive CPUs comes from the shared ones.
       const MilliCpu own{int64_t{1000} * placement.exclusive.size()};
       Zone& from = placement.exclusive.empty() ? zone : shared;
       from.shared_request =
