@@ -69,9 +69,8 @@ struct RetryOptions {
 //             └───────────────────────────────────────────────────────────────────────────────┘
 //
 // A server that does not answer causes no list: a server that comes back should be spared its cost.
-// Lists are served from the server's cache, which may lag behind: the first list takes what is
-// there
-// (`resourceVersion=0`), and the watch from there on catches up; after 410 the cache must not be
+// Lists are served from the server's cache, which may lag behind: the first list takes what it has
+// (`resourceVersion=0`), and the watch from there on catches up. After 410 the cache must not be
 // older than the last version seen, so that nobody is led back to a former state. A server that
 // cannot do so any more refuses this list, too, and after the third refusal counts as a new one.
 class ObjectWatch {
