@@ -273,7 +273,9 @@ TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-index", "5"}),
               HasSubstr("index \"5\" is not two digits"));
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-name", "a/b"}),
-              HasSubstr("name \"a/b\" is not of letters"));
+              HasSubstr("name \"a/b\" is not of 1 to 64 letters"));
+  EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-name", std::string(65, 'a')}),
+              HasSubstr("is not of 1 to 64 letters"));
   EXPECT_EQ(Error({"-mode", "nri-plugin", "-nri-socket", ""}), "-nri-socket: needs a path");
 }
 
