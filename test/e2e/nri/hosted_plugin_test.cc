@@ -174,7 +174,11 @@ TEST_P(FloodingPluginTest, OtherPodsComeAndGoAsBefore) {
   // Half of the kubelets' time limit.
   EXPECT_LT(longest, std::chrono::seconds(60));
   EXPECT_GT(containerd().Updates(), before + 20) << "some of it is carried out";
-  EXPECT_THAT(Told(), HasSubstr("8 requests are not answered yet")) << "it is reported";
+  // The last error, of many a second: on a busy machine it is sometimes another one.
+  const Status reported = WaitUntil("the refusals are reported", kPatience, [&] {
+    return Told().find("8 requests are not answered yet") != std::string::npos;
+  });
+  EXPECT_TRUE(reported.ok()) << Describe(reported);
   EXPECT_GT(PeakMemory(), 0) << "MiB";
   EXPECT_LT(PeakMemory(), 64) << "MiB";
   std::cout << fmt::format(
