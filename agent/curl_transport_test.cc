@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-// The name of a host whose address nobody tells.
+// The name of a host whose address no name server tells.
 constexpr char kLostName[] = "lost.example";
 
 // Holds the look-ups of kLostName until it is told to end them.

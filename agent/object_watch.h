@@ -71,7 +71,7 @@ struct RetryOptions {
 // A server that does not answer causes no list: a server that comes back should be spared its cost.
 // Lists are served from the server's cache, which may lag behind: the first list takes what it has
 // (`resourceVersion=0`), and the watch from there on catches up. After 410 the cache must not be
-// older than the last version seen, so that nobody is led back to a former state. A server that
+// older than the last version seen, so that no node gets a former state back. A server that
 // cannot do so any more refuses this list, too, and after the third refusal counts as a new one.
 class ObjectWatch {
  public:

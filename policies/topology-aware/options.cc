@@ -179,7 +179,7 @@ class Reader {
     if (!found) return;
     if (const auto plain = BoolOfAnnotation(found->value)) target = plain;
     // MistypedAnnotations tells of other values, but not of those in a map.
-    if (MayBeMap(*found)) BoolInMap(key, target);
+    if (MayBeMap(*found)) Word(key, target, ParseBool, "not true or false");
   }
   void Bool(std::string_view key, bool& target) {
     std::optional<bool> value;
@@ -187,7 +187,8 @@ class Reader {
     target = value.value_or(target);
   }
   template <typename T, typename Parse>
-  void Word(std::string_view key, std::optional<T>& target, const Parse& parse) {
+  void Word(std::string_view key, std::optional<T>& target, const Parse& parse,
+            std::string_view why_ignored = "unknown value") {
     const ConfigNode value = Find(key);
     if (value.kind == ConfigNode::Kind::kNull) return;
     const std::optional<T> parsed =
@@ -195,7 +196,7 @@ class Reader {
     if (parsed) {
       target = parsed;
     } else {
-      Ignore(key, "unknown value");
+      Ignore(key, why_ignored);
     }
   }
 
@@ -216,18 +217,6 @@ class Reader {
   }
 
  private:
-  void BoolInMap(std::string_view key, std::optional<bool>& target) {
-    const ConfigNode value = Find(key);
-    if (value.kind == ConfigNode::Kind::kNull) return;
-    const std::optional<bool> parsed =
-        value.kind == ConfigNode::Kind::kScalar ? ParseBool(value.text) : std::nullopt;
-    if (parsed) {
-      target = parsed;
-    } else {
-      Ignore(key, "not true or false");
-    }
-  }
-
   const Pod& pod_;
   const std::string_view container_;
   const bool asks_kubelet_;
