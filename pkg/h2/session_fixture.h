@@ -153,14 +153,18 @@ class FramesTest : public SessionTest {
     preface_ = role == Session::Role::kClient ? kPreface.size() : 0;
   }
 
-  void Send(FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
+  static std::string Frame(FrameType type, uint8_t flags, int32_t stream,
+                           std::string_view payload) {
     std::string frame(kFrameHeaderSize, '\0');
     WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
                       .type = type,
                       .flags = flags,
                       .stream = stream},
                      reinterpret_cast<uint8_t*>(frame.data()));
-    frame += payload;
+    return frame.append(payload);
+  }
+  void Send(FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
+    const std::string frame = Frame(type, flags, stream, payload);
     ASSERT_EQ(::send(peer_.get(), frame.data(), frame.size(), 0),
               static_cast<ssize_t>(frame.size()));
   }

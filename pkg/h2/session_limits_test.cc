@@ -310,13 +310,7 @@ TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
   HpackEncoder encoder;
   std::string frames;
   const auto add = [&](FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
-    std::string frame(kFrameHeaderSize, '\0');
-    WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
-                      .type = type,
-                      .flags = flags,
-                      .stream = stream},
-                     reinterpret_cast<uint8_t*>(frame.data()));
-    frames.append(frame).append(payload);
+    frames += Frame(type, flags, stream, payload);
   };
   const auto give_up = [&](int32_t stream) {
     add(FrameType::kHeaders, kFlagEndHeaders, stream, encoder.Encode(Request("/a/b")));
