@@ -21,7 +21,10 @@ namespace resmgr {
 // Most machines have fewer CPUs than the near words hold. The far words are used, and even
 // initialized, only once an id in their range was added: containers' records and decisions have
 // many sets, which are usually not in the cache. Ids up to 1023 (319 for NUMA nodes) need no
-// allocation; only a set with a higher id keeps all its far words on the heap.
+// allocation; only a set with a higher id keeps all its far words on the heap. A plain array with a
+// std::vector for higher ids would be 200 lines shorter, and was measured with `decision-bench
+// resync`: with 256 bits in the array 4 to 23 % more CPU time on a machine of 512 CPUs, with 512
+// bits 4 % less to 17 % more there and 3 % less to 18 % more with 1024 CPUs.
 template <typename Tag>
 class IdSet {
  public:
