@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "pkg/docker/http_message.h"
@@ -342,6 +343,16 @@ TEST(RequestTargetTest, EverythingElsePasses) {
   }
   EXPECT_FALSE(ReadTarget("GET", "/containers/abc/json").has_value());
   EXPECT_FALSE(ReadTarget("DELETE", "/images/abc").has_value());
+}
+
+// "docker rm --link" removes a name that another container gave this one, which goes on running.
+TEST(RequestTargetTest, TheRemovalOfALinkIsNotThatOfAContainer) {
+  for (const char* const value : {"1", "true", "True", "yes", "%20x"})
+    EXPECT_FALSE(ReadTarget("DELETE", fmt::format("/v1.41/containers/web/db?link={}", value)))
+        << value;
+  for (const char* const query : {"", "?link", "?link=", "?link=0", "?link=No", "?link=false&v=1",
+                                  "?link=None", "?link=0&link=1", "?v=1"})
+    EXPECT_TRUE(ReadTarget("DELETE", fmt::format("/v1.41/containers/web{}", query))) << query;
 }
 
 TEST(RequestTargetTest, OnlyTheSignalThatNothingSurvivesIsAKill) {

@@ -27,6 +27,14 @@ std::string Parameter(std::string_view query, std::string_view name) {
   return "";
 }
 
+// Whether dockerd reads the value of a parameter as true.
+bool IsTrue(std::string_view value) {
+  value = Trim(value);
+  return !value.empty() &&
+         std::ranges::none_of(std::array<std::string_view, 4>{"0", "no", "false", "none"},
+                              [value](auto each) { return EqualsIgnoreCase(value, each); });
+}
+
 // The path without a version in front, like "/v1.41".
 std::string_view WithoutVersion(std::string_view path) {
   if (!path.starts_with("/v")) return path;
@@ -87,6 +95,8 @@ std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_vie
   RequestTarget read;
   read.api_minor = MinorOf(*decoded);
   if (method == "DELETE") {
+    // Only a link goes, and the container that it names goes on running.
+    if (IsTrue(Parameter(query, "link"))) return std::nullopt;
     read.action = Action::kRemove;
     read.container = path;
   } else if (path == "create") {
