@@ -173,19 +173,20 @@ void DockerCall::Find() {
     return OnFound(target_.container, *kind);
   }
   const std::string path = fmt::format("/containers/{}/json", PercentEncoded(target_.container));
-  front_.engine().Call("GET", path, "", EngineClient::kCallTimeout,
-                       lifetime_.Guard([this](const StatusOr<EngineClient::Reply>& reply) {
-                         if (!reply.ok()) return client_.Reject(reply.status());
-                         // dockerd answers the forwarded request with this error.
-                         if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
-                         const auto told = ReadContainerDetails(reply->body);
-                         if (!told.ok()) return client_.Reject(told.status());
-                         const EngineContainer& container = told->container;
-                         const Identity::Kind kind =
-                             IdentityOf(container.labels, container.name, front_.others()).kind;
-                         front_.Learn(container.id.value(), kind);
-                         OnFound(container.id.value(), kind);
-                       }));
+  const auto found = [this](const StatusOr<EngineClient::Reply>& reply) {
+    if (!reply.ok()) return client_.Reject(reply.status());
+    // dockerd answers the forwarded request with this error.
+    if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
+    const auto told = ReadContainerDetails(reply->body);
+    if (!told.ok()) return client_.Reject(told.status());
+    const EngineContainer& container = told->container;
+    const Identity::Kind kind = IdentityOf(container.labels, container.name, front_.others()).kind;
+    front_.Learn(container.id.value(), kind);
+    OnFound(container.id.value(), kind);
+  };
+  // Without its client, this call ends, and nobody needs the answer.
+  front_.engine().Call("GET", path, "", EngineClient::kCallTimeout, lifetime_.Guard(found),
+                       lifetime_.token());
 }
 
 void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {

@@ -399,6 +399,36 @@ TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
 
+// Look-ups of requests whose clients have given up do not delay others once dockerd answers again.
+TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
+  constexpr size_t kClients = 3 * EngineClient::kParallel;
+  std::promise<void> open;
+  Start([opened = open.get_future().share()](const FakeEngine::Request& request) {
+    opened.wait();
+    return request.line.starts_with("POST")
+               ? "HTTP/1.1 204 No Content\r\n\r\n"
+               : JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+  });
+  std::vector<UniqueFd> clients;
+  const std::string stop = Post("/containers/gone/stop", "");
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
+    ASSERT_GT(::send(clients.back().get(), stop.data(), stop.size(), MSG_NOSIGNAL), 0);
+    ASSERT_TRUE(WaitUntilRead(clients.back()));
+  }
+  for (int i = 0; i < 1000 && engine_->requests().size() < EngineClient::kParallel; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  clients.clear();
+  for (size_t still = 1; still > 0;) {
+    std::promise<size_t> count;
+    loop_.Post([&] { count.set_value(proxy_->connections()); });
+    still = count.get_future().get();
+  }
+  open.set_value();
+  EXPECT_THAT(Ask(Post("/containers/present/stop", "")), StartsWith("HTTP/1.1 204 "));
+  EXPECT_EQ(engine_->requests().size(), EngineClient::kParallel + 2);
+}
+
 // Clients of an API before 1.24 may send one.
 TEST_F(DockerFrontTest, AStartBringsNoOtherHostConfig) {
   Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) { call.Pass(); });

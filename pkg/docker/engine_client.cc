@@ -35,8 +35,12 @@ EngineClient::EngineClient(EventLoop& loop, std::string socket)
 EngineClient::~EngineClient() = default;
 
 void EngineClient::Call(std::string_view method, std::string_view target, std::string_view body,
-                        std::chrono::milliseconds deadline, Done done) {
-  waiting_.push_back({MakeRequest(method, target, body), deadline, std::move(done)});
+                        std::chrono::milliseconds deadline, Done done,
+                        std::optional<std::weak_ptr<void>> caller) {
+  while (!waiting_.empty() && waiting_.front().given_up())
+    waiting_.pop_front();
+  waiting_.push_back(
+      {MakeRequest(method, target, body), deadline, std::move(done), std::move(caller)});
   StartWaiting();
 }
 
@@ -59,6 +63,7 @@ void EngineClient::StartWaiting() {
   while (!waiting_.empty() && running_.size() < kParallel) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    if (next.given_up()) continue;
     auto connection = ConnectEngine(socket_);
     if (!connection.ok()) {
       loop_.Post(

@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,9 +81,11 @@ class EngineClient {
   EngineClient(const EngineClient&) = delete;
   EngineClient& operator=(const EngineClient&) = delete;
 
-  // `body`: JSON; "": none. Time in the queue does not count against the deadline.
+  // `body`: JSON; "": none. Time in the queue does not count against the deadline. Where `caller`
+  // is given and has ended, the call is left out if it still waits.
   void Call(std::string_view method, std::string_view target, std::string_view body,
-            std::chrono::milliseconds deadline, Done done);
+            std::chrono::milliseconds deadline, Done done,
+            std::optional<std::weak_ptr<void>> caller = {});
   // As Call, for callers that need only the body (Get) or the status (Do) of a success: an error
   // reply becomes a status.
   void Get(std::string_view target, std::function<void(StatusOr<std::string> body)> done);
@@ -95,6 +98,9 @@ class EngineClient {
     std::string bytes;
     std::chrono::milliseconds deadline;
     Done done;
+    std::optional<std::weak_ptr<void>> caller;
+
+    bool given_up() const { return caller && caller->expired(); }
   };
 
   void StartWaiting();
