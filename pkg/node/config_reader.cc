@@ -192,6 +192,12 @@ std::shared_ptr<const ConfigReader> ConfigReader::WithOffline(const CpuSet& offl
   return std::make_shared<const ConfigReader>(std::move(options));
 }
 
+std::shared_ptr<const ConfigReader> ConfigReader::WithHooks(HooksConfig hooks) const {
+  Options options = options_;
+  options.hooks = std::move(hooks);
+  return std::make_shared<const ConfigReader>(std::move(options));
+}
+
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name) const {
   return Prepare(std::move(config), std::move(name), false);
 }

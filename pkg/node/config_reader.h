@@ -74,9 +74,11 @@ class ConfigReader {
     // The only directory in which a delivered configuration may name a dump file.
     std::string dump_directory{};
     bool asks_hook_servers = false;  // see FrontDoorFactory
-    // The following values are from the daemon's start: its own file and the command line.
-    HooksConfig hooks{};  // used if a delivered configuration has no module `hooks`
-    // These name programs to run and sockets to serve and to use, so a delivered configuration
+    // Used if a delivered configuration has no module `hooks`: from the daemon's own file, as it
+    // was read last, and the command line.
+    HooksConfig hooks{};
+    // The following values are from the daemon's start: its own file and the command line. They
+    // name programs to run and sockets to serve and to use, so a delivered configuration
     // cannot set them. The daemon's own file can change `nri`, except for its socket, while the
     // daemon runs; the others need a restart.
     NriHostConfig nri{};
@@ -97,6 +99,8 @@ class ConfigReader {
 
   // A copy of this reader for the machine with these CPUs offline.
   std::shared_ptr<const ConfigReader> WithOffline(const CpuSet& offline) const;
+  // A copy of this reader with these hook servers of the daemon's own file.
+  std::shared_ptr<const ConfigReader> WithHooks(HooksConfig hooks) const;
   const CpuSet& offline() const { return options_.offline; }
 
  private:

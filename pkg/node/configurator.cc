@@ -307,6 +307,7 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   stored_ = OkStatus();
   current_ = std::make_shared<const Config>(std::move(candidate.config));
   source_ = std::move(candidate.name);
+  if (jobs_.front().replaces) reader_ = reader_->WithHooks(current_->hooks);
   policy_part_ = std::move(candidate.policy_part);
   options_.host.SetStartFailurePolicy(current_->policy.start_failure);
   options_.host.SetRefusedUpdates(current_->policy.refused_updates);

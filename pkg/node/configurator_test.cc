@@ -287,6 +287,27 @@ TEST_F(ConfiguratorTest, WhatIsDeliveredLeavesHowNriPluginsAreServed) {
   EXPECT_EQ(configurator().current().nri, own.nri);
 }
 
+// A configuration that was delivered says nothing of hook servers: those of the file count, as it
+// was read last.
+TEST_F(ConfiguratorTest, WhatIsDeliveredLeavesTheHookServersOfTheFile) {
+  reader_.asks_hook_servers = true;
+  reader_.hooks.directory = "/started";
+  Config own;
+  own.hooks.directory = "/reread";
+  const auto reload = [&](Configurator::Done done) {
+    configurator().Reload(
+        "own.yaml", [own] { return own; }, std::move(done));
+  };
+  ASSERT_EQ(Wait(reload), OkStatus());
+  ASSERT_EQ(Deliver("hooks: {Directory: /delivered}"), OkStatus());
+  EXPECT_EQ(configurator().current().hooks.directory, "/delivered");
+  ASSERT_EQ(Deliver("logger: {Level: warn}"), OkStatus());
+  EXPECT_EQ(configurator().current().hooks.directory, "/reread");
+  configurator().SetOffline(*CpuSet::Parse("3"));
+  ASSERT_EQ(Deliver("logger: {Level: error}"), OkStatus());
+  EXPECT_EQ(configurator().current().hooks.directory, "/reread");
+}
+
 // A check and a delivery.
 
 TEST_F(ConfiguratorTest, ACheckAndADeliveryAgree) {
