@@ -80,10 +80,10 @@ std::string TextOf(const HttpAnswer& answer, bool with_body) {
   return text;
 }
 
-StatusOr<UniqueFd> Listen(std::string host, int port) {
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+// `family`: of the addresses that are tried; AF_INET6 without a host takes IPv4 as well.
+StatusOr<UniqueFd> ListenOn(int family, const std::string& host, int port) {
   addrinfo hints{};
-  hints.ai_family = host.empty() ? AF_INET : AF_UNSPEC;
+  hints.ai_family = family;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -96,7 +96,10 @@ StatusOr<UniqueFd> Listen(std::string host, int port) {
   for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
     UniqueFd fd(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int on = 1;
+    const int off = 0;
+    const bool both = host.empty() && each->ai_family == AF_INET6;
     if (fd.valid() && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+        (!both || ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0) &&
         ::bind(fd.get(), each->ai_addr, each->ai_addrlen) == 0 &&
         ::listen(fd.get(), kBacklog) == 0) {
       return fd;
@@ -104,6 +107,13 @@ StatusOr<UniqueFd> Listen(std::string host, int port) {
     last = ErrnoStatus(errno, "listen");
   }
   return last;
+}
+
+StatusOr<UniqueFd> Listen(std::string host, int port) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (!host.empty()) return ListenOn(AF_UNSPEC, host, port);
+  StatusOr<UniqueFd> both = ListenOn(AF_INET6, host, port);
+  return both.ok() ? std::move(both) : ListenOn(AF_INET, host, port);  // the kernel has no IPv6
 }
 
 int PortOf(int fd) {

@@ -87,6 +87,25 @@ TEST_F(HttpServerTest, AnswersAndRefuses) {
   EXPECT_EQ(Ask("GET /big HTTP/1.1\r\n\r\n").size() > big_.size(), true);
 }
 
+// Without a host the server has all addresses of the machine: on a node without IPv4 addresses,
+// kubelet and Prometheus know only those of IPv6.
+TEST(HttpServerAddressTest, NoHostIsEachAddress) {
+  const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  if (!fd.valid() ||
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+    GTEST_SKIP() << "no IPv6 here";
+  const auto server =
+      HttpServer::Create("", 0, {.answer = [](const HttpRequest&) { return HttpAnswer(); }});
+  ASSERT_TRUE(server.ok());
+  address.sin6_port = htons(static_cast<uint16_t>((*server)->port()));
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_THAT(test::Exchange((*server)->port(), "GET / HTTP/1.1\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
 // A lasting error does not make the server's thread spin.
 TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
   const auto used = [] {
