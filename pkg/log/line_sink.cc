@@ -75,7 +75,10 @@ struct LineQueue::Shared {
   const int fd;
   const size_t most_bytes;
   const MakeLines make_lines;
-  std::string with_lost;  // the line about losses and a block; used by the thread
+  // Used by the thread alone: the line about losses and a block, and whether the last write ended
+  // within a line.
+  std::string with_lost;
+  bool within_line = false;
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
@@ -101,9 +104,15 @@ Block LineQueue::Shared::TakeFirst() {
 std::string_view LineQueue::Shared::Write(const Block& block, LineStyle now) {
   std::string_view lines = block.records;
   if (make_lines != nullptr) lines = make_lines(lines);
-  if (block.lost == 0) return WriteWhole(fd, lines);
-  with_lost = LostLine(block.lost, now).append(lines);
-  return WriteWhole(fd, with_lost);
+  if (block.lost > 0) {
+    with_lost = LostLine(block.lost, now).append(lines);
+    lines = with_lost;
+  }
+  // A disk that was full may have taken a part of a line.
+  if (within_line && !WriteWhole(fd, "\n").empty()) return lines;
+  const std::string_view rest = WriteWhole(fd, lines);
+  within_line = !rest.empty() && rest.size() < lines.size() && *(rest.data() - 1) != '\n';
+  return rest;
 }
 
 void LineQueue::Shared::Run() {

@@ -14,11 +14,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "pkg/base/utf8.h"
 #include "pkg/log/line_sink.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -373,6 +376,31 @@ TEST_F(LineQueueTest, CountsWhatIsLostWithoutAReader) {
   const std::string all = ReadUntil("again\n");
   EXPECT_THAT(all, HasSubstr("[log] 3 log messages were dropped"));
   EXPECT_THAT(all, Not(HasSubstr("lost\n")));
+}
+
+// A full disk may take a part of a line. The next text, once there is room, begins its own line.
+TEST_F(LineQueueTest, WhatFollowsAPartOfALineIsALine) {
+  const TempDir directory;
+  const std::string path = directory.File("log");
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file.valid());
+  LineQueue queue(file.get());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{.rlim_cur = 8, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  queue.Push("one\ntwo and more\n", {});
+  const bool flushed = queue.Flush(kPatience);
+  queue.Push("three\n", {});
+  const bool again = queue.Flush(kPatience);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_TRUE(flushed && again);
+  queue.Push("room again\n", {});
+  ASSERT_TRUE(queue.Flush(kPatience));
+  EXPECT_THAT(*ReadFile(path, 4096), MatchesRegex("one\ntwo \n[^\n]* 2 log messages were dropped"
+                                                  "[^\n]*\nroom again\n"));
 }
 
 // Each write and each wake-up of the thread costs a caller's CPU time.
