@@ -392,7 +392,14 @@ StatusOr<std::string_view> ObjectIn(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
   const std::string_view object = TrimJson(body);
   if (!IsJsonObject(object)) return InvalidArgument("it is not a JSON object");
-  return object;
+  size_t fields = 0;
+  ForEachMember(object, [&fields](std::string_view name, std::string_view value) {
+    ++fields;
+    if (!IsJsonObject(value) || !IsField(name, "HostConfig")) return;
+    ForEachMember(value, [&fields](std::string_view, std::string_view) { ++fields; });
+  });
+  if (fields <= kMostBodyFields) return object;
+  return InvalidArgument("it has {} fields, more than {}", fields, kMostBodyFields);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,11 @@ struct CreateBody {
   ContainerDetails details;
 };
 
-// kInvalidArgument: not a JSON object, or a field has a type that dockerd refuses.
+// Limit of the fields of a request and its HostConfig together, of which dockerd has about a
+// hundred. Each is compared with all that are read.
+inline constexpr size_t kMostBodyFields = 1024;
+
+// kInvalidArgument: not a JSON object, too many fields, or a field has a type that dockerd refuses.
 StatusOr<CreateBody> ReadCreateBody(std::string_view body);
 // Reads the Config and HostConfig of an inspection, which may both be "", in the same way.
 StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config);

@@ -179,6 +179,28 @@ TEST(ContainerBodyTest, RefusesWhatDockerdRefuses) {
   }
 }
 
+// A body of 4 MiB has room for half a million, and comparing them all stops the loop for seconds.
+TEST(ContainerBodyTest, FieldsAreBounded) {
+  const auto fields = [](size_t count) {
+    std::string all = R"("\u0061\u0062":1)";
+    for (size_t i = 1; i < count; ++i)
+      all += R"(,"\u0061\u0062":1)";
+    return all;
+  };
+  const auto whole = [](const std::string& members) { return "{" + members + "}"; };
+  const auto within = [](const std::string& members) {
+    return R"({"HostConfig":{)" + members + "}}";
+  };
+  EXPECT_TRUE(ReadCreateBody(whole(fields(kMostBodyFields))).ok());
+  EXPECT_TRUE(ReadCreateBody(within(fields(kMostBodyFields - 1))).ok());
+  EXPECT_TRUE(ReadCreateBody(R"({"Labels":{)" + fields(2 * kMostBodyFields) + "}}").ok());
+  for (const std::string& body :
+       {whole(fields(kMostBodyFields + 1)), within(fields(kMostBodyFields))})
+    EXPECT_EQ(ReadCreateBody(body).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadUpdateBody(whole(fields(kMostBodyFields + 1))).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
 TEST(DockerLabelsTest, LabelsSayWhatAContainerIs) {
   const Identity sandbox = ReadIdentity({{"io.kubernetes.docker.type", "podsandbox"},
                                          {"io.kubernetes.container.name", "POD"},

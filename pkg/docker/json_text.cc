@@ -308,6 +308,10 @@ std::optional<int64_t> DecodeJsonInteger(std::string_view value) {
 }
 
 bool IsField(std::string_view quoted, std::string_view field) {
+  // An escape of six bytes is the longest form of a character.
+  constexpr size_t kLongestForm = 6;
+  const size_t size = quoted.size() - 2;
+  if (size < field.size() || size > kLongestForm * field.size()) return false;
   const auto is_plain = [](char c) { return c != '\\' && static_cast<unsigned char>(c) < 0x80; };
   if (std::ranges::all_of(quoted, is_plain)) {
     const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : +c; };
