@@ -90,6 +90,21 @@ Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   return OkStatus();
 }
 
+// bind gives the file the socket's own mode less the umask, so no other user can connect for a
+// moment. The umask, which belongs to all threads, is not changed.
+Status Bind(int socket, const std::string& path, const sockaddr_un& address, mode_t mode) {
+  if (::fchmod(socket, mode) != 0) return ErrnoStatus(errno, "cannot set the mode of a socket");
+  if (::bind(socket, Generic(address), sizeof(address)) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot bind to {}", path));
+  struct stat made {};
+  if (::lstat(path.c_str(), &made) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  if ((made.st_mode & mode) == mode) return OkStatus();
+  // The umask has taken some bits.
+  if (::fchmodat(AT_FDCWD, path.c_str(), mode, AT_SYMLINK_NOFOLLOW) == 0) return OkStatus();
+  return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", path));
+}
+
 }  // namespace
 
 StatusOr<UniqueFd> ClaimPath(const std::string& path) {
@@ -162,13 +177,7 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
 
   UniqueFd fd = StreamSocket();
   if (!fd.valid()) return ErrnoStatus(errno, "cannot create a socket");
-  // bind makes the file with the umask's mode: with a chmod afterwards every user could connect for
-  // a moment.
-  const mode_t old_mask = ::umask(0777 & ~(mode & kMaxMode));
-  const int bound = ::bind(fd.get(), Generic(address), sizeof(address));
-  const int bind_error = errno;
-  ::umask(old_mask);
-  if (bound != 0) return ErrnoStatus(bind_error, fmt::format("cannot bind to {}", name));
+  RESMGR_RETURN_IF_ERROR(Bind(fd.get(), name, address, mode & kMaxMode));
   ListeningSocket socket(name, std::move(lock), std::move(fd), false);
   RESMGR_RETURN_IF_ERROR(socket.Listen());
   return socket;

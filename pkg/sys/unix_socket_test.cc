@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -157,6 +160,31 @@ TEST_F(UnixSocketTest, ModeIsNeverWiderThanGroupAccess) {
   EXPECT_EQ(ModeOf(directory_.File("b.sock")), 0600U);
   EXPECT_EQ(ModeOf(path_ + ".lock"), 0600U);
   EXPECT_EQ(mask_after, 0U);
+}
+
+// Threads make sockets of their own while others make files and start programs.
+TEST_F(UnixSocketTest, ThreadsLeaveEachOthersModesAlone) {
+  constexpr int kThreads = 4;
+  const mode_t before = ::umask(022);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([this, thread, &wrong] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string path = directory_.File(fmt::format("{}.sock", thread));
+        const mode_t mode = thread % 2 == 0 ? 0660 : 0600;
+        const auto listener = ListeningSocket::Create(path, mode);
+        const std::string made = directory_.File(fmt::format("{}-{}", thread, i));
+        const bool right = listener.ok() && ModeOf(path) == mode &&
+                           ::mkdir(made.c_str(), 0777) == 0 && ModeOf(made) == 0755;
+        if (!right) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(::umask(before), 022U);
 }
 
 TEST_F(UnixSocketTest, SecondInstanceDoesNotStealALiveSocket) {
