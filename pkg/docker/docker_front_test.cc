@@ -399,6 +399,45 @@ TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
 
+// As socat and ncat do: the client sends nothing more and waits. dockerd answers such clients.
+TEST_F(DockerFrontTest, AClientThatClosesItsSideGetsTheReply) {
+  std::promise<LateAnswer> asked;
+  Decide([&](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+    asked.set_value(call.AnswerLater());
+  });
+  std::promise<void> open;
+  Start([&, opened = open.get_future().share()](const FakeEngine::Request& request) {
+    opened.wait();
+    return *Created()(request);
+  });
+  const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
+  const std::string request = Post("/containers/create", kContainer);
+  ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+  ASSERT_EQ(::shutdown(fd.get(), SHUT_WR), 0);
+  std::optional<LateAnswer> answer = asked.get_future().get();
+  // The loop sees the client's end before the decision.
+  for (int i = 0; i < 2; ++i) {
+    std::promise<void> turned;
+    loop_.Post([&turned] { turned.set_value(); });
+    turned.get_future().wait();
+  }
+  std::promise<void> passed;
+  loop_.Post([&] {
+    answer->Pass();
+    answer.reset();
+    passed.set_value();
+  });
+  passed.get_future().wait();
+  // Longer than the reply is awaited for a client that is gone.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  open.set_value();
+  pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
+  std::array<char, 32> reply{};
+  ASSERT_GT(::recv(fd.get(), reply.data(), reply.size() - 1, 0), 0) << "closed without a reply";
+  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 201 "));
+}
+
 // Look-ups of requests whose clients have given up do not delay others once dockerd answers again.
 TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   constexpr size_t kClients = 3 * EngineClient::kParallel;

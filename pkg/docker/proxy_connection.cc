@@ -67,6 +67,11 @@ void ProxyConnection::Peer::Tell() {
   if (!std::exchange(told_end, true)) ::shutdown(fd.get(), SHUT_WR);
 }
 
+bool ProxyConnection::Peer::IsGone() const {
+  pollfd peer{.fd = fd.get(), .events = 0, .revents = 0};
+  return ::poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 ProxyConnection::ProxyConnection(Proxy& proxy, EventLoop& loop, UniqueFd client)
     : proxy_(proxy), loop_(loop), last_active_(proxy.Tick()) {
   client_.fd = std::move(client);
@@ -274,10 +279,8 @@ void ProxyConnection::PassEnds() {
 // Handles dockerd's end of a tunnel; it may have closed one direction only and still read.
 void ProxyConnection::PassEndOfTunnel() {
   client_.Tell();
-  pollfd engine{.fd = engine_.fd.get(), .events = 0, .revents = 0};
-  const bool gone = ::poll(&engine, 1, 0) == 1 && (engine.revents & (POLLHUP | POLLERR)) != 0;
   if (engine_.deaf || (client_.ended && requests_.empty())) return Close();
-  if (!gone) return;
+  if (!engine_.IsGone()) return;
   // Further bytes of the client have no reader.
   FinishSoon();
   linger_timer_ = loop_.After(proxy_.options().linger, [this] { Close(); });

@@ -49,6 +49,8 @@ class ProxyConnection final : private Interception::Client {
     bool deaf = false;      // the peer takes nothing more
     void Reset();
     void Tell();
+    // Whether the peer has closed both directions.
+    bool IsGone() const;
   };
 
   void OnEvents(Peer& peer, Passage& from, int events);
@@ -76,6 +78,8 @@ class ProxyConnection final : private Interception::Client {
   // Handles an end of the client's or dockerd's bytes while a request is held; false: the caller
   // has nothing more to do.
   bool PassEndsOfHeld();
+  // Ends a forwarded request whose client is gone when its reply does not come in time.
+  void AwaitReplyForGone();
   void DropHeld();
   // Shows the request's head to the interceptor and the watch.
   Status Look(std::string_view head);

@@ -118,9 +118,11 @@ bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
   const Phase phase = held_->phase();
-  // If the client has closed its side before the request was forwarded, the request is dropped, as
-  // dockerd does.
-  if (client_.ended && (phase == Phase::kCollecting || phase == Phase::kDeciding)) {
+  // The request is dropped if its end is missing, as dockerd does, or if nobody waits for the
+  // reply. A client that has only closed its own side waits for it.
+  const bool dropped =
+      phase == Phase::kCollecting || (phase == Phase::kDeciding && client_.IsGone());
+  if (client_.ended && dropped) {
     Close();
     return false;
   }
@@ -131,11 +133,7 @@ bool ProxyConnection::PassEndsOfHeld() {
     return false;
   }
   if (!engine_.ended) {
-    // The client is gone. Without this limit a hanging dockerd would keep the stages' reservations
-    // for the request.
-    if (client_.ended && orphan_timer_ == nullptr) {
-      orphan_timer_ = loop_.After(proxy_.options().orphan_timeout, [this] { Close(); });
-    }
+    if (client_.ended && orphan_timer_ == nullptr) AwaitReplyForGone();
     return true;
   }
   const Status ended = exchange_.EngineEnds();
@@ -149,6 +147,12 @@ bool ProxyConnection::PassEndsOfHeld() {
     if (!closed_ && held_ == nullptr) PassEnds();
   }
   return false;
+}
+
+// Without this limit a hanging dockerd would keep the stages' reservations for the request.
+void ProxyConnection::AwaitReplyForGone() {
+  orphan_timer_ = loop_.After(proxy_.options().orphan_timeout,
+                              [this] { client_.IsGone() ? Close() : AwaitReplyForGone(); });
 }
 
 void ProxyConnection::DropHeld() {
