@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
@@ -71,6 +72,16 @@ HttpAnswer Answer(const ServedMetrics& served, const HttpRequest& request) {
 
 Status CheckMetricsAddress(std::string_view address) {
   return ParseAddress(address).status();
+}
+
+bool NeedsLookUp(std::string_view address) {
+  const auto where = ParseAddress(address);
+  if (!where.ok() || where->host.empty()) return false;
+  std::string host = where->host;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  in6_addr binary{};  // has room for both
+  return ::inet_pton(AF_INET, host.c_str(), &binary) != 1 &&
+         ::inet_pton(AF_INET6, host.c_str(), &binary) != 1;
 }
 
 StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view address,

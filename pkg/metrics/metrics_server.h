@@ -42,6 +42,8 @@ class Health {
 
 // kInvalidArgument for an address that MetricsServer::Create would refuse.
 Status CheckMetricsAddress(std::string_view address);
+// Whether serving the address needs a look-up of a name, which may take long.
+bool NeedsLookUp(std::string_view address);
 
 // The served objects: a scrape gets all collectables, one after the other.
 struct ServedMetrics {

@@ -280,6 +280,13 @@ TEST_F(MetricsTest, AddressInUseIsUnavailable) {
   EXPECT_THAT(std::string(Message(second.status())), HasSubstr(address));
 }
 
+TEST_F(MetricsTest, OnlyNamesNeedALookUp) {
+  for (const char* const address : {":1", "127.0.0.1:1", "[::1]:1", "::1:1", "nonsense"})
+    EXPECT_FALSE(NeedsLookUp(address)) << address;
+  for (const char* const address : {"localhost:1", "node7.example:1", "1.2.3:1"})
+    EXPECT_TRUE(NeedsLookUp(address)) << address;
+}
+
 TEST_F(MetricsTest, WhatIsNoAddressIsRefused) {
   for (const std::string_view address : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000",
                                          "127.0.0.1:80s", "127.0.0.1:1,127.0.0.1:2", "+80:80"}) {

@@ -82,7 +82,9 @@ OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMet
       address_(std::move(address)),
       served_(std::move(served)),
       off_loop_(loop, "metrics-retry", kRetryPatience) {
-  if (!address_.empty()) Take(MetricsServer::Create(address_, served_));
+  if (address_.empty()) return;
+  // Without an answer of DNS, the front door would not be served for many seconds.
+  NeedsLookUp(address_) ? TryAgain() : Take(MetricsServer::Create(address_, served_));
 }
 
 void OptionalMetrics::Take(Server server) {

@@ -88,11 +88,11 @@ class OptionalSocket {
   OptionalListener listener_;  // last, since it creates the server
 };
 
-// The HTTP server of the metrics. Host names may need a look-up, so all attempts but the first are
-// made off the loop.
+// The HTTP server of the metrics. A name of a host needs a look-up, so all attempts are made off
+// the loop, except for the first one with an address in numbers.
 class OptionalMetrics {
  public:
-  // Tries at once. An empty address serves nothing; `served` is unused then.
+  // An empty address serves nothing; `served` is unused then.
   OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
   // The problem; nullopt if the address is served.

@@ -103,5 +103,15 @@ TEST_F(OptionalSocketTest, EndsWhileATryIsUnderWay) {
   EXPECT_FALSE(Serves());
 }
 
+// The start must not wait for DNS.
+TEST(OptionalMetricsTest, ANameIsLookedUpOnAnotherThread) {
+  EventLoop loop;
+  const OptionalMetrics named(loop, "no-such-host.invalid:0", {});
+  EXPECT_FALSE(named.problem()) << "not tried yet";
+  EXPECT_TRUE(RunUntil(loop, [&] { return named.problem().has_value(); }));
+  const OptionalMetrics numbered(loop, "192.0.2.1:0", {});
+  EXPECT_TRUE(numbered.problem()) << "not an address of this machine";
+}
+
 }  // namespace
 }  // namespace resmgr
