@@ -248,17 +248,19 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
       ShowUsable(usable, held.FindPart(part.key)->placement);
   }
   std::unique_ptr<Policy> before = policy_->Clone();
-  bool lost = held.HasLost();
+  const bool lacked = held.Lost() > 0;
   StatusOr<Plan> plan = ReconcileParts(snapshot, /*lost_too=*/true, held);
   if (!plan.ok()) return plan;
-  lost |= held.HasLost();
   if (name() != "null") {
     Status kept = must_keep_ ? CheckKept(held) : OkStatus();
     // Once more without parts that got nothing, with the containers of claims that have none left,
-    // and without those of claims that have some again.
-    if (kept.ok() && lost) {
+    // and without those of claims that have some again. These containers may get CPUs that the
+    // policy takes from another claim, whose containers are placed then.
+    for (bool again = lacked || held.Lost() > 0; kept.ok() && again;) {
+      const size_t lost = held.Lost();
       plan = ReconcileParts(snapshot, /*lost_too=*/false, held);
-      kept = plan.status();
+      kept = plan.ok() && must_keep_ ? CheckKept(held) : plan.status();
+      again = held.Lost() > lost;
     }
     if (!kept.ok()) {
       policy_ = std::move(before);

@@ -107,9 +107,11 @@ Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
   return container;
 }
 
-bool HeldClaims::HasLost() const {
-  return std::ranges::any_of(
-      all_, [](const HeldClaim& held) { return std::ranges::any_of(held.parts, IsLost); });
+size_t HeldClaims::Lost() const {
+  std::ptrdiff_t lost = 0;
+  for (const HeldClaim& held : all_)
+    lost += std::ranges::count_if(held.parts, IsLost);
+  return static_cast<size_t>(lost);
 }
 
 void HeldClaims::Remove(const std::string& uid) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -63,7 +64,8 @@ class HeldClaims {
   static bool IsLost(const Container& part) {
     return part.state == ContainerState::kRunning && part.placement.exclusive.empty();
   }
-  bool HasLost() const;
+  // The number of such parts.
+  size_t Lost() const;
   // Whether the key is one of a part: these are above all keys of containers, real or imagined.
   static bool IsPart(ContainerKey key) {
     return static_cast<uint64_t>(key) >= kFirstKey && key != kNoPart;

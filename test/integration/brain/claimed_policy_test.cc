@@ -529,6 +529,26 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusKeepsNoneFromOthers) {
   }
 }
 
+// The containers that share take the CPU of a claim, and its container keeps it. Then they take a
+// CPU of another claim, and a container that lacks one gets the other.
+TEST(ClaimsOfPoliciesTest, AClaimThatLosesItsCpusAfterAnotherDidKeepsNoneFromOthers) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0",
+                   "{Options: {strict-cpu-reservation: true}}");
+  (void)Must(node.Reserve(ClaimOf("first", {{.node = 1, .cpus = 2}}, {.share_within_pod = true})));
+  (void)Must(node.Reserve(ClaimOf("last", {{.node = 1, .cpus = 1}})));
+  const ContainerKey carrier = Must(node.CreateCarrier("a", {"first"}));
+  (void)Must(node.CreateCarrier("b", {"last"}));
+  const ContainerKey shared = Must(node.Create("shared", QosClass::kBurstable, 100));
+  const ContainerKey lacking = Must(node.Create("lacking", QosClass::kGuaranteed, 2000));
+  while (node.Create("other", QosClass::kGuaranteed, 1000).ok()) {
+  }
+  const CpuSet gone =
+      test::Cpus(node.CpusOf(shared)) | CpuSet{test::Cpus(node.CpusOf(lacking)).First()};
+  ASSERT_EQ(node.TakeOffline(gone), OkStatus());
+  EXPECT_EQ(node.policy().held().Find("first")->Cpus(), CpuSet());
+  EXPECT_EQ(node.CpusOf(carrier), node.CpusOf(shared));
+}
+
 // A policy may give CPUs that are back to such a claim. Where its container was before does not
 // stay taken.
 TEST(ClaimsOfPoliciesTest, AClaimWhoseCpusComeBackTakesNoneBesides) {
