@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dra/registration.h"
 
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -76,10 +74,8 @@ std::optional<Problem> Registration::problem() const {
 }
 
 StatusOr<ListeningSocket> ListenForKubelet(const std::string& path) {
-  const std::string hidden = HiddenName(path);
-  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(hidden));
-  if (std::rename(hidden.c_str(), path.c_str()) != 0)
-    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", hidden, path));
+  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(HiddenName(path)));
+  RESMGR_RETURN_IF_ERROR(listener.Rename(path));
   return listener;
 }
 

@@ -44,8 +44,9 @@ class Registration {
 };
 
 // Listens at a path where the kubelet looks for sockets: first under a name that the kubelet
-// ignores, which is changed when calls can be accepted. May block; the caller calls
-// WithdrawFromKubelet before the result ends.
+// ignores, which is changed when calls can be accepted. May block. A result that another process
+// shares (OpenSockets) leaves its file: the caller calls WithdrawFromKubelet before such a one
+// ends.
 StatusOr<ListeningSocket> ListenForKubelet(const std::string& path);
 // Removes the file at the path, unless it is no socket. May block.
 void WithdrawFromKubelet(const std::string& path);

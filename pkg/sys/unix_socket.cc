@@ -2,6 +2,7 @@
 #include "pkg/sys/unix_socket.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -244,6 +245,13 @@ Status ListeningSocket::Listen() {
   if (::listen(fd_.get(), SOMAXCONN) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot listen on {}", path_));
   }
+  return OkStatus();
+}
+
+Status ListeningSocket::Rename(const std::string& path) {
+  if (std::rename(path_.c_str(), path.c_str()) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", path_, path));
+  path_ = path;
   return OkStatus();
 }
 

@@ -70,6 +70,10 @@ class ListeningSocket {
   // As AcceptOn.
   StatusOr<std::optional<UniqueFd>> Accept();
 
+  // Gives the file another name, in place of a file that has it; the claim stays that on the former
+  // path.
+  Status Rename(const std::string& path);
+
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
 
