@@ -2,7 +2,10 @@
 #include "pkg/node/dra_host.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/log/log.h"
@@ -27,6 +30,11 @@ std::string DriverSocket(const dra::Driver& driver) {
 
 std::string DriverRegistrySocket(const dra::Driver& driver) {
   return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
+}
+
+bool IsGone(const std::string& file) {
+  struct stat found {};
+  return ::lstat(file.c_str(), &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 }  // namespace
@@ -140,7 +148,11 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
     options_.reports->ShowDevices(NoDeviceReport());
   ShowHealth();
   watch_.NoteConfiguration({.publish = config_.enable});
-  beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
+  const auto beat = [this] {
+    Report();
+    LookForSockets();
+  };
+  beat_ = config_.enable ? options_.loop.Every(options_.beat, beat) : nullptr;
   // Under the null policy the watch reports the missing view only once, so it is set here.
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
@@ -161,6 +173,23 @@ void DraHost::ServeAnew() {
         return left;
       });
   if (!begun.ok()) left();
+}
+
+// Serves anew if the file of a socket is gone: the kubelet finds the driver by its files alone, and
+// a reset of the node removes them.
+void DraHost::LookForSockets() {
+  // Other work may not replace a removal that waits.
+  if (served_ == nullptr || closing_.busy()) return;
+  // Without a thread, the next beat looks.
+  (void)closing_.Run([this, files = served_->Files()]() -> EventLoop::Task {
+    const auto gone = std::ranges::find_if(files, IsGone);
+    if (gone == files.end()) return {};
+    return [this, file = *gone] {
+      if (ending_) return;
+      GetLogger("dra").Warn("{} was removed: the driver is served anew", file);
+      ServeAnew();
+    };
+  });
 }
 
 void DraHost::Serve() {

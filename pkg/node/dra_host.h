@@ -53,7 +53,8 @@ class DraHost {
     std::string host_root = "/";
     // Counts each call of the kubelet. May be empty.
     std::function<void(const dra::AnsweredCall&)> count{};
-    // How often devices are reported again while they are served.
+    // How often devices are reported again while they are served, and the files of the sockets are
+    // looked for.
     std::chrono::milliseconds beat{10'000};
     // How often a claim that no container carries is compared with the API server.
     std::chrono::milliseconds compare{60'000};
@@ -101,6 +102,7 @@ class DraHost {
   std::string OnHost(const std::string& path) const;
   dra::Driver NamesNow() const;
   void ServeAnew();
+  void LookForSockets();
   void Serve();
   void ReconcileFiles();
   void FollowGrants();

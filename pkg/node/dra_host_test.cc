@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -438,6 +439,28 @@ TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
   EXPECT_EQ(host_->problems().front().kind, "socket");
   fs::remove(OnHost("/var/lib/kubelet"));
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  EXPECT_TRUE(Registered());
+}
+
+// The socket may be made already, and not served yet.
+TEST_F(DraHostTest, AnEndSoonAfterTheStartLeavesNoSocket) {
+  host_->NoteConfiguration(kOn);
+  while (!fs::exists(Registry()))
+    std::this_thread::yield();
+  host_->StopServing();
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !fs::exists(Registry()); }));
+}
+
+// A node that is reset, and joins again, has an empty directory of the kubelet.
+TEST_F(DraHostTest, SocketsWhoseFilesAreRemovedAreServedAnew) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  fs::remove_all(OnHost("/var/lib/kubelet"));
+  EXPECT_TRUE(Registered());
+  const std::string socket = OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock");
+  ASSERT_TRUE(RunUntil(loop_, [&] { return fs::exists(socket); }));
+  fs::remove(socket);
+  EXPECT_TRUE(RunUntil(loop_, [&] { return ConnectUnix(socket).ok(); }));
   EXPECT_TRUE(Registered());
 }
 
