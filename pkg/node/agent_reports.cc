@@ -64,9 +64,9 @@ void AgentCalls::Done(bool well) {
 void AgentCalls::Failed(const Status& why) {
   if (!std::exchange(complained_, true))
     log_.Info("{}: {}", options_.complaint, Printable(Message(why)));
-  client_.reset();
   calling_ = false;
-  options_.lost();
+  options_.lost(why);
+  client_.reset();  // last, since it may own `why`
   timer_ = loop_.After(pauses_.Next(), [this] { Begin(); });
 }
 
@@ -89,7 +89,7 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
               .complaint = fmt::format(
                   "reports about this node are held until the agent at {} is available", socket_),
               .begin = [this] { Send(); },
-              .lost = [this] { OnLost(); }}) {}
+              .lost = [this](const Status& why) { OnLost(why); }}) {}
 
 void AgentReports::ShowCpus(std::string cpus) {
   cri_resmgr::v1::ShowCpusRequest request;
@@ -132,18 +132,16 @@ void AgentReports::SendValue(LastValue& value) {
 }
 
 void AgentReports::OnShown(LastValue& value, std::string sent, const StatusOr<std::string>& reply) {
-  const Status& status = reply.status();
+  const Status status = reply.status();
+  if (!status.ok() && !IsFinal(status)) return calls_.Failed(status);
   cri_resmgr::v1::ShowDevicesReply devices;
-  const bool taken = &value == &values_[kDevices] && reply.ok() && devices.ParseFromString(*reply);
-  if (!status.ok() && !IsFinal(status)) {
-    calls_.Failed(status);
-  } else {
-    if (!status.ok() && !std::exchange(value.refusal_told, true))
-      TellRefusal(value.unshown, status);
-    value.settled = std::move(sent);
-    calls_.Done(status.ok());
-  }
-  if (taken) on_pool_(devices.pool());
+  const bool readable = reply.ok() && devices.ParseFromString(*reply);
+  if (!status.ok() && !std::exchange(value.refusal_told, true)) TellRefusal(value.unshown, status);
+  value.settled = std::move(sent);
+  calls_.Done(status.ok());
+  if (&value != &values_[kDevices]) return;
+  if (readable) on_pool_(devices.pool());
+  if (!status.ok()) on_pool_(status);
 }
 
 void AgentReports::SendEvents() {
@@ -214,7 +212,7 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
   wanted ? log_.Info("{}", text) : log_.Warn("{}", text);
 }
 
-void AgentReports::OnLost() {
+void AgentReports::OnLost(const Status& why) {
   for (LastValue& value : values_)
     value.settled.reset();
   takes_no_events_ = false;
@@ -222,6 +220,7 @@ void AgentReports::OnLost() {
                  std::make_move_iterator(sending_.end()));
   sending_.clear();
   LoseOldest();
+  if (values_[kDevices].wanted) on_pool_(why);
 }
 
 }  // namespace resmgr

@@ -42,7 +42,7 @@ class AgentCalls {
     std::function<void()> begin{};
     // The connection is lost, and the call under way with it. The next connection may be to another
     // agent.
-    std::function<void()> lost{};
+    std::function<void(const Status& why)> lost{};
   };
 
   AgentCalls(EventLoop& loop, h2::FlushQueue& flushes, Options options);
@@ -101,8 +101,11 @@ class AgentReports {
   // Sets the devices for claims, a ShowDevicesRequest (dra_reports.h), which each agent that
   // connects gets.
   void ShowDevices(std::string report) { Show(values_[kDevices], std::move(report)); }
-  // Calls `told` with the pool of the devices whenever an agent has taken them.
-  void OnPool(std::function<void(const std::string& pool)> told) { on_pool_ = std::move(told); }
+  // Calls `told` with the pool of the devices whenever an agent has taken them, and with the reason
+  // whenever none has.
+  void OnPool(std::function<void(const StatusOr<std::string>& pool)> told) {
+    on_pool_ = std::move(told);
+  }
   // Requests an Event. If the agent's answer is lost, there may be two. Returns before anything is
   // sent.
   void Add(PodEvent event);
@@ -129,9 +132,10 @@ class AgentReports {
   void LoseOldest();
   void Lost(size_t events);
   void TellRefusal(std::string_view what, const Status& why) const;
-  void OnLost();
+  void OnLost(const Status& why);
 
-  std::function<void(const std::string& pool)> on_pool_ = [](const std::string&) {};
+  std::function<void(const StatusOr<std::string>& pool)> on_pool_ =
+      [](const StatusOr<std::string>&) {};
   EventLoop& loop_;
   Logger& log_;
   const std::string socket_;

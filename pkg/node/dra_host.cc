@@ -32,6 +32,9 @@ std::string DriverRegistrySocket(const dra::Driver& driver) {
   return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
 }
 
+// The agent may be restarted meanwhile, and the next one is told again.
+constexpr int kMostUntaken = 3;
+
 bool IsGone(const std::string& file) {
   struct stat found {};
   return ::lstat(file.c_str(), &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -109,15 +112,21 @@ DraHost::DraHost(Options options)
               .empty = true}),
       closing_(options_.loop, "dra-sockets", std::chrono::milliseconds(0)) {
   watch_.Follow(options_.host);
-  if (options_.reports == nullptr) return;
-  options_.reports->OnPool([this](const std::string& pool) {
-    pool_ = pool;
+  if (options_.reports == nullptr) {
+    why_untaken_ = FailedPrecondition("no agent is to be told: -agent-socket");
+    return;
+  }
+  options_.reports->OnPool([this](const StatusOr<std::string>& pool) {
+    why_untaken_ = pool.status();
+    if (!pool.ok()) return;
+    untaken_ = 0;
+    pool_ = *pool;
     ShowHealth();
   });
 }
 
 DraHost::~DraHost() {
-  if (options_.reports != nullptr) options_.reports->OnPool([](const std::string&) {});
+  if (options_.reports != nullptr) options_.reports->OnPool([](const StatusOr<std::string>&) {});
 }
 
 std::string DraHost::cdi_directory() const {
@@ -148,11 +157,8 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
     options_.reports->ShowDevices(NoDeviceReport());
   ShowHealth();
   watch_.NoteConfiguration({.publish = config_.enable});
-  const auto beat = [this] {
-    Report();
-    LookForSockets();
-  };
-  beat_ = config_.enable ? options_.loop.Every(options_.beat, beat) : nullptr;
+  untaken_ = 0;
+  beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Beat(); }) : nullptr;
   // Under the null policy the watch reports the missing view only once, so it is set here.
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
@@ -173,6 +179,12 @@ void DraHost::ServeAnew() {
         return left;
       });
   if (!begun.ok()) left();
+}
+
+void DraHost::Beat() {
+  if (known_) ++untaken_;
+  Report();
+  LookForSockets();
 }
 
 // Serves anew if the file of a socket is gone: the kubelet finds the driver by its files alone, and
@@ -301,6 +313,8 @@ std::vector<Problem> DraHost::problems() const {
         served_->registration.problem(), claims_.problem(),
         NoRoomForDevices(options_.machine, config_.devices)})
     if (problem) problems.push_back(*problem);
+  if (untaken_ > kMostUntaken && !claims_.problem())
+    problems.push_back(DevicesUntaken(why_untaken_));
   return problems;
 }
 

@@ -102,6 +102,7 @@ class DraHost {
   std::string OnHost(const std::string& path) const;
   dra::Driver NamesNow() const;
   void ServeAnew();
+  void Beat();
   void LookForSockets();
   void Serve();
   void ReconcileFiles();
@@ -135,6 +136,8 @@ class DraHost {
   int step_ = 1;  // CPUs that claims get at a time
   bool ending_ = false;
   bool known_ = false;  // `devices_` describes the present state
+  int untaken_ = 0;     // beats since an agent has taken the devices
+  Status why_untaken_;
   uint64_t beats_ = 0;
   bool leaving_ = false;  // the served driver is being replaced
   EventLoop::HandlePtr beat_;

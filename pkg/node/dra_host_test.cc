@@ -106,6 +106,7 @@ class DraHostTest : public testing::Test {
                               }},
                              {"/cri_resmgr.v1.NodeClaims/ShowDevices",
                               [this](const std::string& message, const UnaryServer::Reply& reply) {
+                                if (!refusal_.ok()) return reply(refusal_);
                                 EXPECT_TRUE(shown_.emplace_back().ParseFromString(message));
                                 cri_resmgr::v1::ShowDevicesReply answer;
                                 answer.set_pool("worker-1");
@@ -184,6 +185,7 @@ class DraHostTest : public testing::Test {
   ClaimHolder* brain_ = &holder_;
   size_t prepared_ = 0;        // claims, as counted
   bool lacks_claims_ = false;  // the API server
+  Status refusal_;             // of devices, by the agent
   milliseconds beat_{50};
   test::FakePolicyHost policy_host_;
   std::atomic<bool> hangs_ = false;
@@ -440,6 +442,20 @@ TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
   fs::remove(OnHost("/var/lib/kubelet"));
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
   EXPECT_TRUE(Registered());
+}
+
+TEST_F(DraHostTest, DevicesThatNoAgentTakesAreAProblem) {
+  for (const Status& refusal :
+       {FailedPrecondition("-node-reports lacks claims"), Unavailable("the agent ends")}) {
+    refusal_ = refusal;
+    host_->NoteConfiguration(kOn);
+    ASSERT_TRUE(RunUntil(loop_, [this] { return !host_->problems().empty(); }));
+    EXPECT_THAT(host_->problems().front().message,
+                HasSubstr("no ResourceSlice says which CPUs can be claimed: " +
+                          std::string(Message(refusal))));
+    refusal_ = OkStatus();
+    EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  }
 }
 
 // The socket may be made already, and not served yet.

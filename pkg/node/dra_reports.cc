@@ -7,6 +7,7 @@
 
 #include "pkg/api/node_claims.pb.h"
 #include "pkg/base/amount_text.h"
+#include "pkg/base/parse.h"
 #include "pkg/claims/claim_options.h"
 
 namespace resmgr {
@@ -85,6 +86,14 @@ std::optional<Problem> HeldOfFormerDriver(const HeldClaims& held, const dra::Dri
       .next = fmt::format("let the driver be {} again (dra.Driver, dra.Compatible) until the pods "
                           "with these claims have ended",
                           former)};
+}
+
+Problem DevicesUntaken(const Status& why) {
+  return {.kind = "plugin",
+          .message = fmt::format("no ResourceSlice says which CPUs can be claimed: {}",
+                                 why.ok() ? "the agent does not answer" : Printable(Message(why))),
+          .objects = {},
+          .next = "start cri-resmgr-agent, with claims in its -node-reports"};
 }
 
 std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices) {

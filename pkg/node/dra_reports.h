@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/claims/held_claims.h"
 #include "pkg/config/module_configs.h"
 #include "pkg/dra/driver.h"
@@ -31,6 +32,10 @@ Problem HeldWithoutDriver(size_t claims);
 // Reports claims of another driver than the served one: the kubelet asks each driver only for the
 // release of its own claims. nullopt if there are none.
 std::optional<Problem> HeldOfFormerDriver(const HeldClaims& held, const dra::Driver& now);
+
+// Reports that no agent takes the devices, so that no ResourceSlice is written. OK: the agent has
+// not answered.
+Problem DevicesUntaken(const Status& why);
 
 // Reports places of the machine for which a pool has no room. nullopt if each place is a device.
 std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices);

@@ -73,7 +73,7 @@ NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std
            .complaint = fmt::format(
                "cannot report the policy on the node yet, retrying with the agent at {}", socket),
            .begin = [this] { Send(); },
-           .lost = [this] { settled_.reset(); }}) {}
+           .lost = [this](const Status&) { settled_.reset(); }}) {}
 
 void NodePublisher::Show(NodeReport report) {
   wanted_ = std::move(report);
