@@ -3,6 +3,7 @@
 // many kinds, for each policy that gives exclusive CPUs. RESMGR_SEED repeats a failure.
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,17 @@ class ClaimsStream : Draws {
       node_.Rebalance();
     }
     node_.Check();
+  }
+  // The same with CPUs that go offline and come back, containers that grow and shrink, and
+  // containers of several claims.
+  void StepOffline() {
+    const int64_t what = Number(1, 8);
+    if (what <= 4) return Step();
+    if (what <= 5) return ToggleCpus();
+    if (what <= 6) return CarrySeveral();
+    if (keys_.empty()) return;
+    const Status resized = node_.Resize(OneOf(keys_), MilliCpu{1000 * Number(1, 4)});
+    EXPECT_NE(resized.code(), StatusCode::kInternal) << resized;
   }
   // All claims are given back: their CPUs serve others again.
   void End() {
@@ -173,6 +185,7 @@ class ClaimsStream : Draws {
     }
     CpuSet free = node_.machine().FindNode(*part.node)->cpus - node_.policy().held().Cpus();
     free.Remove(node_.machine().online().First());
+    free -= offline_;
     node_.snapshot().ForEachContainer(
         [&free](const Pod&, const Container& container) { free -= container.placement.exclusive; });
     EXPECT_LE(free.size(), part.cpus);
@@ -188,7 +201,31 @@ class ClaimsStream : Draws {
     const auto key = node_.CreateCarrier("carrier", {OneOf(uids_)});
     if (key.ok()) keys_.push_back(*key);
   }
+  void CarrySeveral() {
+    std::set<std::string> some;
+    for (int64_t left = Number(1, 3); left > 0 && !uids_.empty(); --left)
+      some.insert(OneOf(uids_));
+    if (some.empty()) return;
+    const auto key = node_.CreateCarrier("carrier", {some.begin(), some.end()});
+    if (key.ok()) keys_.push_back(*key);
+  }
+  // The reserved CPU and some others stay online.
+  void ToggleCpus() {
+    const Machine& machine = node_.machine();
+    if (offline_.empty() || Number(1, 2) == 1) {
+      for (int64_t left = Number(1, 4); left > 0; --left)
+        offline_.Add(OneOf(machine.cpus()).id);
+      offline_.Remove(machine.online().First());
+      if (offline_.size() > machine.online().size() / 2) offline_ = CpuSet();
+    } else {
+      offline_ = CpuSet();
+    }
+    ASSERT_EQ(node_.TakeOverOn(machine.allowed() - offline_), OkStatus());
+    EXPECT_FALSE(node_.policy().held().Cpus().Intersects(offline_));
+  }
   void Restart() {
+    // A claim that has lost its CPUs may get others.
+    if (!offline_.empty() || node_.policy().held().Lost() > 0) return;
     const std::string before = node_.State();
     node_.Restart();
     const StatusOr<Plan> plan = node_.Reconcile();
@@ -200,6 +237,7 @@ class ClaimsStream : Draws {
   ClaimedNode node_;
   std::vector<ContainerKey> keys_;
   std::vector<std::string> uids_;
+  CpuSet offline_;
   int made_ = 0;
   int granted_ = 0;
 };
@@ -221,6 +259,20 @@ TEST_P(ClaimsPropertyTest, ClaimsHoldTheirCpusAlone) {
     granted += stream.granted();
   }
   EXPECT_GT(granted, 3 * std::ssize(Machines()));
+}
+
+TEST_P(ClaimsPropertyTest, ClaimsHoldTheirCpusAloneWhileOthersGoOffline) {
+  const uint64_t seed = SeedOr(45);
+  SCOPED_TRACE(Repeat(seed));
+  for (const Machine& machine : Machines()) {
+    SCOPED_TRACE(machine.online().ToString());
+    ClaimsStream stream(GetParam(), machine, seed);
+    for (int step = 0; step < kSteps; ++step) {
+      stream.StepOffline();
+      ASSERT_FALSE(HasFailure()) << "step " << step;
+    }
+    stream.End();
+  }
 }
 
 TEST_P(ClaimsPropertyTest, TheSameOrderGivesTheSameResult) {
