@@ -11,49 +11,51 @@
 namespace resmgr {
 namespace {
 
-// The memory nodes of the CPUs. If none of these has a type of memory that is asked for, the
-// nearest nodes of that type are added. If any of all these nodes are of the types that are asked
-// for, only these remain.
-NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) {
-  const auto usable = [](const NumaNode& node) { return node.allowed && node.memory.value > 0; };
-  const auto has = [types](const NumaNode& node) {
-    return types == 0 || (types & (1U << static_cast<unsigned>(node.type))) != 0;
-  };
-  const NodeSet local = machine.NodesOf(cpus);
-  NodeSet chosen;
-  for (const NumaNode& node : machine.nodes()) {
-    if (local.Contains(node.id) && usable(node)) chosen.Add(node.id);
-  }
-  const auto distance = [&](const NumaNode& to) {
-    int least = -1;
-    for (const NumaNode& from : machine.nodes()) {
-      if (!local.Contains(from.id)) continue;
-      const int here = from.distances[static_cast<size_t>(&to - machine.nodes().data())];
-      if (least < 0 || here < least) least = here;
+bool IsUsable(const NumaNode& node) {
+  return node.allowed && node.memory.value > 0;
+}
+
+// The usable nodes of a type that are nearest to `from`; all of that type without a `from`.
+NodeSet NearestOf(const Machine& machine, MemoryType type, const NumaNode* from) {
+  NodeSet nearest;
+  int least = 0;
+  for (size_t i = 0; i < machine.nodes().size(); ++i) {
+    const NumaNode& node = machine.nodes()[i];
+    if (node.type != type || !IsUsable(node)) continue;
+    const int distance = from == nullptr || from == &node ? 0 : from->distances[i];
+    if (nearest.empty() || distance < least) {
+      nearest = NodeSet();
+      least = distance;
     }
-    return least;
-  };
+    if (distance == least) nearest.Add(node.id);
+  }
+  return nearest;
+}
+
+// The memory for CPUs of the node `from`, or of no node: the nearest nodes of each type that is
+// asked for; if there are none, or no type is asked for, the node itself or else ordinary memory.
+NodeSet MemoryNear(const Machine& machine, const NumaNode* from, unsigned types) {
+  NodeSet nodes;
   for (const MemoryType type : {MemoryType::kDram, MemoryType::kHbm, MemoryType::kPmem}) {
-    const bool wanted = types == 0 ? chosen.empty() && type == MemoryType::kDram
-                                   : (types & (1U << static_cast<unsigned>(type))) != 0;
-    if (!wanted) continue;
-    int nearest = -1;
-    bool present = false;
-    for (const NumaNode& node : machine.nodes()) {
-      if (node.type != type || !usable(node)) continue;
-      present |= chosen.Contains(node.id);
-      if (nearest < 0 || distance(node) < nearest) nearest = distance(node);
-    }
-    if (present) continue;
-    for (const NumaNode& node : machine.nodes()) {
-      if (node.type == type && usable(node) && distance(node) == nearest) chosen.Add(node.id);
-    }
+    if ((types & (1U << static_cast<unsigned>(type))) != 0) nodes |= NearestOf(machine, type, from);
   }
-  NodeSet matching;
+  if (!nodes.empty()) return nodes;
+  if (from != nullptr && IsUsable(*from)) return {from->id};
+  return NearestOf(machine, MemoryType::kDram, from);
+}
+
+// Each node of the CPUs has its own memory, whatever the others have. So a balloon that grows keeps
+// its memory nodes, and one that shrinks gets no others.
+NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) {
+  NodeSet nodes;
+  CpuSet elsewhere = cpus;
   for (const NumaNode& node : machine.nodes()) {
-    if (chosen.Contains(node.id) && has(node)) matching.Add(node.id);
+    if (!node.cpus.Intersects(cpus)) continue;
+    nodes |= MemoryNear(machine, &node, types);
+    elsewhere -= node.cpus;
   }
-  return matching.empty() ? chosen : matching;
+  if (!elsewhere.empty()) nodes |= MemoryNear(machine, nullptr, types);
+  return nodes;
 }
 
 // Whether the balloon has fewer CPUs than its containers ask for. Guests do not count, since their

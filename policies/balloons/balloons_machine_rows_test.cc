@@ -306,6 +306,22 @@ balloonTypes:
   EXPECT_EQ(mems("f", "unpinned", ""), "all");
 }
 
+// Another node's nearer memory does not replace that of the first node.
+TEST(BalloonsRowsTest, Hbm01AResizeKeepsTheMemory) {
+  const Machine hbm = Hbm();
+  Machine::Parts parts{.cpus = hbm.cpus(), .nodes = hbm.nodes(), .allowed = hbm.allowed()};
+  parts.nodes[1].distances[3] = 12;
+  BalloonsNode node("balloonTypes: [{name: fast, memoryTypes: [HBM]}]",
+                    test::MakeMachine(std::move(parts)));
+  const ContainerKey key = *node.Run("a", {.request = 4000, .type = "fast"});
+  ASSERT_EQ(node.CpusOf(key), "0-3");
+  EXPECT_EQ(node.PlacementOf(key).mems, NodeSet{2});
+  ASSERT_TRUE(node.Resize(key, 5000).ok());
+  EXPECT_EQ(node.PlacementOf(key).mems, (NodeSet{2, 3}));
+  ASSERT_TRUE(node.Resize(key, 4000).ok());
+  EXPECT_EQ(node.PlacementOf(key).mems, NodeSet{2});
+}
+
 // A type that is mistyped gives the container the memory of its balloon's type, and is told.
 TEST(BalloonsRowsTest, Hbm01AMemoryTypeThatIsNoneIsTold) {
   BalloonsNode node("balloonTypes: [{name: plain, memoryTypes: [PMEM]}]", Hbm());
