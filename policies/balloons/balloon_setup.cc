@@ -304,8 +304,9 @@ void BalloonSetup::MakeRules() {
     rules.hints = HintsOf(type, devices);
     for (const std::string& name : type.loads) {
       const BalloonLoadClass* const load = options_.FindLoad(name);
-      if (load != nullptr && load->overloads) rules.own_load = load->level;
+      if (load != nullptr && load->overloads) rules.own_loads.push_back(load->level);
     }
+    std::ranges::sort(rules.own_loads);
     sharing_.push_back(PartsAt(*machine_, type.share_idle, available_));
   }
 }

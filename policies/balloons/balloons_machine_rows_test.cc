@@ -133,6 +133,25 @@ balloonTypes: [{name: l2htload, loads: [membw, avx], preferNewBalloons: true}]
   EXPECT_EQ(node.machine().WithSiblings(four).size(), 8) << "four cores";
 }
 
+// Whatever their order in the list: first another cache for each CPU, then another core.
+TEST(BalloonsRowsTest, Test15LoadsOfTwoLevelsInOneBalloon) {
+  for (const std::string_view loads : {"[avx, membw]", "[membw, avx]"}) {
+    BalloonsNode node(fmt::format(R"(
+loadClasses:
+- {{name: avx, level: core, overloadsLevelInBalloon: true}}
+- {{name: membw, level: l2cache, overloadsLevelInBalloon: true}}
+balloonTypes: [{{name: both, loads: {}}}]
+)",
+                                  loads),
+                      WithL2(4));
+    const ContainerKey key = *node.Run("a", {.request = 4000, .type = "both"});
+    const std::vector<CpuSet>& caches = node.machine().l2_groups();
+    EXPECT_EQ(AllOf(caches, node.SetOf(key)).size(), 16) << loads << ": " << node.CpusOf(key);
+    ASSERT_TRUE(node.Resize(key, 6000).ok());
+    EXPECT_EQ(node.machine().WithSiblings(node.SetOf(key)).size(), 12) << node.CpusOf(key);
+  }
+}
+
 // The devices of a container, as the daemon finds them: /dev/NAME near these nodes.
 void GiveDevice(BalloonsNode& node, ContainerKey key, std::string_view name, const NodeSet& nodes) {
   node.snapshot().At(key).hints.push_back(

@@ -109,25 +109,26 @@ StatusOr<CpuSet> CpuChooser::Grow(const CpuChoiceRules& rules, const CpuSet& own
     return ResourceExhausted("{} more CPUs are needed, and {} idle", count, free);
   }
   if (count == free) return idle;
-  if (rules.own_load != BalloonLevel::kNone) return ChooseApart(rules, own, idle, count, dropped);
+  if (!rules.own_loads.empty()) return ChooseApart(rules, own, idle, count, dropped);
   return Choose(rules, own, idle, rules.loaded, count, dropped);
 }
 
 // Chooses the CPUs one by one, each away from the loads of those chosen before.
 CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
                                int count, std::vector<std::string>* dropped) const {
-  const std::vector<CpuSet>& parts = PartsOfLoad(machine_, rules.own_load);
-  CpuSet loaded = rules.loaded | AllOf(parts, own);
   CpuSet chosen;
   for (int i = 0; i < count; ++i) {
+    CpuSet loaded;
+    for (const BalloonLevel level : rules.own_loads) {
+      loaded = rules.loaded | AllOf(PartsOfLoad(machine_, level), own | chosen);
+      if (!(idle - chosen).IsSubsetOf(loaded)) break;
+    }
     // If possible, the first CPU is taken from a group that has room for all, so that they are
     // close together.
     const int wanted = i == 0 && (idle - loaded).size() >= count ? count : 1;
     const CpuSet found =
         Choose(rules, own | chosen, idle - chosen, loaded, wanted, i == 0 ? dropped : nullptr);
-    const int cpu = found.First();
-    chosen.Add(cpu);
-    loaded |= AllOf(parts, {cpu});
+    chosen.Add(found.First());
   }
   return chosen;
 }

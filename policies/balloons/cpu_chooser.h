@@ -93,8 +93,9 @@ struct CpuChoiceRules {
   bool spread = false;   // takes one thread of each core first
   std::vector<BalloonHint> hints{};
   CpuSet loaded{};  // CPUs to avoid, near loads of other balloons
-  // The level of the balloon's own load: its CPUs stay away from each other at this level.
-  BalloonLevel own_load = BalloonLevel::kNone;
+  // The levels of the balloon's own loads, the largest parts first: its CPUs stay away from each
+  // other at the first level that is possible.
+  std::vector<BalloonLevel> own_loads{};
 };
 
 // Chooses the CPUs that a balloon takes when it grows, and gives back when it shrinks. Pure; the

@@ -146,7 +146,7 @@ TEST(CpuChooserRowsTest, R8ReservedCpusAreForReserved) {
 TEST(CpuChooserRowsTest, R9LoadsOfCores) {
   Sets sets;
   const auto load = [&](std::string_view loaded) {
-    return CpuChoiceRules{.loaded = Cpus(loaded), .own_load = BalloonLevel::kCore};
+    return CpuChoiceRules{.loaded = Cpus(loaded), .own_loads = {BalloonLevel::kCore}};
   };
   EXPECT_EQ(sets.Size("a", 2, load("")), "0,2");
   EXPECT_EQ(sets.Size("b", 2, load("0-3")), "4,6");
@@ -174,7 +174,7 @@ TEST(CpuChooserTest, LoadsAreTheLastHint) {
   rules.loaded = Cpus("8-9");
   EXPECT_EQ(Sets().Size("a", 1, rules), "10");
   rules.loaded = CpuSet();
-  rules.own_load = BalloonLevel::kCore;
+  rules.own_loads = {BalloonLevel::kCore};
   EXPECT_EQ(Sets().Size("a", 2, rules), "8,10");
 }
 
