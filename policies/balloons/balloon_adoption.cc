@@ -410,7 +410,8 @@ bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   const CpuSet more = there ? own - at->cpus() : own;
   if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return false;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);
-  if (!place) return false;
+  // A balloon that exists always may have no CPU, since all that its type lists are offline.
+  if (!place || book.balloons()[*place].size == 0) return false;
   for (Found* const found : group.members) {
     BalloonMember member = found->member;
     const std::string& reason = found->container->placement.reason;

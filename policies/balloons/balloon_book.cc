@@ -329,13 +329,14 @@ void BalloonBook::Leave(ContainerKey key) {
 
 // Balloons that lack CPUs first grow with idle CPUs of the NUMA node where most of their CPUs are.
 void BalloonBook::GrowAtHome() {
+  const std::vector<NumaNode>& nodes = setup_->machine().nodes();
+  if (nodes.empty()) return;
   for (size_t place = 0; place < balloons_.size() && !idle_.empty(); ++place) {
     const Balloon& balloon = balloons_[place];
     if (Lacks(balloon) == 0 || balloon.part.cpus.empty()) continue;
     const CpuSet own = balloon.part.cpus;
     const auto home = std::ranges::max_element(
-        setup_->machine().nodes(), {},
-        [&own](const NumaNode& node) { return node.cpus.CountCommon(own); });
+        nodes, {}, [&own](const NumaNode& node) { return node.cpus.CountCommon(own); });
     for (int lacks = Lacks(balloon); lacks > 0 && idle_.Intersects(home->cpus); --lacks)
       if (!GrowByOne(place)) break;
   }

@@ -47,6 +47,19 @@ std::vector<BalloonHint> WantedDevices(const Machine& machine, const BalloonsOpt
   return devices;
 }
 
+// The number of balloons that `instances` means on so many CPUs that are not reserved.
+int64_t InstancesOn(const BalloonType& type, int cpus) {
+  switch (type.instances.unit) {
+    case BalloonInstances::Unit::kBalloons:
+      return type.instances.number;
+    case BalloonInstances::Unit::kPercent:
+      return cpus * type.instances.number / 100 / type.min_cpus;
+    case BalloonInstances::Unit::kCpus:
+      return std::min<int64_t>(type.instances.number, cpus) / type.min_cpus;
+  }
+  return 0;
+}
+
 void AddClaimType(BalloonsOptions& options) {
   BalloonType type{.name = "claim"};
   while (options.FindType(type.name) >= 0)
@@ -183,17 +196,14 @@ Status BalloonSetup::CountInstances() {
     std::vector<CpuSet>& parts = instance_parts_.emplace_back();
     const BalloonInstances& instances = type.instances;
     if (instances.number == 0) continue;
-    int64_t count = instances.number;
+    int64_t count = InstancesOn(type, ordinary);
     if (instances.per != BalloonLevel::kNone) {
       parts = PartsAt(*machine_, instances.per, available_);
       count *= static_cast<int64_t>(parts.size());
-    } else if (instances.unit == BalloonInstances::Unit::kPercent) {
-      count = ordinary * instances.number / 100 / type.min_cpus;
-    } else if (instances.unit == BalloonInstances::Unit::kCpus) {
-      count = std::min<int64_t>(instances.number, ordinary) / type.min_cpus;
     }
-    if (count == 0 && !offline_.empty()) count = 1;
-    if (count == 0) {
+    if (count <= 0 && instances.per == BalloonLevel::kNone)
+      count = std::min<int64_t>(InstancesOn(type, ordinary + offline_.size()), 1);
+    if (count <= 0) {
       return InvalidArgument(
           "policy.balloons: type {}: instances makes no balloon at all on this "
           "machine",
@@ -225,7 +235,7 @@ Status BalloonSetup::CheckRooms() const {
     int most = 0;
     for (const CpuSet& part : PartsAt(*machine_, type.grow_within, available_))
       most = std::max(most, part.size());
-    if (type.max_cpus <= most + offline_.size()) continue;
+    if (most > 0 && type.max_cpus <= most + offline_.size()) continue;
     const std::string there =
         most == 0 ? "is known of this machine" : fmt::format("has more than {} CPUs", most);
     return InvalidArgument("policy.balloons: type {}: growWithin: no {} {}", type.name,

@@ -414,6 +414,33 @@ TEST(BalloonsOfflineTest, ReservedCpusMayBeOffline) {
   EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0-1");
 }
 
+// The containers of a balloon that has no CPU left run on those of others.
+TEST(BalloonsOfflineTest, NoContainerIsInABalloonWithoutCpus) {
+  BalloonsNode node("balloonTypes: [{name: fixed}]", test::MakeMachine({.cores = 3}));
+  const ContainerKey key = *node.Run("a", {.request = 1000, .type = "fixed"});
+  ASSERT_EQ(node.CpusOf(key), "0");
+  ASSERT_EQ(node.CpusAt("b", {.request = 1000}), "1");
+  node.SetOffline({2});
+  node.ChangeSection(
+      "{reservedResources: {cpu: \"cpuset:0\"}, balloonTypes: [{name: fixed, cpus: 2}]}");
+  node.Reconcile();
+  EXPECT_FALSE(node.SetOf(key).empty());
+  EXPECT_THAT(node.PlacementOf(key).reason, StartsWith(std::string(kWantOfRoom)));
+}
+
+TEST(BalloonsOfflineTest, ABalloonTakesACpuBackOnAMachineWithoutNodes) {
+  const Machine machine = test::MakeMachine({.cores = 2});
+  Machine::Parts parts{.cpus = machine.cpus(), .nodes = {}, .allowed = machine.allowed()};
+  for (Cpu& cpu : parts.cpus)
+    cpu.numa = -1;
+  BalloonsNode node("", test::MakeMachine(std::move(parts)));
+  const ContainerKey key = *node.Run("a", {.request = 2000});
+  node.SetOffline({1});
+  EXPECT_EQ(node.CpusOf(key), "0");
+  node.SetOffline({});
+  EXPECT_EQ(node.CpusOf(key), "0-1");
+}
+
 // A section that fits the machine with all of its CPUs is not refused because some are offline.
 TEST(BalloonsOfflineTest, WhatFitsWithAllCpusIsNotRefusedWithoutSome) {
   for (const std::string_view type :
@@ -433,6 +460,8 @@ TEST(BalloonsOfflineTest, WhatFitsWithAllCpusIsNotRefusedWithoutSome) {
 TEST(BalloonsOfflineTest, WhatNeverFitsIsRefusedWithOfflineCpusToo) {
   Machine::Parts parts{
       .cpus = test::N4C16().cpus(), .nodes = test::N4C16().nodes(), .allowed = Cpus("0-14")};
+  for (Cpu& cpu : parts.cpus)
+    cpu.l3 = -1;
   parts.cpus.back() = Cpu{.id = 15};
   const Machine machine = test::MakeMachine(std::move(parts));
   const auto refusal = [&machine](std::string_view type) {
@@ -443,7 +472,8 @@ TEST(BalloonsOfflineTest, WhatNeverFitsIsRefusedWithOfflineCpusToo) {
   EXPECT_TRUE(refusal("{name: x, minCPUs: 2, minBalloons: 8}").ok());
   for (const std::string_view type :
        {"{name: x, cpus: 14-16}", "{name: x, minCPUs: 2, minBalloons: 9}",
-        "{name: x, maxCPUs: 10, growWithin: package}"}) {
+        "{name: x, maxCPUs: 10, growWithin: package}", "{name: x, maxCPUs: 1, growWithin: l3cache}",
+        "{name: x, minCPUs: 9, instances: 50 %}", "{name: x, instances: 1 per l3}"}) {
     EXPECT_EQ(refusal(type).code(), StatusCode::kInvalidArgument) << type;
   }
 }
