@@ -352,8 +352,9 @@ int BalloonSetup::MinCpus(int index, int balloon) const {
 int BalloonSetup::MaxCpus(int index, int balloon) const {
   const BalloonType& own = type(index);
   if (own.max_cpus < 0) return 0;
-  if (own.max_cpus > 0) return static_cast<int>(own.max_cpus);
-  if (!own.own_cpus) return kUnlimited;
+  if (!own.own_cpus) return own.max_cpus == 0 ? kUnlimited : static_cast<int>(own.max_cpus);
+  if (own.max_cpus > 0)
+    return std::max(static_cast<int>(own.max_cpus), Fixed(index, balloon).size());
   return MinCpus(index, balloon) + missing_[static_cast<size_t>(index)];
 }
 

@@ -320,6 +320,14 @@ TEST(BalloonsAdditionsTest, TypesWithCpusOfTheirOwn) {
   EXPECT_TRUE(node.Reconcile().empty());
 }
 
+// The balloon has the CPUs in any case, so its containers may have them.
+TEST(BalloonsAdditionsTest, ALimitBelowTheListedCpusHasNoEffect) {
+  BalloonsNode node(
+      "{reservedResources: {cpu: \"cpuset:0-3\"}, balloonTypes: [{name: reserved, maxCPUs: 2}]}");
+  EXPECT_EQ(node.CpusAt("a", {.namespace_name = "kube-system", .request = 3000}), "0-3");
+  EXPECT_FALSE(node.Run("b", {.namespace_name = "kube-system", .request = 3000}).ok());
+}
+
 TEST(BalloonsAdditionsTest, OneBalloonPerNode) {
   BalloonsNode node("balloonTypes: [{name: x, minCPUs: 1, instances: 1 per numa}]");
   for (int i = 0; i < 4; ++i) {

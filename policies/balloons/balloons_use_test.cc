@@ -391,6 +391,16 @@ TEST_F(BalloonsSharedMovesTest, ABalloonThatIsFullTakesNoneIn) {
   EXPECT_THAT(node.policy().TargetsOf(node.snapshot(), a), IsEmpty());
 }
 
+// The components are rounded up, so it has more CPUs than its limit.
+TEST_F(BalloonsSharedMovesTest, ALimitCountsThoughTheBalloonIsLarger) {
+  BalloonsNode node(
+      "balloonTypes: [{name: part}, {name: x, maxCPUs: 1, minBalloons: 2, maxBalloons: 2, "
+      "preferSpreadingPods: true, components: [{balloonType: part}, {balloonType: part}]}]");
+  const ContainerKey a = Run(node, "a");
+  Run(node, "b", 800);
+  EXPECT_THAT(node.policy().TargetsOf(node.snapshot(), a), IsEmpty());
+}
+
 // A balloon with sizeBy is as full as its limits make it.
 TEST_F(BalloonsSharedMovesTest, WhatCountsForTheSizeCountsForTheRoom) {
   BalloonsNode node(

@@ -34,7 +34,8 @@ std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
 bool MaySuit(const BalloonBook& book, const Balloon& from, const Balloon& to,
              const BalloonMember& member) {
   return to.type == from.type && to.index != from.index && book.PodFits(to, member.pod) &&
-         book.Needed(to, member.demand) <= to.size;
+         book.Needed(to, member.demand) <=
+             std::min(to.size, book.setup().MaxCpus(to.type, to.index));
 }
 
 }  // namespace
