@@ -250,8 +250,12 @@ Status BalloonBook::Join(size_t place, const BalloonMemberPtr& member) {
 }
 
 void BalloonBook::Squeeze(size_t place, const BalloonMemberPtr& member) {
+  const CpuSet before = balloons_[place].cpus();
   Put(place, member);
   GrowShort();
+  Balloon& balloon = balloons_.Change(place);
+  balloon.grown = balloon.cpus() - before;
+  balloon.grown_by = member->key;
 }
 
 void BalloonBook::Put(size_t place, const BalloonMemberPtr& member) {
@@ -283,6 +287,15 @@ Status BalloonBook::Replace(size_t place, ContainerKey former, const BalloonMemb
     balloon.Recount();
   }
   return status;
+}
+
+void BalloonBook::ReplaceShort(size_t place, ContainerKey former, const BalloonMemberPtr& member) {
+  Balloon& balloon = balloons_.Change(place);
+  *std::ranges::find(balloon.members, former,
+                     [](const BalloonMemberPtr& each) { return each->key; }) = member;
+  balloon.Recount();
+  Shrink(place);
+  GrowShort();
 }
 
 int BalloonBook::SizeAt(const BalloonPart& part, int size) const {

@@ -69,6 +69,8 @@ class BalloonBook {
   // Replaces the balloon's member `former` by this one, which may be the same container with other
   // needs, and adapts the size. Can only fail if more is needed than before.
   Status Replace(size_t place, ContainerKey former, const BalloonMemberPtr& member);
+  // As Replace, but the balloon grows only as far as it can.
+  void ReplaceShort(size_t place, ContainerKey former, const BalloonMemberPtr& member);
   // The container is gone: the balloon shrinks or is removed, and balloons that are short of CPUs
   // grow.
   void Leave(ContainerKey key);

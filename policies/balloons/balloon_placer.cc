@@ -42,6 +42,8 @@ int64_t Crowd(const Balloon& balloon, int size) {
   return sum / size;
 }
 
+constexpr std::string_view kOfOthers = "; with CPUs of others that share theirs";
+
 // The levels at which CPUs for a balloon are sought, one after the other.
 constexpr std::array kWherePossibleTogether = {BalloonLevel::kNuma, BalloonLevel::kPackage,
                                                BalloonLevel::kSystem};
@@ -160,17 +162,42 @@ BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member
   return found;
 }
 
-StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& member) {
+StatusOr<size_t> BalloonPlacer::PlaceWithoutOthers(const std::shared_ptr<BalloonMember>& member) {
   member->considered = Considered(*member);
-  Try found = ByRules(*member, member);
+  return ByRules(*member, member);
+}
+
+Status BalloonPlacer::GrowInPlace(size_t place, const std::shared_ptr<BalloonMember>& member) {
+  const Balloon& balloon = book_.balloons()[place];
+  const auto replace = [&, serial = balloon.serial](BalloonBook& book) -> Try {
+    const std::optional<size_t> at = PlaceOf(book, serial);
+    // Its balloon may be one of those whose containers moved.
+    if (!at || book.balloons()[*at].MemberOf(member->key) == nullptr) return NoSuch("its place");
+    RESMGR_RETURN_IF_ERROR(book.Replace(*at, member->key, member));
+    return *at;
+  };
+  const CpuSet own = balloon.cpus();
+  const int64_t more = member->request - balloon.MemberOf(member->key)->request;
+  const bool may_take = balloon.members.size() == 1 && SchedulerMaySend(more) &&
+                        book_.setup().options().overcommit_when_short;
+  Try found = MakeRoom(*member, replace);
+  if (!found.ok() && may_take)
+    found = TakeFromSharing(*member, replace, own, kWherePossibleTogether, true);
+  return found.status();
+}
+
+StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& member) {
+  Try found = PlaceWithoutOthers(member);
   if (found.ok() || !LimitsAllow(*member)) return found.ok() ? found : Refusal(*member);
-  found = MakeRoom(*member, member);
+  const auto chain = [&](BalloonBook& book) { return Chain(book, *member, member); };
+  found = MakeRoom(*member, chain);
   if (found.ok()) return found;
   const bool alone = book_.setup().type(member->type).alone;
-  if (!alone && book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
+  if (!alone && book_.setup().options().overcommit_when_short &&
+      SchedulerMaySend(member->request)) {
     // Since each balloon has whole CPUs, all balloons may need more CPUs than the requests add up
     // to.
-    found = TakeFromSharing(*member, member, kWherePossibleTogether, true);
+    found = TakeFromSharing(*member, chain, {}, kWherePossibleTogether, true);
     if (!found.ok()) found = Overcommit(*member, member);
   }
   return found.ok() ? found : Refusal(*member);
@@ -194,10 +221,11 @@ bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
              setup.MaxCpus(member.type, book_.NextIndex(member.type));
 }
 
-// Whether the scheduler may have sent the container by its own arithmetic: the requests of all
-// containers fit into the allocatable CPUs. Claims are not counted there.
-bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
-  int64_t sum = member.request;
+// Whether the scheduler may have sent so large a request by its own arithmetic: with it, all
+// requests fit into the allocatable CPUs, or it is none. Claims are not counted there.
+bool BalloonPlacer::SchedulerMaySend(int64_t request) const {
+  if (request <= 0) return true;
+  int64_t sum = request;
   const BalloonSetup& setup = book_.setup();
   for (const Balloon& balloon : book_.balloons()) {
     if (!setup.type(balloon.type).alone) sum += balloon.request;
@@ -251,7 +279,7 @@ bool BalloonPlacer::CarryOut(BalloonBook& book, const Merge& merge) {
   return true;
 }
 
-BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared) {
+BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const Attempt& attempt) {
   BalloonBook trial = book_;
   auto budget = static_cast<int>(book_.setup().options().move_budget);
   const std::string text = member.text;
@@ -259,7 +287,7 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
     const std::optional<Merge> merge = BestMerge(trial, budget);
     if (!merge || !CarryOut(trial, *merge)) break;
     budget -= merge->moved;
-    Try found = Chain(trial, member, shared);
+    Try found = attempt(trial);
     if (found.ok()) {
       book_ = std::move(trial);
       return found;
@@ -271,8 +299,8 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
 
 // Takes CPUs of balloons that can give some up. All CPUs come from one part of the machine at one
 // of the levels; the part with the most idle CPUs is tried first.
-BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
-                                                  const BalloonMemberPtr& shared,
+BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member, const Attempt& attempt,
+                                                  const CpuSet& own,
                                                   std::span<const BalloonLevel> levels,
                                                   bool may_lack) {
   const BalloonSetup& setup = book_.setup();
@@ -287,14 +315,14 @@ BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
     for (const CpuSet& part : parts) {
       BalloonBook trial = book_;
       BalloonDonors donors(trial, part);
-      const int missing = needed - part.CountCommon(trial.idle());
+      const int missing = needed - part.CountCommon(trial.idle() | own);
       if (missing <= 0 || missing > donors.most()) continue;
       donors.Give(missing);
-      Try found = Chain(trial, member, shared);
+      Try found = attempt(trial);
       if (found.ok() && trial.balloons()[*found].cpus().IsSubsetOf(part) &&
           donors.GrowAgain(may_lack)) {
         trial.GrowShort();
-        member.text += "; with CPUs of others that share theirs";
+        if (member.text.find(kOfOthers) == std::string::npos) member.text += kOfOthers;
         book_ = std::move(trial);
         return found;
       }
@@ -321,7 +349,8 @@ BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMe
   }
   std::swap(book_, before);
   std::swap(member.text, text);
-  Try together = TakeFromSharing(member, shared, {&within, 1}, false);
+  const auto chain = [&](BalloonBook& book) { return Chain(book, member, shared); };
+  Try together = TakeFromSharing(member, chain, {}, {&within, 1}, false);
   if (together.ok()) return together;
   std::swap(book_, before);
   std::swap(member.text, text);
@@ -432,7 +461,7 @@ std::vector<std::string> BalloonPlacer::WaysIn(const BalloonMember& member) cons
   const int needed = setup.CpusFor(member.type, member.demand);
   const bool has_room = needed <= book_.idle().size();
   if (!has_room) {
-    if (setup.options().overcommit_when_short || !SchedulerMaySend(member)) return {};
+    if (setup.options().overcommit_when_short || !SchedulerMaySend(member.request)) return {};
     return {"whenShort: overcommit"};
   }
   const bool too_small = needed > setup.MaxCpus(member.type, book_.NextIndex(member.type));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,10 @@ class BalloonPlacer {
   // considered balloons. ResourceExhausted names the need, the limits and what is idle; the book
   // does not change then.
   StatusOr<size_t> Place(const std::shared_ptr<BalloonMember>& member);
+  // As Place, but takes only balloons that need nothing of others, so fewer containers find one.
+  StatusOr<size_t> PlaceWithoutOthers(const std::shared_ptr<BalloonMember>& member);
+  // Makes room for larger needs of a container where it is, so that it keeps its CPUs.
+  Status GrowInPlace(size_t place, const std::shared_ptr<BalloonMember>& member);
   // Options that would let a container in that Place refuses: single changes of its type or of the
   // section.
   std::vector<std::string> WaysIn(const BalloonMember& member) const;
@@ -36,6 +41,8 @@ class BalloonPlacer {
 
  private:
   using Try = StatusOr<size_t>;
+  // Puts the container into a balloon, once there is room; returns its place.
+  using Attempt = std::function<Try(BalloonBook& book)>;
   // For each candidate, the CPUs that must suffice and the CPUs by which the emptiest balloon is
   // chosen. kPresent: present CPUs for both. kMost: possible CPUs for both. kMostByPresent:
   // possible CPUs must suffice, and present CPUs choose.
@@ -53,18 +60,18 @@ class BalloonPlacer {
            std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&), Room room);
   Try Alone(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared) const;
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
-  Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
+  Try MakeRoom(BalloonMember& member, const Attempt& attempt);
   Try ByRules(BalloonMember& member, const BalloonMemberPtr& shared);
   // Places the container on CPUs that other balloons give up. `may_lack`: these balloons may become
-  // short of CPUs; else they must find as many elsewhere.
-  Try TakeFromSharing(BalloonMember& member, const BalloonMemberPtr& shared,
+  // short of CPUs; else they must find as many elsewhere. `own`: CPUs of its balloon.
+  Try TakeFromSharing(BalloonMember& member, const Attempt& attempt, const CpuSet& own,
                       std::span<const BalloonLevel> levels, bool may_lack);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);
   std::optional<Merge> BestMerge(const BalloonBook& book, int budget) const;
   static bool CarryOut(BalloonBook& book, const Merge& merge);
   // Whether the limits of the type would allow the container if there were enough CPUs.
   bool LimitsAllow(const BalloonMember& member) const;
-  bool SchedulerMaySend(const BalloonMember& member) const;
+  bool SchedulerMaySend(int64_t request) const;
   Status Refusal(const BalloonMember& member) const;
   Status RefusalAlone(const BalloonMember& member) const;
   std::vector<ConsideredBalloon> Considered(const BalloonMember& member) const;

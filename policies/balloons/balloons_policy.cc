@@ -189,23 +189,39 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
   if (!decided.ok()) return decided.status();
   BalloonBook before = book_;
   const auto member = std::make_shared<BalloonMember>(*decided);
+  const auto anew = std::make_shared<BalloonMember>(*std::move(decided));
   bool may_stay = false;
+  bool may_grow = false;
   if (place) {
     const BalloonMemberPtr held = book_.MemberOf(key);
     member->text = held->text;
     member->considered = held->considered;
     may_stay = member->demand <= held->demand;
     // A guest is placed anew, to find room in a balloon of its own type.
-    const bool guest = held->type != book_.balloons()[*place].type;
-    if (!guest && book_.Replace(*place, key, member).ok()) {
+    may_grow = held->type == book_.balloons()[*place].type;
+    if (may_grow && book_.Replace(*place, key, member).ok()) {
       book_.GrowShort();
       return MakePlan(snapshot, before);
     }
     book_.Leave(key);
   }
-  const StatusOr<size_t> found =
-      BalloonPlacer(book_).Place(std::make_shared<BalloonMember>(*std::move(decided)));
-  if (found.ok()) return MakePlan(snapshot, before);
+  StatusOr<size_t> found = BalloonPlacer(book_).PlaceWithoutOthers(anew);
+  if (!found.ok() && may_grow) {
+    const BalloonBook left = std::exchange(book_, before);
+    if (BalloonPlacer(book_).GrowInPlace(*place, member).ok()) return MakePlan(snapshot, before);
+    book_ = left;
+  }
+  if (!found.ok()) found = BalloonPlacer(book_).Place(anew);
+  if (found.ok()) {
+    // A balloon that would only be shorter of CPUs with the container loses none of its CPUs to
+    // others meanwhile.
+    const bool same = place && book_.balloons()[*found].serial == before.balloons()[*place].serial;
+    if (same && anew->text.starts_with(kWantOfRoom)) {
+      book_ = before;
+      book_.ReplaceShort(*place, key, anew);
+    }
+    return MakePlan(snapshot, before);
+  }
   book_ = std::move(before);
   if (!may_stay) return found.status();
   return Plan{};

@@ -99,6 +99,72 @@ TEST(BalloonsRoomTest, GuestsLeaveContainersAloneThatAreToBe) {
   EXPECT_TRUE(Apart(node.SetOf(alone), node.SetOf(guest)));
 }
 
+// The balloon would be short of CPUs in any case, so it does not give one up to another short one.
+TEST(BalloonsRoomTest, AResizeWithoutRoomTakesNoCpus) {
+  BalloonsNode node(
+      "{moveBudget: 0, balloonTypes: [{name: other, preferCloseToDevices: [/dev/x]}, {name: "
+      "last}]}",
+      test::MakeMachine({.cores = 5}));
+  const ContainerKey key = *node.Run("a", {.request = 1100});
+  const ContainerKey other = *node.Run("b", {.request = 1100, .type = "other"});
+  ASSERT_TRUE(node.Run("c", {.request = 100, .type = "last"}).ok());
+  ASSERT_TRUE(node.Run("d", {.request = 950, .type = "other"}).ok());
+  const CpuSet own = node.SetOf(key);
+  const CpuSet others = node.SetOf(other);
+  ASSERT_TRUE(node.Resize(key, 2100).ok());
+  EXPECT_EQ(node.SetOf(key), own);
+  EXPECT_EQ(node.SetOf(other), others);
+  EXPECT_THAT(node.PlacementOf(key).reason, StartsWith(std::string(kWantOfRoom)));
+  ASSERT_TRUE(node.Resize(key, 100).ok());
+  EXPECT_EQ(node.SetOf(key).size(), 1);
+  EXPECT_EQ(node.SetOf(other).size(), 3);
+}
+
+// A new balloon would have its CPUs, and memory, in another node, whose containers can give two up.
+TEST(BalloonsRoomTest, AResizeThatNeedsRoomKeepsTheCpus) {
+  BalloonsNode node(kAlone, test::MakeMachine({.nodes = 2, .cores = 6}));
+  ASSERT_EQ(node.CpusAt("others", {.request = 5000, .type = "alone"}), "0-4");
+  const ContainerKey key = *node.Run("a", {.request = 900, .type = "alone"});
+  ASSERT_EQ(node.CpusOf(key), "5");
+  ContainerKey shares{};
+  for (int i = 0; i < 5; ++i)
+    shares = *node.Run("shares" + std::to_string(i), {.request = 1100});
+  ASSERT_EQ(node.CpusOf(shares), "6-11");
+  ASSERT_TRUE(node.Resize(key, 1400).ok());
+  EXPECT_EQ(node.SetOf(key).size(), 2);
+  EXPECT_TRUE(node.SetOf(key).Contains(5)) << node.CpusOf(key);
+  EXPECT_EQ(node.SetOf(shares).size(), 5);
+  EXPECT_THAT(node.PlacementOf(key).reason,
+              HasSubstr("; with CPUs of others that share theirs; own CPUs"));
+}
+
+// The balloon gave up others of its CPUs than it had got.
+TEST(BalloonsRoomTest, AGuestThatIsTakenBackLeavesNoTrace) {
+  BalloonsNode node("balloonTypes: [{name: other, preferNewBalloons: true}]",
+                    test::MakeMachine({.nodes = 2, .cores = 4}));
+  const ContainerKey first = *node.Run("first", {.request = 2100, .type = "other"});
+  const ContainerKey key = *node.Run("a", {.request = 100});
+  ASSERT_TRUE(node.Resize(key, 3100).ok());
+  node.Remove(first);
+  ASSERT_TRUE(node.Run("b", {.request = 1100, .type = "other"}).ok());
+  const CpuSet own = node.SetOf(key);
+  ASSERT_EQ(own.size(), 4);
+  const ContainerKey guest = *node.Run("guest", {.request = 3000});
+  ASSERT_EQ(node.SetOf(key).size(), 6);
+  node.Remove(guest);
+  EXPECT_EQ(node.SetOf(key), own);
+}
+
+// A scheduler sends such a container whatever the others request.
+TEST(BalloonsRoomTest, AContainerWithoutRequestIsTakenByANodeThatLostCpus) {
+  BalloonsNode node("balloonTypes: [{name: other}]", test::MakeMachine({.cores = 4}));
+  ASSERT_TRUE(node.Run("a", {.request = 4000}).ok());
+  node.SetOffline({3});
+  const StatusOr<ContainerKey> key = node.Run("b", {.request = 0, .type = "other"});
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_FALSE(node.SetOf(*key).empty());
+}
+
 // Limits: those of types, those of a configuration's size, and limits that change.
 
 std::string Error(std::string_view section) {
