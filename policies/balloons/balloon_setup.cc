@@ -198,7 +198,8 @@ Status BalloonSetup::CountInstances() {
     if (instances.number == 0) continue;
     int64_t count = InstancesOn(type, ordinary);
     if (instances.per != BalloonLevel::kNone) {
-      parts = PartsAt(*machine_, instances.per, available_);
+      // Parts that are wholly offline count, so that the numbers of the others stay.
+      parts = PartsAt(*machine_, instances.per, available_ | offline_);
       count *= static_cast<int64_t>(parts.size());
     }
     if (count <= 0 && instances.per == BalloonLevel::kNone)

@@ -42,8 +42,8 @@ class BalloonSetup {
 
   int MinBalloons(int type) const;
   int MaxBalloons(int type) const;  // a very large number if there is no limit
-  // The CPUs that balloon `index` of a type may have; all CPUs if the type does not have its
-  // instances per level.
+  // The CPUs that balloon `index` of a type may have, offline ones included; all CPUs if the type
+  // does not have its instances per level.
   const CpuSet& Bounds(int type, int index) const;
   bool HasBounds(int type) const { return !instance_parts_[static_cast<size_t>(type)].empty(); }
   // The CPUs that this balloon has from the start and always keeps.

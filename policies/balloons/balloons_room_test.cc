@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Containers that the scheduler was right to send, where no whole CPUs are left for them.
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -478,6 +479,24 @@ TEST(BalloonsOfflineTest, ReservedCpusMayBeOffline) {
   EXPECT_EQ(Cpus(node.CpusOfBalloon("reserved[0]")).size(), 2) << "others take their place";
   node.SetOffline({});
   EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0-1");
+}
+
+// The numbers of balloons per level belong to the same parts as before.
+TEST(BalloonsOfflineTest, BalloonsOfOtherNodesStayWhereANodeIsOffline) {
+  BalloonsNode node("balloonTypes: [{name: x, minCPUs: 1, instances: 1 per numa}]");
+  std::map<ContainerKey, Placement> before;
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    const ContainerKey key = *node.Run(name, {.request = 1000, .type = "x"});
+    before[key] = node.PlacementOf(key);
+  }
+  const CpuSet lost = node.machine().nodes()[0].cpus;
+  node.SetOffline(lost);
+  for (const auto& [key, place] : before) {
+    EXPECT_TRUE(Apart(node.SetOf(key), lost)) << node.CpusOf(key);
+    if (place.cpus->Intersects(lost)) continue;
+    EXPECT_EQ(node.PoolOf(key), place.pool);
+    EXPECT_TRUE(place.cpus->IsSubsetOf(node.SetOf(key))) << node.CpusOf(key);
+  }
 }
 
 // The containers of a balloon that has no CPU left run on those of others.
