@@ -160,7 +160,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   --state.forwarded;
   if (applied) state.noted = nullptr;
   if (applied && !state.overlapped) {
-    Record(state, Shared(sent));
+    Record(state, WithNumbersBefore(sent, state));
     EndStuck(*record);
     listener_.OnInForce(*record, *state.applied);
   } else {
@@ -404,6 +404,17 @@ SharedResources Pusher::OverApplied(SharedResources sent, const SharedResources&
   if (keeps_cpus) now.cpus = before->cpus;
   if (keeps_mems) now.mems = before->mems;
   return Shared(now);
+}
+
+// Numbers that were not sent are as before; they stay unknown if they were.
+SharedResources Pusher::WithNumbersBefore(AppliedResources sent, const PushState& state) {
+  const auto complete = [&state](auto& value, const auto& before) {
+    if (!value && state.certain) value = before;
+  };
+  complete(sent.cpu_shares, state.applied->cpu_shares);
+  complete(sent.cpu_quota, state.applied->cpu_quota);
+  complete(sent.cpu_period, state.applied->cpu_period);
+  return Shared(std::move(sent));
 }
 
 void Pusher::Record(PushState& state, SharedResources applied) {

@@ -123,7 +123,8 @@ class Pusher {
   void Wake(std::span<const ContainerKey> keys);
 
   // An update of the kubelet is about to be forwarded: returns the values that it should carry.
-  // EndForwarded follows with the same values; `applied` tells whether the runtime took them.
+  // EndForwarded follows with the same values, but only those numbers that the request had;
+  // `applied` tells whether the runtime took them.
   AppliedResources BeginForwarded(ContainerKey key);
   void EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied);
 
@@ -224,6 +225,7 @@ class Pusher {
   void Retry(ContainerKey key, PushState& state);
   void RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state);
   SharedResources OverApplied(SharedResources sent, const SharedResources& before);
+  static SharedResources WithNumbersBefore(AppliedResources sent, const PushState& state);
   void Record(PushState& state, SharedResources applied);
   void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);

@@ -122,10 +122,11 @@ void SetLater::TakeUpdate(ContainerRecord& record, PendingUpdate& update,
   complete(ours.cpu_quota, update.changes.cpu_quota);
   complete(ours.cpu_period, update.changes.cpu_period);
   TakeSent(sent, ours, record.container.set_later);
-  // Only values that were sent count: a decision made meanwhile is yet to be sent.
+  // Only values that were sent count: a decision made meanwhile, and a number that the policy does
+  // not override any more and the client does not name, are yet to be sent.
   const NumbersSetLater& later = record.container.set_later;
   const auto take = [](auto& value, const auto& set_later, const auto& own) {
-    if (set_later || own) value = set_later ? set_later : own;
+    value = set_later ? set_later : own;
   };
   take(update.sent.cpu_shares, later.cpu_shares, ours.cpu_shares);
   take(update.sent.cpu_quota, later.cpu_quota, ours.cpu_quota);

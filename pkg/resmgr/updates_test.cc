@@ -227,6 +227,43 @@ TEST_F(UpdatesTest, FromExclusiveToSharedTheQuotaComesBack) {
   EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
 }
 
+// `docker update --cpu-shares`: the request does not name the quota that the policy had lifted.
+TEST_F(UpdatesTest, TheQuotaComesBackAlsoIfTheRequestDoesNotNameIt) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  LinuxResources fewer;
+  fewer.cpu_shares = 1536;
+  const Admission admission = *manager().AdmitUpdate(app, fewer);
+  EXPECT_EQ(CpuList(admission.adjustment), "0-7");
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission, admission.adjustment);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, 200'000);
+  EXPECT_TRUE(manager().Settled(node_.Known(app)->key));
+}
+
+// An update of ours failed, and the client's next one does not have its numbers.
+TEST_F(UpdatesTest, NumbersOfAFailedUpdateAreSentAfterAnUpdateWithoutThem) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  const ContainerKey key = node_.Known(app)->key;
+  policy().spoil = [&](Plan& plan) {
+    Placement& placement = plan.Change(key);
+    placement = node_.Known(app)->placement;
+    placement.cpu_quota.reset();
+  };
+  ASSERT_TRUE(node_.Create("other", kBurstable, 100).ok());
+  policy().spoil = nullptr;
+  ASSERT_EQ(runtime().updates.size(), 1u);
+  runtime().Answer(0, Internal("no"));
+  LinuxResources cpuset;
+  cpuset.cpuset_cpus = "1-2";
+  const Admission admission = *manager().AdmitUpdate(app, cpuset);
+  ASSERT_FALSE(admission.adjustment.cpu_quota.has_value());
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission, admission.adjustment);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, 200'000);
+}
+
 TEST_F(UpdatesTest, AnUpdateThatOverlapsOneOfOursIsSentAgain) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
