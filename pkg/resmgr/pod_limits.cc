@@ -145,8 +145,10 @@ StatusOr<ContainerKeys> PodLimits::ChangeNeeds(ContainerRecord& record, const Re
 
 void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
   for (const ContainerKey key : adoption.without_notes) {
-    const PodRecord& pod = *brain_.store.Find(key)->pod;
-    if (!BoundsSomething(pod.pod.resources)) continue;
+    const ContainerRecord& found = *brain_.store.Find(key);
+    const PodRecord& pod = *found.pod;
+    // One that has exited has no part.
+    if (!found.Placeable() || !BoundsSomething(pod.pod.resources)) continue;
     Members members;
     for (const ContainerKey other : pod.containers) {
       const ContainerRecord& record = *brain_.store.Find(other);
@@ -156,8 +158,12 @@ void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
       members.push_back({&record.container, record.container.requirements, noted});
     }
     DivideAmong(pod.pod, members);
-    for (const PodMember& member : members)
-      brain_.store.Find(member.container->key)->container.requirements = member.needs;
+    for (const PodMember& member : members) {
+      if (!Changes(member)) continue;
+      ContainerRecord& record = *brain_.store.Find(member.container->key);
+      record.container.requirements = member.needs;
+      brain_.state_writer.MarkChanged(record);
+    }
   }
 }
 

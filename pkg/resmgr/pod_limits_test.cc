@@ -36,7 +36,12 @@ LinuxResources Limited(int64_t milli_cpu, int64_t limit) {
   return resources;
 }
 
-class PodLimitsTest : public test::ManagerFixture {
+// Outlives the node, whose state is written on a thread.
+struct StateFiles {
+  test::CrashingFileSystem files_{1};
+};
+
+class PodLimitsTest : protected StateFiles, public test::ManagerFixture {
  protected:
   void AddPod(std::string_view name, QosClass qos, int64_t milli_cpu) {
     pod_ = node_.AddPod(name, qos);
@@ -134,6 +139,21 @@ TEST_F(PodLimitsTest, AdoptedContainersAreNotTakenForExclusiveByThePodsCpuset) {
   for (const ContainerId& id : {a, b})
     EXPECT_EQ(node_.Exclusive(id), "");
   EXPECT_EQ(RequestOf(a) + RequestOf(b), 4000);
+}
+
+// Nothing is saved of a container that has exited, such as an init container.
+TEST_F(PodLimitsTest, ARestartDividesNothingAnewForOneThatHasExited) {
+  node_.KeepState(files_);
+  AddPod("batch", kBurstable, 4000);
+  const ContainerId init = Run("init", Limited(4000, 4000));
+  node_.Stop(init);
+  const ContainerId shares = Run("shares", Limited(4000, 4000));
+  const ContainerId own = Run("own", Limited(1000, 1000));
+  node_.Stop(own);
+  ASSERT_EQ(RequestOf(shares), 3000);
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(RequestOf(shares), 3000);
 }
 
 TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
@@ -320,6 +340,27 @@ TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   EXPECT_EQ(node_.Exclusive(first_), "");
   EXPECT_EQ(node_.Exclusive(id), "");
   EXPECT_EQ(RequestOf(first_) + RequestOf(id), 4000);
+}
+
+TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {
+  node_.KeepState(files_);
+  AddPod("batch", kBurstable, 4000);
+  const ContainerId shares = Run("shares", Limited(4000, 4000));
+  manager().Resync();
+  ASSERT_TRUE(node_.AnswerNextList());
+  CreateRequest own = TestNode::Request(pod_, "own", 0);
+  own.resources = Limited(1000, 1000);
+  const Admission unclear = *manager().AdmitCreate(CreateRequest(own));
+  manager().CreateUnclear(unclear.key);
+  ASSERT_TRUE(node_.AnswerNextList());
+  node_.FlushState();
+  node_.Hold(own, unclear);
+  manager().Resync();
+  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_EQ(RequestOf(shares), 3000);
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(RequestOf(shares), 3000);
 }
 
 // Overheads of pods count from their creation to their removal.
