@@ -170,6 +170,17 @@ std::vector<ContainerKey> Handover::BlockersOf(const ContainerRecord& waiting,
   return blockers;
 }
 
+std::vector<ContainerKey> Handover::AwaitedBy(ContainerKey key) const {
+  const ContainerRecord* const waiting = Followed(key);
+  if (waiting == nullptr || !WaitsIdly(*waiting)) return {};
+  std::vector<InTheWay> all;
+  for (const auto& [other, record] : store_.containers()) {
+    if (!record->MayRun()) continue;
+    all.push_back({.key = other, .leaves = ToLeave(*record), .leftover = LeftoverOf(*record)});
+  }
+  return BlockersOf(*waiting, all);
+}
+
 std::set<ContainerKey> Handover::FindCircle() const {
   const std::vector<InTheWay> in_the_way = AllInTheWay();
   std::set<ContainerKey> finished;

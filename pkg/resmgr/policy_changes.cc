@@ -182,7 +182,26 @@ void PolicyChanges::Examine() {
     return record == nullptr || !record->Placeable() || record->container.id.empty() ||
            brain_.pusher.InPlace(key);
   });
+  SkipBlocked();
   if (change_->pending.empty() || !brain_.pusher.connected()) End();
+}
+
+void PolicyChanges::SkipBlocked() {
+  const auto is_stuck = [this](const auto& entry) {
+    return !change_->pending.contains(entry.key) && !brain_.pusher.LastError(entry.key).ok();
+  };
+  if (std::ranges::none_of(brain_.store.containers(), is_stuck)) return;
+  // Others may wait for one that is skipped.
+  while (std::erase_if(change_->pending, [this](ContainerKey key) { return IsBlocked(key); }) > 0) {
+  }
+}
+
+bool PolicyChanges::IsBlocked(ContainerKey key) const {
+  const Handover& handover = brain_.pusher.handover();
+  return std::ranges::any_of(handover.AwaitedBy(key), [&](ContainerKey other) {
+    if (change_->pending.contains(other)) return false;
+    return !brain_.pusher.LastError(other).ok() || !handover.AwaitedBy(other).empty();
+  });
 }
 
 void PolicyChanges::OnDisconnected() {

@@ -42,7 +42,9 @@ class PolicyChanges {
   // Whether a change of the policy is being sent to the runtime.
   bool UnderWay() const { return change_.has_value(); }
 
-  // Ends the change under way if all containers are where they should be, or the runtime is gone.
+  // Ends the change under way if all containers are where they should be, or the runtime is gone. A
+  // container that waits for one that the change does not move, and that the runtime cannot update,
+  // is not waited for: it follows when that one has moved or ended.
   void Examine();
   // Called when the connection is lost: the rest of the change follows after the next connect.
   void OnDisconnected();
@@ -65,6 +67,8 @@ class PolicyChanges {
 
   std::vector<PlannedMove> MovesOf(const Plan& plan) const;
   void ForgetUnrestricted();
+  void SkipBlocked();
+  bool IsBlocked(ContainerKey key) const;
   void End();
   void RollBack(ContainerKey key, const Status& why);
   ContainerKeys GiveBackCpus(const std::string& why);

@@ -195,6 +195,41 @@ TEST_F(SwappedCpusTest, DoNotWaitForAnotherThatIsNeverMoved) {
   EXPECT_EQ(runtime().updates[0].id, other);
 }
 
+// A container that the runtime cannot update stays on CPUs that others are to get. The change does
+// not move it, so its failures do not end the change.
+TEST_F(PolicyChangeTest, DoesNotWaitForAContainerThatItDoesNotMove) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  const ContainerId stuck = node_.Run("stuck", kBurstable, 100);
+  const ContainerId other = *node_.Create("other", kGuaranteed, 2000);
+  ASSERT_EQ(node_.Exclusive(other), "3-4");
+  runtime().Answer(0, Internal("cpu.idle"));
+  auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+  policy->spoil = [&](Plan& plan) {
+    for (const auto& [id, cpus] : {std::pair(app, CpuSet{1, 2, 3}), std::pair(other, CpuSet{4})}) {
+      Put(plan, node_.Known(id)->key, cpus);
+      plan.changes.back().placement.exclusive = cpus;
+    }
+  };
+  SetPolicy(std::move(policy));
+  Status stucks_answer = Internal("cpu.idle");
+  const auto answer = [&] {
+    if (runtime().updates.empty()) return;
+    runtime().Answer(0, runtime().updates[0].id == stuck ? stucks_answer : OkStatus());
+  };
+  ASSERT_TRUE(node_.RunUntil([&] {
+    answer();
+    return outcome_.has_value();
+  }));
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(runtime().CpusOf(app), "1-2");
+  EXPECT_EQ(runtime().CpusOf(other), "4");
+  stucks_answer = OkStatus();
+  EXPECT_TRUE(node_.RunUntil([&] {
+    answer();
+    return runtime().CpusOf(app) == "1-3";
+  }));
+}
+
 TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedAllContainers) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));

@@ -209,9 +209,10 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   }
   // Makes another policy the active one, or the same one with other options. It takes over all
   // containers; they stay where its rules allow that. Runs `done` with OK once every container is
-  // where it should be, or at once without a connection to the runtime. If the policy refuses, or
-  // the runtime refuses to move a container that still exists, everything is as before, and `done`
-  // gets the reason. FailedPrecondition: another change is under way.
+  // where it should be, or waits for one that this change does not move and the runtime cannot
+  // update; at once without a connection to the runtime. If the policy refuses, or the runtime
+  // refuses to move a container that still exists, everything is as before, and `done` gets the
+  // reason. FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
     policy_changes_.Set(std::move(policy), std::move(done));
   }
