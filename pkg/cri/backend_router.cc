@@ -2,13 +2,10 @@
 #include "pkg/cri/backend_router.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/cri/backends.h"
 #include "pkg/cri/edit_fields.h"
 #include "pkg/cri/messages.h"
 

@@ -13,7 +13,6 @@
 #include "pkg/base/status.h"
 #include "pkg/cri/backends.h"
 #include "pkg/cri/image_needs.h"
-#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"

@@ -2,10 +2,6 @@
 #include "pkg/cri/backends.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "pkg/base/parse.h"
 #include "pkg/cri/edit_fields.h"

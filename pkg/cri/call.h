@@ -4,7 +4,6 @@
 #include <chrono>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "pkg/base/recycled.h"

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/call_observers.h"
 
-#include <chrono>
-#include <utility>
-
-#include "pkg/cri/method_table.h"
-
 namespace resmgr {
 namespace {
 

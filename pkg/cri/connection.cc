@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "pkg/cri/relay.h"
 #include "pkg/sys/unix_socket.h"

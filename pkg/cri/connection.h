@@ -4,7 +4,6 @@
 #include <array>
 #include <list>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

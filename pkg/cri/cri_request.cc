@@ -2,9 +2,7 @@
 #include "pkg/cri/cri_request.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -2,10 +2,8 @@
 #include "pkg/cri/edit_fields.h"
 
 #include <array>
-#include <cstdint>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/base/wire.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {

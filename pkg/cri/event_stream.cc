@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/event_stream.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pkg/cri/messages.h"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <map>
 #include <utility>
 #include <vector>
 

@@ -14,7 +14,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include "pkg/base/ids.h"
-#include "pkg/base/status.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/state/state_store.h"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/held_message.h"
 
-#include <utility>
-
-#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/limits.h"
 
 namespace resmgr {

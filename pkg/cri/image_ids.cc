@@ -2,7 +2,6 @@
 #include "pkg/cri/image_ids.h"
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include "pkg/cri/message_splice.h"
 
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <utility>
 
 #include <absl/container/inlined_vector.h>
 
 #include "pkg/base/wire.h"
 #include "pkg/cri/edit_fields.h"
-#include "pkg/model/pod.h"
 #include "pkg/model/resource_fields.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"

@@ -3,10 +3,8 @@
 
 #include <array>
 #include <functional>
-#include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

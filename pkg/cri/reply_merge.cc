@@ -6,10 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/wire.h"

@@ -2,7 +2,6 @@
 #include "pkg/cri/runtime_connection.h"
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pkg/cri/backends.h"
-#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/sys/event_loop.h"

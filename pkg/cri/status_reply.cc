@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <string_view>
 #include <utility>
 
 #include "pkg/api/message_numbers.h"
-#include "pkg/base/json.h"
 #include "pkg/cri/messages.h"
-#include "pkg/model/pod.h"
 #include "pkg/model/resource_fields.h"
 
 namespace resmgr {

@@ -2,7 +2,6 @@
 #include "pkg/nri/call_dump.h"
 
 #include <chrono>
-#include <memory>
 #include <utility>
 
 namespace resmgr::nri {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "pkg/base/status.h"
 #include "pkg/dump/dumper.h"

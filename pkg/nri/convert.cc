@@ -2,10 +2,8 @@
 #include "pkg/nri/convert.h"
 
 #include <chrono>
-#include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/model/pod.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"
 

@@ -2,7 +2,6 @@
 #include "pkg/nri/plugin_connection.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "pkg/base/amount_text.h"

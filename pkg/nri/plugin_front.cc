@@ -2,7 +2,6 @@
 #include "pkg/nri/plugin_front.h"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>

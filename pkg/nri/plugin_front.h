@@ -2,13 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "pkg/nri/event_call.h"

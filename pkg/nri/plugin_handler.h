@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"

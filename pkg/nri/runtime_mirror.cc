@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/model/resources.h"
-
 namespace resmgr::nri {
 
 void RuntimeMirror::Clear() {

@@ -2,13 +2,8 @@
 #include "pkg/nri/update_queue.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <iterator>
-#include <memory>
 #include <set>
-#include <string>
-#include <utility>
 
 #include "pkg/base/call_end.h"
 #include "pkg/base/wire.h"

@@ -10,7 +10,6 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/parse.h"
 #include "pkg/nri/host/mapping/mapped_parts.h"
-#include "pkg/nri/host/mapping/resource_mapping.h"
 
 namespace resmgr::nri {
 namespace {

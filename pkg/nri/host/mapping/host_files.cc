@@ -5,11 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
-#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -20,7 +17,6 @@
 #include <unistd.h>
 
 #include "pkg/sys/files.h"
-#include "pkg/topology/device_locality.h"
 
 // glibc defines macros of these names, which also occur as members.
 #undef major

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

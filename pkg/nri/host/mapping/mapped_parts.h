@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"

@@ -2,7 +2,6 @@
 #include "pkg/nri/host/mapping/resource_mapping.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <utility>
 

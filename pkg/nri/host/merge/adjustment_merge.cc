@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/merge/adjustment_merge.h"
 
-#include <utility>
-
 #include "pkg/nri/host/merge/reply_edits.h"
 
 namespace resmgr::nri {

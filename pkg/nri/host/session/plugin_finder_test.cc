@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/session/plugin_finder.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <string>
 #include <string_view>

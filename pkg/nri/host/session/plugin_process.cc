@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/session/plugin_process.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>

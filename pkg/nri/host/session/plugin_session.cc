@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/session/plugin_session.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "pkg/nri/protocol.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

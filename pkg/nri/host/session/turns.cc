@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/session/turns.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace resmgr::nri {

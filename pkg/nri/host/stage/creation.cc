@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/stage/creation.h"
 
-#include <memory>
 #include <utility>
 
 #include "pkg/base/utf8.h"
-#include "pkg/model/adjustment.h"
-#include "pkg/nri/host/mapping/adjustment_mapping.h"
 #include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/session/question_queue.h"
-#include "pkg/nri/host/stage/nri_calls.h"
 #include "pkg/nri/host/stage/nri_stage.h"
 #include "pkg/sys/lifetime.h"
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/stage/host_config.h"
 
-#include <optional>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/ranges.h>
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <vector>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +10,6 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
-#include "pkg/nri/host/mapping/adjustment_mapping.h"
 #include "pkg/nri/host/mapping/host_file_finder.h"
 #include "pkg/nri/host/mapping/runtime_traits.h"
 #include "pkg/nri/host/merge/default_validator.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/stage/nri_stage.h"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/log/not_logged.h"
-#include "pkg/nri/host/mapping/resource_mapping.h"
 #include "pkg/nri/host/merge/reply_edits.h"
 
 namespace resmgr::nri {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/view/host_view.h"
 
-#include <array>
-#include <utility>
-
 #include <fmt/format.h>
 
-#include "pkg/base/ids.h"
 #include "pkg/nri/host/merge/reply_edits.h"
 #include "pkg/nri/host/view/object_views.h"
 

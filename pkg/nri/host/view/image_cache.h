@@ -4,7 +4,6 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <string_view>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>

@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/string_map.h"
