@@ -27,7 +27,7 @@ class FunctionPort final : public PluginPort {
   std::function<void(const api::ValidateContainerAdjustmentRequest&,
                      Done<api::ValidateContainerAdjustmentResponse>)>
       validate;
-  std::function<void(const api::StateChangeEvent&, Done<api::Empty>)> notify;
+  std::function<void(const api::StateChangeEvent&, Answered)> notify;
   std::function<bool(api::Event)> wants = [](api::Event event) {
     return event != api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT;
   };
@@ -38,52 +38,48 @@ class FunctionPort final : public PluginPort {
   const PluginSettings& settings() const override { return settings_of; }
   bool Wants(api::Event event) const override { return wants(event); }
 
-  void Create(std::string encoded, std::chrono::milliseconds time,
-              Done<api::CreateContainerResponse> done) override {
-    api::CreateContainerRequest request;
-    EXPECT_TRUE(request.ParseFromString(encoded));
-    Answer("Create " + request.container().name(), create, request, time, std::move(done));
-  }
-  void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds time,
-              Done<api::UpdateContainerResponse> done) override {
-    Answer("Update " + request.container().name(), update, request, time, std::move(done));
-  }
-  void Stop(const api::StopContainerRequest& request, std::chrono::milliseconds time,
-            Done<api::StopContainerResponse> done) override {
-    Answer("Stop " + request.container().name(), stop, request, time, std::move(done));
-  }
-  void UpdatePod(const api::UpdatePodSandboxRequest& request, std::chrono::milliseconds,
-                 Done<api::UpdatePodSandboxResponse> done) override {
-    told_.push_back(name_ + " UpdatePod " + request.pod().name());
-    done(api::UpdatePodSandboxResponse());
-  }
-  void Validate(const api::ValidateContainerAdjustmentRequest& request,
-                std::chrono::milliseconds time,
-                Done<api::ValidateContainerAdjustmentResponse> done) override {
-    Answer("Validate " + request.container().name(), validate, request, time, std::move(done));
-  }
   void End(const Status& why) override {
     told_.push_back(name_ + " End " + std::string(Message(why)));
   }
   void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds time,
-              Done<api::Empty> done) override {
+              Answered answered) override {
     std::string what = api::Event_Name(event.event()).substr(sizeof "EVENT_" - 1);
     what += " " + (event.has_container() ? event.container().name() : event.pod().name());
-    Answer(what, notify, event, time, std::move(done));
+    told_.push_back(name_ + " " + what);
+    timeout = time;
+    notify ? notify(event, std::move(answered)) : answered(OkStatus());
   }
 
  private:
+  void AskFor(api::Event event, std::string request, std::chrono::milliseconds time,
+              std::shared_ptr<google::protobuf::Message> response, Answered answered) override {
+    timeout = time;
+    switch (event) {
+      case api::EVENT_CREATE_CONTAINER:
+        return Answer("Create", create, request, *response, answered);
+      case api::EVENT_UPDATE_CONTAINER:
+        return Answer("Update", update, request, *response, answered);
+      case api::EVENT_STOP_CONTAINER:
+        return Answer("Stop", stop, request, *response, answered);
+      case api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT:
+        return Answer("Validate", validate, request, *response, answered);
+      default:
+        return answered(OkStatus());
+    }
+  }
   template <typename Request, typename Response>
   void Answer(const std::string& what,
               const std::function<void(const Request&, Done<Response>)>& answer,
-              const Request& request, std::chrono::milliseconds time, Done<Response> done) {
-    told_.push_back(name_ + " " + what);
-    timeout = time;
-    if (answer) {
-      answer(request, std::move(done));
-    } else {
-      done(Response());
-    }
+              const std::string& encoded, google::protobuf::Message& response,
+              const Answered& answered) {
+    Request request;
+    EXPECT_TRUE(request.ParseFromString(encoded));
+    told_.push_back(name_ + " " + what + " " + request.container().name());
+    if (!answer) return answered(OkStatus());
+    answer(request, [&response, answered](const StatusOr<Response>& told) {
+      if (told.ok()) response.CopyFrom(*told);
+      answered(told.status());
+    });
   }
 
   const std::string name_;

@@ -110,8 +110,9 @@ class HostFixture : public testing::Test {
   }
   static void Create(PluginPort& port, Created& answer,
                      std::chrono::milliseconds timeout = kPatience) {
-    port.Create(About<api::CreateContainerRequest>("p", "c").SerializeAsString(), timeout,
-                Into(answer));
+    port.Ask(api::EVENT_CREATE_CONTAINER,
+             About<api::CreateContainerRequest>("p", "c").SerializeAsString(), timeout,
+             Into(answer));
   }
   // The same, with the answer.
   StatusOr<api::CreateContainerResponse> AskCreate(PluginPort& port,
@@ -121,9 +122,10 @@ class HostFixture : public testing::Test {
     EXPECT_TRUE(RunUntil([&] { return answer.has_value(); }));
     return answer.value_or(Internal("no answer"));
   }
-  static void Notify(PluginPort& port, api::Event event, Answer<api::Empty>& answer,
+  static void Notify(PluginPort& port, api::Event event, std::optional<Status>& answer,
                      std::chrono::milliseconds timeout = kPatience) {
-    port.Notify(EventOf(event, "p", "c"), timeout, Into(answer));
+    port.Notify(EventOf(event, "p", "c"), timeout,
+                [&answer](const Status& told) { answer = told; });
   }
 
   EventLoop loop;

@@ -37,10 +37,7 @@ class DispatchTest : public testing::Test {
     api::StateChangeEvent event;
     event.set_event(api::EVENT_START_CONTAINER);
     event.mutable_container()->set_name("c");
-    plugin.port->Notify(event, timeout,
-                        [answered = std::move(answered)](const StatusOr<api::Empty>& answer) {
-                          answered(answer.status());
-                        });
+    plugin.port->Notify(event, timeout, std::move(answered));
   }
   static void Answering(FunctionPort& port, Status status) {
     port.notify = [status = std::move(status)](const auto&, auto done) { done(status); };
@@ -115,7 +112,7 @@ TEST_F(DispatchTest, APluginThatIsLostBeforeItsTurnIsNotAsked) {
   FunctionPort lost("20-b", told_);
   first.notify = [&](const auto&, auto done) {
     dispatcher_.Remove(lost);
-    done(api::Empty());
+    done(OkStatus());
   };
   dispatcher_.Add(first);
   dispatcher_.Add(lost);
@@ -189,7 +186,7 @@ TEST_F(DispatchTest, APluginThatIsAskedAtOnceHasTheWholeBudget) {
 }
 
 TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
-  std::vector<PluginPort::Done<api::Empty>> waiting;
+  std::vector<PluginPort::Answered> waiting;
   FunctionPort a("10-a", told_);
   FunctionPort b("20-b", told_);
   for (FunctionPort* port : {&a, &b}) {
@@ -201,7 +198,7 @@ TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
   ASSERT_EQ(waiting.size(), 2u);
   waiting[1](DeadlineExceeded("late"));
   EXPECT_FALSE(ended_);
-  waiting[0](api::Empty());
+  waiting[0](OkStatus());
   EXPECT_THAT(ended_, Optional(Fails(StatusCode::kDeadlineExceeded,
                                      "NRI plugin 20-b: it has not validated a container: late")));
 }

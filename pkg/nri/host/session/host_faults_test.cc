@@ -35,7 +35,9 @@ TEST_F(HostFaultsTest, AHangCostsOneTimeout) {
   Created next;
   Create(port, next);
   EXPECT_EQ(next->status(), DeadlineExceeded("it has not answered CreateContainer yet"));
-  port.Stop(test::About<api::StopContainerRequest>("p", "old"), kPatience, Into(stopped));
+  port.Ask(api::EVENT_STOP_CONTAINER,
+           test::About<api::StopContainerRequest>("p", "old").SerializeAsString(), kPatience,
+           Into(stopped));
   EXPECT_EQ(stopped->status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(plugin->told, SizeIs(3));
 
@@ -135,10 +137,12 @@ TEST_F(HostFaultsTest, WhatWaitsIsBounded) {
   Status last;
   for (size_t i = 0; i < QuestionQueue::kMostQuestions + 2; ++i) {
     ++open;
-    port.Create({}, kPatience, [&](const StatusOr<api::CreateContainerResponse>& answer) {
-      --open;
-      last = answer.status();
-    });
+    port.Ask<api::CreateContainerResponse>(
+        api::EVENT_CREATE_CONTAINER, {}, kPatience,
+        [&](const StatusOr<api::CreateContainerResponse>& answer) {
+          --open;
+          last = answer.status();
+        });
   }
   EXPECT_EQ(open, QuestionQueue::kMostQuestions + 1);
   EXPECT_EQ(last.code(), StatusCode::kDeadlineExceeded);
@@ -152,7 +156,8 @@ TEST_F(HostFaultsTest, AQuestionThatIsTooLongIsNotAsked) {
   auto request = test::About<api::CreateContainerRequest>("p", "c");
   request.mutable_container()->add_args(std::string(ttrpc::kLongestMessage, 'x'));
   Created answer;
-  listener.ready[0]->Create(request.SerializeAsString(), kPatience, Into(answer));
+  listener.ready[0]->Ask(api::EVENT_CREATE_CONTAINER, request.SerializeAsString(), kPatience,
+                         Into(answer));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
   const auto next = AskCreate(*listener.ready[0]);

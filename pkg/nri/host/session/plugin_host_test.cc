@@ -61,9 +61,9 @@ TEST_F(PluginHostTest, EventsComeByTheMethodThatThePluginHas) {
   for (int i = 0; i < 2; ++i) {
     for (PluginPort* const port : listener.ready) {
       port->Notify(test::EventOf(api::EVENT_RUN_POD_SANDBOX, "p", ""), kPatience,
-                   [&](const StatusOr<api::Empty>& answer) { answers += answer.ok() ? 1U : 100U; });
+                   [&](const Status& answer) { answers += answer.ok() ? 1U : 100U; });
       port->Notify(test::EventOf(api::EVENT_START_CONTAINER, "p", "c"), kPatience,
-                   [&](const StatusOr<api::Empty>& answer) { answers += answer.ok() ? 1U : 100U; });
+                   [&](const Status& answer) { answers += answer.ok() ? 1U : 100U; });
     }
   }
   ASSERT_TRUE(RunUntil([&] { return answers >= 12; }));
@@ -109,13 +109,13 @@ TEST_F(PluginHostTest, AnEventWithoutAMethodIsNotAskedForAgain) {
   EXPECT_TRUE(port.Wants(api::EVENT_UPDATE_POD_SANDBOX));
   EXPECT_FALSE(port.Wants(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT));
   Answer<api::UpdatePodSandboxResponse> answer;
-  port.UpdatePod({}, kPatience, Into(answer));
+  port.Ask(api::EVENT_UPDATE_POD_SANDBOX, {}, kPatience, Into(answer));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_TRUE(answer->ok()) << answer->status();
   EXPECT_FALSE(port.Wants(api::EVENT_UPDATE_POD_SANDBOX));
   // A creation needs the validator's answer.
   Answer<api::ValidateContainerAdjustmentResponse> validation;
-  port.Validate({}, kPatience, Into(validation));
+  port.Ask(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT, {}, kPatience, Into(validation));
   ASSERT_TRUE(RunUntil([&] { return validation.has_value(); }));
   EXPECT_EQ(validation->status().code(), StatusCode::kUnimplemented);
 }
@@ -128,13 +128,15 @@ TEST_F(PluginHostTest, UnknownEventsAreLeftOut) {
 TEST_F(PluginHostTest, QuestionsKeepTheirOrder) {
   const auto plugin = Ready();
   PluginPort& port = *listener.ready[0];
-  Answer<api::Empty> created;
+  std::optional<Status> created;
   Created second;
   Answer<api::StopContainerResponse> stopped;
   plugin->Hang();
   Notify(port, api::EVENT_POST_CREATE_CONTAINER, created);
   Create(port, second);
-  port.Stop(test::About<api::StopContainerRequest>("p", "c"), kPatience, Into(stopped));
+  port.Ask(api::EVENT_STOP_CONTAINER,
+           test::About<api::StopContainerRequest>("p", "c").SerializeAsString(), kPatience,
+           Into(stopped));
   ASSERT_TRUE(RunUntil([&] { return plugin->told.size() == 3; }));
   EXPECT_EQ(plugin->told.back(), "PostCreateContainer p/c");
   plugin->Release();
@@ -153,7 +155,7 @@ TEST_F(PluginHostTest, FiguresOutliveTheConnection) {
   }
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
   const auto again = Ready();
-  Answer<api::Empty> answer;
+  std::optional<Status> answer;
   Notify(*listener.ready[0], api::EVENT_START_CONTAINER, answer);
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   const std::vector<PluginStatus> plugins = host().plugins();
@@ -297,12 +299,12 @@ TEST_F(HostHandshakeTest, WhatIsAskedDuringTheInventoryFollowsBehind) {
   const auto plugin = Connect({.hangs_at_inventory = true});
   ASSERT_TRUE(RunUntil([&] { return plugin->synchronized; }));
   Created created;
-  Answer<api::Empty> started;
+  std::optional<Status> started;
   Create(*listener.synchronizing, created);
   // No caller waits for this any more when it is sent.
   Notify(*listener.synchronizing, api::EVENT_START_CONTAINER, started, milliseconds(1));
   ASSERT_TRUE(RunUntil([&] { return started.has_value(); }));
-  EXPECT_EQ(started->status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(started->code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(plugin->told.back(), "Synchronize");
   plugin->Release();
   ASSERT_TRUE(RunUntil([&] { return plugin->told.size() == 4; }));

@@ -5,40 +5,27 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/base/wire.h"
+
 namespace resmgr::nri {
 namespace {
 
-// Tags of the fields of SynchronizeRequest.
-constexpr char kPods = 1 << 3 | 2;
-constexpr char kContainers = 2 << 3 | 2;
 constexpr std::string_view kMore{"\x18\x01", 2};
 // Bytes of an object's tag and length in its list; also bytes of the field `more`.
 constexpr size_t kFrame = 8;
 
-void AppendTo(std::string& bytes, char field, const google::protobuf::MessageLite& object,
-              size_t size) {
-  bytes.push_back(field);
-  size_t rest = size;
-  for (; rest > 0x7f; rest >>= 7)
-    bytes.push_back(static_cast<char>((rest & 0x7f) | 0x80));
-  bytes.push_back(static_cast<char>(rest));
-  const size_t at = bytes.size();
-  bytes.resize(at + size);
-  object.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data() + at));
-}
-
 }  // namespace
 
 void SyncWriter::Add(const api::PodSandbox& pod) {
-  Append(kPods, pod);
+  Append(api::SynchronizeRequest::kPodsFieldNumber, pod);
 }
 
 void SyncWriter::Add(const api::Container& container) {
-  Append(kContainers, container);
+  Append(api::SynchronizeRequest::kContainersFieldNumber, container);
 }
 
 template <typename Object>
-void SyncWriter::Append(char field, const Object& object) {
+void SyncWriter::Append(uint32_t field, const Object& object) {
   const size_t size = object.ByteSizeLong();
   if (size + 2 * kFrame > most_bytes_) {
     all_.left_out.push_back({.id = object.id(), .bytes = size});
@@ -48,7 +35,9 @@ void SyncWriter::Append(char field, const Object& object) {
     bytes_ += kMore;
     EndMessage();
   }
-  AppendTo(bytes_, field, object, size);
+  FieldWriter writer(bytes_);
+  writer.Header(field, size);
+  object.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(writer.Extend(size)));
 }
 
 void SyncWriter::EndMessage() {

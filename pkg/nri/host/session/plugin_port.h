@@ -50,7 +50,7 @@ class SyncWriter {
 
  private:
   template <typename Object>
-  void Append(char field, const Object& object);
+  void Append(uint32_t field, const Object& object);
   void EndMessage();
 
   const size_t most_bytes_;
@@ -92,24 +92,27 @@ class PluginPort {
   // Whether it has subscribed to the event.
   virtual bool Wants(api::Event event) const = 0;
 
-  // `request` is an encoded CreateContainerRequest.
-  virtual void Create(std::string request, std::chrono::milliseconds timeout,
-                      Done<api::CreateContainerResponse> done) = 0;
-  virtual void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
-                      Done<api::UpdateContainerResponse> done) = 0;
-  virtual void Stop(const api::StopContainerRequest& request, std::chrono::milliseconds timeout,
-                    Done<api::StopContainerResponse> done) = 0;
-  virtual void UpdatePod(const api::UpdatePodSandboxRequest& request,
-                         std::chrono::milliseconds timeout,
-                         Done<api::UpdatePodSandboxResponse> done) = 0;
-  virtual void Validate(const api::ValidateContainerAdjustmentRequest& request,
-                        std::chrono::milliseconds timeout,
-                        Done<api::ValidateContainerAdjustmentResponse> done) = 0;
+  // Asks by the event's own method, with the encoded request.
+  template <typename Response>
+  void Ask(api::Event event, std::string request, std::chrono::milliseconds timeout,
+           Done<Response> done) {
+    auto response = std::make_shared<Response>();
+    AskFor(event, std::move(request), timeout, response,
+           [response, done = std::move(done)](const Status& status) {
+             status.ok() ? done(std::move(*response)) : done(status);
+           });
+  }
   // Ends the connection: unanswered and later questions get kUnavailable.
   virtual void End(const Status& why) = 0;
   // Sends any other event, by the plugin's own method for it, or by StateChange.
+  using Answered = std::function<void(const Status&)>;
   virtual void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
-                      Done<api::Empty> done) = 0;
+                      Answered answered) = 0;
+
+ protected:
+  // Fills in the response before an answer that is OK.
+  virtual void AskFor(api::Event event, std::string request, std::chrono::milliseconds timeout,
+                      std::shared_ptr<google::protobuf::Message> response, Answered answered) = 0;
 };
 
 // The owner of pods and containers for the host of the connections. Loop's thread only.

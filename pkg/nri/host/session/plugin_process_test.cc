@@ -114,9 +114,9 @@ TEST_F(PluginProcessTest, OneThatDiesIsStartedAgain) {
   ASSERT_TRUE(host().Start().ok());
   ASSERT_TRUE(RunUntil([&] { return !listener.ready.empty(); }));
   Created answer;
-  listener.ready[0]->Create(
-      test::About<api::CreateContainerRequest>("p", "die").SerializeAsString(), kPatience,
-      Into(answer));
+  listener.ready[0]->Ask(api::EVENT_CREATE_CONTAINER,
+                         test::About<api::CreateContainerRequest>("p", "die").SerializeAsString(),
+                         kPatience, Into(answer));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value() && Logged("exit status 3"); }));
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
   ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 1; }));

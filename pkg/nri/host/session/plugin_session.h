@@ -107,20 +107,9 @@ class PluginSession final : public PluginPort {
   const std::string& full_name() const override { return full_name_; }
   const PluginSettings& settings() const override { return *settings_; }
   bool Wants(api::Event event) const override { return (events_ & BitOf(event)) != 0; }
-  void Create(std::string request, std::chrono::milliseconds timeout,
-              Done<api::CreateContainerResponse> done) override;
-  void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
-              Done<api::UpdateContainerResponse> done) override;
-  void Stop(const api::StopContainerRequest& request, std::chrono::milliseconds timeout,
-            Done<api::StopContainerResponse> done) override;
-  void UpdatePod(const api::UpdatePodSandboxRequest& request, std::chrono::milliseconds timeout,
-                 Done<api::UpdatePodSandboxResponse> done) override;
-  void Validate(const api::ValidateContainerAdjustmentRequest& request,
-                std::chrono::milliseconds timeout,
-                Done<api::ValidateContainerAdjustmentResponse> done) override;
   void End(const Status& why) override;
   void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
-              Done<api::Empty> done) override;
+              Answered answered) override;
 
  private:
   enum class Phase { kRegistering, kConfiguring, kSynchronizing, kReady, kEnded };
@@ -139,11 +128,11 @@ class PluginSession final : public PluginPort {
                    const FairTurns::Running& running);
   void NoteRefusal();
   bool Floods() const { return context_.loop.Now() < floods_until_; }
-  template <typename Response>
+  void AskFor(api::Event event, std::string request, std::chrono::milliseconds timeout,
+              std::shared_ptr<google::protobuf::Message> response, Answered answered) override;
   void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
-           Done<Response> done);
-  template <typename Response>
-  StatusOr<Response> Decode(api::Event event, const Answer& answer);
+           std::shared_ptr<google::protobuf::Message> response, Answered answered);
+  Status Decode(api::Event event, const Answer& answer, google::protobuf::Message& response);
 
   const Context context_;
   Logger& log_;

@@ -147,8 +147,8 @@ void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout
   // The client has gone away, so no further plugin is asked.
   if (abandoned_) return answered(MakeStatus(StatusCode::kCancelled, "the client went away"));
   container_->told = true;
-  plugin.port->Create(
-      merge_->Question(), timeout,
+  plugin.port->Ask<api::CreateContainerResponse>(
+      api::EVENT_CREATE_CONTAINER, merge_->Question(), timeout,
       [self = shared_from_this(), name = plugin.name,
        answered = std::move(answered)](StatusOr<api::CreateContainerResponse> answer) {
         if (!answer.ok()) return answered(answer.status());
@@ -193,14 +193,14 @@ void Creation::Validate(const Turns::Turn& turn) {
   }
   const auto ask = [request](HostedPlugin& plugin, std::chrono::milliseconds timeout,
                              Dispatcher::Answered answered) {
-    plugin.port->Validate(*request, timeout,
-                          [answered = std::move(answered)](
-                              const StatusOr<api::ValidateContainerAdjustmentResponse>& answer) {
-                            if (!answer.ok()) return answered(answer.status());
-                            answered(answer->reject()
-                                         ? FailedPrecondition("rejected: {}", answer->reason())
-                                         : OkStatus());
-                          });
+    plugin.port->Ask<api::ValidateContainerAdjustmentResponse>(
+        api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT, request->SerializeAsString(), timeout,
+        [answered = std::move(answered)](
+            const StatusOr<api::ValidateContainerAdjustmentResponse>& answer) {
+          if (!answer.ok()) return answered(answer.status());
+          answered(answer->reject() ? FailedPrecondition("rejected: {}", answer->reason())
+                                    : OkStatus());
+        });
   };
   stage_.dispatcher().Together(validators, budget_, ask,
                                [self = shared_from_this(), turn](const Status& refusal) {

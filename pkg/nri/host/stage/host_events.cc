@@ -32,18 +32,13 @@ bool WantsRealIds(const HostedPlugin& plugin) {
   return plugin.settings().real_ids || !plugin.port->Wants(api::EVENT_CREATE_CONTAINER);
 }
 
-void HostEvents::Ask(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
-                     const HostContainerPtr& container, const Budget& budget, Done done) {
-  Send(kind, event, pod, container, budget, std::move(done));
-}
-
 void HostEvents::Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
                       const Budget& budget, Done done) {
-  Send(Dispatcher::Kind::kNotice, event, pod, container, budget, std::move(done));
+  Ask(Dispatcher::Kind::kNotice, event, pod, container, budget, std::move(done));
 }
 
-void HostEvents::Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
-                      const HostContainerPtr& container, const Budget& budget, Done done) {
+void HostEvents::Ask(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
+                     const HostContainerPtr& container, const Budget& budget, Done done) {
   HostedPlugins plugins = dispatcher_.Wanting(event);
   if (plugins.empty()) return done(OkStatus());
   const auto ask = [event, pod, container](HostedPlugin& plugin, std::chrono::milliseconds timeout,
@@ -54,10 +49,7 @@ void HostEvents::Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr&
     if (container != nullptr) {
       *message.mutable_container() = ViewOf(*container, WantsRealIds(plugin));
     }
-    plugin.port->Notify(message, timeout,
-                        [answered = std::move(answered)](const StatusOr<api::Empty>& answer) {
-                          answered(answer.status());
-                        });
+    plugin.port->Notify(message, timeout, std::move(answered));
   };
   dispatcher_.InTurn(kind, std::move(plugins), budget, ask, std::move(done));
 }
@@ -72,13 +64,14 @@ void HostEvents::Stop(const HostContainerPtr& container, const Budget& budget, D
     api::StopContainerRequest message;
     *message.mutable_pod() = *container->pod->message;
     *message.mutable_container() = ViewOf(*container, WantsRealIds(plugin));
-    plugin.port->Stop(message, timeout,
-                      [this, merge, name = plugin.name, answered = std::move(answered)](
-                          StatusOr<api::StopContainerResponse> answer) {
-                        if (!answer.ok()) return answered(answer.status());
-                        updates_.Normalize(*answer->mutable_update());
-                        answered(merge->Add(name, answer->update()));
-                      });
+    plugin.port->Ask<api::StopContainerResponse>(
+        api::EVENT_STOP_CONTAINER, message.SerializeAsString(), timeout,
+        [this, merge, name = plugin.name,
+         answered = std::move(answered)](StatusOr<api::StopContainerResponse> answer) {
+          if (!answer.ok()) return answered(answer.status());
+          updates_.Normalize(*answer->mutable_update());
+          answered(merge->Add(name, answer->update()));
+        });
   };
   dispatcher_.InTurn(Dispatcher::Kind::kNotice, std::move(plugins), budget, ask,
                      [this, merge, done = std::move(done)](const Status&) {

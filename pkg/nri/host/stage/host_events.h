@@ -49,9 +49,6 @@ class HostEvents {
   void RemovePod(const HostPodPtr& pod, const Budget& budget, Done done);
 
  private:
-  void Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
-            const HostContainerPtr& container, const Budget& budget, Done done);
-
   Dispatcher& dispatcher_;
   HostView& view_;
   PluginUpdates& updates_;

@@ -328,8 +328,8 @@ class UpdatePodCall final : public StageCall {
     const auto ask = [message = std::move(message)](HostedPlugin& plugin,
                                                     std::chrono::milliseconds timeout,
                                                     Dispatcher::Answered answered) {
-      plugin.port->UpdatePod(
-          *message, timeout,
+      plugin.port->Ask<api::UpdatePodSandboxResponse>(
+          api::EVENT_UPDATE_POD_SANDBOX, message->SerializeAsString(), timeout,
           [answered = std::move(answered)](const StatusOr<api::UpdatePodSandboxResponse>& answer) {
             answered(answer.status());
           });

@@ -67,7 +67,7 @@ class NriStageTest : public testing::Test {
   }
   // The plugin answers by AnswerEvents only.
   void HoldEvents() {
-    plugin_.notify = [this](const api::StateChangeEvent&, PluginPort::Done<api::Empty> done) {
+    plugin_.notify = [this](const api::StateChangeEvent&, PluginPort::Answered done) {
       held_.push_back(std::move(done));
     };
   }
@@ -76,9 +76,9 @@ class NriStageTest : public testing::Test {
     EXPECT_FALSE(held_.empty());
     while (!held_.empty()) {
       EXPECT_FALSE(call.reply_seen) << held_.size();
-      const PluginPort::Done<api::Empty> done = std::move(held_.front());
+      const PluginPort::Answered done = std::move(held_.front());
       held_.erase(held_.begin());
-      done(api::Empty());
+      done(OkStatus());
     }
   }
   // The plugin wants these values of the container.
@@ -113,7 +113,7 @@ class NriStageTest : public testing::Test {
       {.loop = loop_, .runtime = runtime_, .inventory = inventory_, .pipeline = pipeline_},
       {.profile_directory = dir_.File("profiles")}};
   HostView& view_ = stage_.view();
-  std::vector<PluginPort::Done<api::Empty>> held_;
+  std::vector<PluginPort::Answered> held_;
 };
 
 TEST_F(NriStageTest, LearnsWhatTheRuntimeHas) {
@@ -196,8 +196,8 @@ TEST_F(NriStageTest, WhatIsBeingRemovedIsNotShown) {
   Refresh();
   TellAll();
   std::vector<std::function<void()>> answers;
-  plugin_.notify = [&](const api::StateChangeEvent&, PluginPort::Done<api::Empty> done) {
-    answers.emplace_back([done = std::move(done)] { done(api::Empty()); });
+  plugin_.notify = [&](const api::StateChangeEvent&, PluginPort::Answered done) {
+    answers.emplace_back([done = std::move(done)] { done(OkStatus()); });
   };
   const auto shown = [this] {
     api::SynchronizeRequest request;

@@ -31,13 +31,14 @@ void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
     if (WantsRealIds(plugin)) {
       request.mutable_container()->set_id(std::string(consultation->container->id.value()));
     }
-    plugin.port->Update(request, timeout,
-                        [&stage, consultation, name = plugin.name, answered = std::move(answered)](
-                            StatusOr<api::UpdateContainerResponse> answer) {
-                          if (!answer.ok()) return answered(answer.status());
-                          stage.updates().Normalize(*answer->mutable_update());
-                          answered(consultation->merge.Add(name, answer->update()));
-                        });
+    plugin.port->Ask<api::UpdateContainerResponse>(
+        api::EVENT_UPDATE_CONTAINER, request.SerializeAsString(), timeout,
+        [&stage, consultation, name = plugin.name,
+         answered = std::move(answered)](StatusOr<api::UpdateContainerResponse> answer) {
+          if (!answer.ok()) return answered(answer.status());
+          stage.updates().Normalize(*answer->mutable_update());
+          answered(consultation->merge.Add(name, answer->update()));
+        });
   };
   const HostContainer& container = *consultation->container;
   const Dispatcher::Kind kind = stage.RequestKind(*container.pod, container.message->name());
