@@ -57,36 +57,8 @@ void AddMount(const Mount& mount, api::ContainerAdjustment& out) {
   added.set_source(mount.host_path);
   added.set_type("bind");
   added.add_options("rbind");
-  switch (mount.propagation) {
-    case Mount::Propagation::kPrivate:
-      added.add_options("rprivate");
-      break;
-    case Mount::Propagation::kHostToContainer:
-      added.add_options("rslave");
-      break;
-    case Mount::Propagation::kBidirectional:
-      added.add_options("rshared");
-      break;
-  }
-  added.add_options(!mount.read_only ? "rw" : mount.recursive_read_only ? "rro" : "ro");
-}
-
-google::protobuf::RepeatedPtrField<api::Hook>& HooksAt(OciHook::Point point, api::Hooks& hooks) {
-  switch (point) {
-    case OciHook::Point::kPrestart:
-      return *hooks.mutable_prestart();
-    case OciHook::Point::kCreateRuntime:
-      return *hooks.mutable_create_runtime();
-    case OciHook::Point::kCreateContainer:
-      return *hooks.mutable_create_container();
-    case OciHook::Point::kStartContainer:
-      return *hooks.mutable_start_container();
-    case OciHook::Point::kPoststart:
-      return *hooks.mutable_poststart();
-    case OciHook::Point::kPoststop:
-      break;
-  }
-  return *hooks.mutable_poststop();
+  added.add_options(std::string(PropagationOption(mount)));
+  added.add_options(std::string(AccessOption(mount)));
 }
 
 void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources) {
@@ -237,8 +209,23 @@ CreateRequest ToCreateRequest(const api::Container& container) {
   return out;
 }
 
+std::string_view PropagationOption(const Mount& mount) {
+  constexpr std::string_view kOptions[] = {"rprivate", "rslave", "rshared"};
+  return kOptions[static_cast<size_t>(mount.propagation)];
+}
+
+std::string_view AccessOption(const Mount& mount) {
+  if (mount.recursive_read_only) return "rro";
+  return mount.read_only ? "ro" : "rw";
+}
+
 void AddHook(const OciHook& hook, api::Hooks& hooks) {
-  api::Hook& added = *HooksAt(hook.point, hooks).Add();
+  // In the order of OciHook::Point.
+  constexpr decltype(&api::Hooks::add_prestart) kAdd[] = {
+      &api::Hooks::add_prestart,         &api::Hooks::add_create_runtime,
+      &api::Hooks::add_create_container, &api::Hooks::add_start_container,
+      &api::Hooks::add_poststart,        &api::Hooks::add_poststop};
+  api::Hook& added = *(hooks.*kAdd[static_cast<size_t>(hook.point)])();
   added.set_path(hook.path);
   added.mutable_args()->Add(hook.args.begin(), hook.args.end());
   added.mutable_env()->Add(hook.env.begin(), hook.env.end());

@@ -39,6 +39,10 @@ RuntimeContainer ToRuntimeContainer(const api::Container& container);
 // The request of a container that is to be created; without hints.
 CreateRequest ToCreateRequest(const api::Container& container);
 
+// OCI's options for a mount.
+std::string_view PropagationOption(const Mount& mount);
+std::string_view AccessOption(const Mount& mount);
+
 // Adds the hook at its hook point.
 void AddHook(const OciHook& hook, api::Hooks& hooks);
 

@@ -18,46 +18,31 @@ api::Field FieldBehind(std::string_view file) {
   return api::FIELD_NONE;
 }
 
+// The fields besides those of kNriNumbers that plugins can change.
+constexpr std::pair<Field, api::Field> kFields[] = {
+    {Field::kCpusetCpus, api::FIELD_CPUSET_CPUS},
+    {Field::kCpusetMems, api::FIELD_CPUSET_MEMS},
+    {Field::kOomScoreAdj, api::FIELD_OOM_SCORE_ADJ},
+    {Field::kHugepageLimits, api::FIELD_HUGEPAGE_LIMITS},
+    {Field::kUnified, api::FIELD_CGROUPS_UNIFIED},
+    {Field::kBlockioClass, api::FIELD_BLOCKIO_CLASS},
+    {Field::kRdtClass, api::FIELD_RDT_CLASS},
+    {Field::kEnvironment, api::FIELD_ENV},
+    {Field::kArgs, api::FIELD_ARGS},
+    {Field::kMounts, api::FIELD_MOUNTS},
+    {Field::kDevices, api::FIELD_DEVICES},
+    {Field::kCdiDevices, api::FIELD_CDI_DEVICES},
+    {Field::kAnnotations, api::FIELD_ANNOTATIONS},
+    {Field::kResourceLimits, api::FIELD_RLIMITS},
+    {Field::kHooks, api::FIELD_OCI_HOOKS},
+    {Field::kSeccompProfile, api::FIELD_SECCOMP_POLICY},
+};
+
 api::Field FieldOf(Field field) {
   const auto* const number = std::ranges::find(kNriNumbers, field, &NriNumber::field);
   if (number != kNriNumbers.end()) return number->nri_field;
-  switch (field) {
-    case Field::kCpusetCpus:
-      return api::FIELD_CPUSET_CPUS;
-    case Field::kCpusetMems:
-      return api::FIELD_CPUSET_MEMS;
-    case Field::kOomScoreAdj:
-      return api::FIELD_OOM_SCORE_ADJ;
-    case Field::kHugepageLimits:
-      return api::FIELD_HUGEPAGE_LIMITS;
-    case Field::kUnified:
-      return api::FIELD_CGROUPS_UNIFIED;
-    case Field::kBlockioClass:
-      return api::FIELD_BLOCKIO_CLASS;
-    case Field::kRdtClass:
-      return api::FIELD_RDT_CLASS;
-    case Field::kEnvironment:
-      return api::FIELD_ENV;
-    case Field::kArgs:
-      return api::FIELD_ARGS;
-    case Field::kMounts:
-      return api::FIELD_MOUNTS;
-    case Field::kDevices:
-      return api::FIELD_DEVICES;
-    case Field::kCdiDevices:
-      return api::FIELD_CDI_DEVICES;
-    case Field::kAnnotations:
-      return api::FIELD_ANNOTATIONS;
-    case Field::kResourceLimits:
-      return api::FIELD_RLIMITS;
-    case Field::kHooks:
-      return api::FIELD_OCI_HOOKS;
-    case Field::kSeccompProfile:
-      return api::FIELD_SECCOMP_POLICY;
-    default:
-      break;  // plugins cannot change it
-  }
-  return api::FIELD_NONE;
+  const auto* const other = std::ranges::find(kFields, field, &std::pair<Field, api::Field>::first);
+  return other == std::end(kFields) ? api::FIELD_NONE : other->second;
 }
 
 }  // namespace

@@ -98,22 +98,18 @@ std::string_view FieldName(api::Field field) {
 }
 
 bool IsKeyed(api::Field field) {
-  switch (field) {
-    case api::FIELD_ANNOTATIONS:
-    case api::FIELD_MOUNTS:
-    case api::FIELD_DEVICES:
-    case api::FIELD_CDI_DEVICES:
-    case api::FIELD_ENV:
-    case api::FIELD_HUGEPAGE_LIMITS:
-    case api::FIELD_CGROUPS_UNIFIED:
-    case api::FIELD_RLIMITS:
-    case api::FIELD_NAMESPACE:
-    case api::FIELD_SYSCTL:
-    case api::FIELD_LINUX_NET_DEVICES:
-      return true;
-    default:
-      return false;
-  }
+  constexpr std::array kKeyed{api::FIELD_ANNOTATIONS,
+                              api::FIELD_MOUNTS,
+                              api::FIELD_DEVICES,
+                              api::FIELD_CDI_DEVICES,
+                              api::FIELD_ENV,
+                              api::FIELD_HUGEPAGE_LIMITS,
+                              api::FIELD_CGROUPS_UNIFIED,
+                              api::FIELD_RLIMITS,
+                              api::FIELD_NAMESPACE,
+                              api::FIELD_SYSCTL,
+                              api::FIELD_LINUX_NET_DEVICES};
+  return std::ranges::find(kKeyed, field) != kKeyed.end();
 }
 
 Status FieldLedger::Claimant::Claim(api::Field field, std::string_view key) const {

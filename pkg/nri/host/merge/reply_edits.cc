@@ -16,35 +16,32 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using Strings = google::protobuf::RepeatedPtrField<std::string>;
 
-struct MountKind {
-  using Entry = api::Mount;
-  static constexpr api::Field kField = api::FIELD_MOUNTS;
-  static constexpr bool kRemovable = true;
-  static const std::string& KeyOf(const Entry& entry) { return entry.destination(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.destination(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_destination(std::move(key)); }
+// Entries that containers have as plugins send them. The functions are those of the entry's key.
+template <typename Message, api::Field kNriField, bool kMayBeRemoved, auto kKey, auto kMutableKey>
+struct PlainKind {
+  using Entry = Message;
+  static constexpr api::Field kField = kNriField;
+  static constexpr bool kRemovable = kMayBeRemoved;
+
+  static const std::string& KeyOf(const Entry& entry) { return (entry.*kKey)(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return KeyOf(entry); }
+  static void SetKey(std::string key, Entry& entry) { *(entry.*kMutableKey)() = std::move(key); }
   static void Show(const Entry& from, Entry& to) { to = from; }
 };
 
-struct DeviceKind {
-  using Entry = api::LinuxDevice;
-  static constexpr api::Field kField = api::FIELD_DEVICES;
-  static constexpr bool kRemovable = true;
-  static const std::string& KeyOf(const Entry& entry) { return entry.path(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.path(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_path(std::move(key)); }
-  static void Show(const Entry& from, Entry& to) { to = from; }
-};
-
-struct NamespaceKind {
-  using Entry = api::LinuxNamespace;
-  static constexpr api::Field kField = api::FIELD_NAMESPACE;
-  static constexpr bool kRemovable = true;
-  static const std::string& KeyOf(const Entry& entry) { return entry.type(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.type(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_type(std::move(key)); }
-  static void Show(const Entry& from, Entry& to) { to = from; }
-};
+using MountKind = PlainKind<api::Mount, api::FIELD_MOUNTS, true, &api::Mount::destination,
+                            &api::Mount::mutable_destination>;
+using DeviceKind = PlainKind<api::LinuxDevice, api::FIELD_DEVICES, true, &api::LinuxDevice::path,
+                             &api::LinuxDevice::mutable_path>;
+using NamespaceKind = PlainKind<api::LinuxNamespace, api::FIELD_NAMESPACE, true,
+                                &api::LinuxNamespace::type, &api::LinuxNamespace::mutable_type>;
+using LimitKind = PlainKind<api::POSIXRlimit, api::FIELD_RLIMITS, false, &api::POSIXRlimit::type,
+                            &api::POSIXRlimit::mutable_type>;
+using CdiKind = PlainKind<api::CDIDevice, api::FIELD_CDI_DEVICES, false, &api::CDIDevice::name,
+                          &api::CDIDevice::mutable_name>;
+using HugepageKind =
+    PlainKind<api::HugepageLimit, api::FIELD_HUGEPAGE_LIMITS, false, &api::HugepageLimit::page_size,
+              &api::HugepageLimit::mutable_page_size>;
 
 // Containers have variables as "NAME=VALUE".
 struct EnvironmentKind {
@@ -59,35 +56,6 @@ struct EnvironmentKind {
   static void Show(const Entry& from, std::string& to) { to = from.key() + "=" + from.value(); }
 };
 
-struct LimitKind {
-  using Entry = api::POSIXRlimit;
-  static constexpr api::Field kField = api::FIELD_RLIMITS;
-  static constexpr bool kRemovable = false;
-  static const std::string& KeyOf(const Entry& entry) { return entry.type(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.type(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_type(std::move(key)); }
-  static void Show(const Entry& from, Entry& to) { to = from; }
-};
-
-struct CdiKind {
-  using Entry = api::CDIDevice;
-  static constexpr api::Field kField = api::FIELD_CDI_DEVICES;
-  static constexpr bool kRemovable = false;
-  static const std::string& KeyOf(const Entry& entry) { return entry.name(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.name(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_name(std::move(key)); }
-  static void Show(const Entry& from, Entry& to) { to = from; }
-};
-
-struct HugepageKind {
-  using Entry = api::HugepageLimit;
-  static constexpr api::Field kField = api::FIELD_HUGEPAGE_LIMITS;
-  static constexpr bool kRemovable = false;
-  static const std::string& KeyOf(const Entry& entry) { return entry.page_size(); }
-  static const std::string& ShownKeyOf(const Entry& entry) { return entry.page_size(); }
-  static void SetKey(std::string key, Entry& entry) { entry.set_page_size(std::move(key)); }
-  static void Show(const Entry& from, Entry& to) { to = from; }
-};
 using HugepageEdits = ListEdits<HugepageKind>;
 
 // A field of a message that has one owner: a message of its own, whose presence tells that a value
@@ -174,6 +142,13 @@ void CopySet(const google::protobuf::Message& from, std::span<const SimpleField>
           ->CopyFrom(from.GetReflection()->GetMessage(from, &descriptor));
     }
   }
+}
+
+void Clear(api::Field wanted, std::span<const SimpleField> fields,
+           google::protobuf::Message& message) {
+  for (const SimpleField& field : fields)
+    if (field.field == wanted)
+      message.GetReflection()->ClearField(&message, &DescriptorOf(message, field));
 }
 
 // Copies all fields but the sizes of huge pages.
@@ -349,6 +324,13 @@ void AddResources(const api::LinuxResources& wanted, api::LinuxResources& merged
 void OverlayResources(const api::LinuxResources& wanted, api::LinuxResources& resources) {
   CopyMost(wanted, resources);
   HugepageEdits(wanted.hugepage_limits()).ShowIn(*resources.mutable_hugepage_limits());
+}
+
+void ClearField(api::Field field, api::LinuxResources& resources) {
+  if (field == api::FIELD_NONE) return resources.clear_devices();
+  if (resources.has_memory()) Clear(field, kMemoryFields, *resources.mutable_memory());
+  if (resources.has_cpu()) Clear(field, kCpuFields, *resources.mutable_cpu());
+  Clear(field, kOtherFields, resources);
 }
 
 }  // namespace resmgr::nri

@@ -46,4 +46,7 @@ void AddResources(const api::LinuxResources& wanted, api::LinuxResources& merged
 // Sets the wanted resources in those of a container.
 void OverlayResources(const api::LinuxResources& wanted, api::LinuxResources& resources);
 
+// Clears a field that has no keys; NONE stands for the rules for devices.
+void ClearField(api::Field field, api::LinuxResources& resources);
+
 }  // namespace resmgr::nri

@@ -23,11 +23,4 @@ std::unique_ptr<StageCall> MakeUpdateCall(NriStage& stage);
 // gone, or an error at once when the hold fails.
 using SharedHold = std::shared_ptr<ReplyHold>;
 
-// Returns a function that releases the hold when it is called or destroyed.
-inline std::function<void()> LetGo(SharedHold hold) {
-  return [hold = std::move(hold)] {
-    if (hold != nullptr) hold->Release();
-  };
-}
-
 }  // namespace resmgr::nri

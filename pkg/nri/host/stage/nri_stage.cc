@@ -28,6 +28,14 @@ bool RunsOn(const HostContainer& container, const ContainerFacts& facts) {
          facts.started_at == container.message->started_at();
 }
 
+HostPod& PodOf(HostPod& pod) {
+  return pod;
+}
+
+HostPod& PodOf(HostContainer& container) {
+  return *container.pod;
+}
+
 // Replaces containers' ids by those that the plugin knows.
 void TranslateIds(const HostView& view, std::vector<api::ContainerUpdate>& updates) {
   for (api::ContainerUpdate& update : updates) {
@@ -237,40 +245,25 @@ void NriStage::TellRestart(const HostContainerPtr& container, const ContainerFac
 }
 
 HostView::Ends NriStage::Ends() {
-  return {
-      .pod_stopped =
-          [this](const HostPodPtr& pod) {
-            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
-              events_.StopPod(pod, NewBudget(), [turn](const Status&) {});
-            });
-          },
-      .pod_gone =
-          [this](const HostPodPtr& pod) {
-            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
-              events_.RemovePod(pod, NewBudget(), [turn](const Status&) {});
-            });
-          },
-      .exited =
-          [this](const HostContainerPtr& container) {
-            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
-              events_.Stop(container, NewBudget(), [turn](const Status&) {});
-            });
-          },
-      .stopped =
-          [this](const HostContainerPtr& container) { TellStop(container, NewBudget(), [] {}); },
-      .gone =
-          [this](const HostContainerPtr& container) {
-            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
-              events_.Remove(container, NewBudget(), [turn](const Status&) {});
-            });
-          },
-      .started = [this](const HostContainerPtr& container) { LookAtStart(container); },
-      .runs_again =
-          [this](const HostContainerPtr& container, const ContainerFacts& facts) {
-            InTurn(*container->pod, [this, container, facts](const Turns::Turn& turn) {
-              TellRestart(container, facts, turn);
-            });
-          }};
+  const auto in_turn = [this](auto end) {
+    return [this, end](const auto& object) {
+      InTurn(PodOf(*object), [this, object, end](const Turns::Turn& turn) {
+        (events_.*end)(object, NewBudget(), [turn](const Status&) {});
+      });
+    };
+  };
+  return {.pod_stopped = in_turn(&HostEvents::StopPod),
+          .pod_gone = in_turn(&HostEvents::RemovePod),
+          .exited = in_turn(&HostEvents::Stop),
+          .stopped = [this](const auto& container) { TellStop(container, NewBudget(), [] {}); },
+          .gone = in_turn(&HostEvents::Remove),
+          .started = [this](const auto& container) { LookAtStart(container); },
+          .runs_again =
+              [this](const auto& container, const ContainerFacts& facts) {
+                InTurn(*container->pod, [this, container, facts](const Turns::Turn& turn) {
+                  TellRestart(container, facts, turn);
+                });
+              }};
 }
 
 }  // namespace resmgr::nri

@@ -18,29 +18,6 @@ ResourceValues NumbersOf(const LinuxResources& resources) {
           .cpu_period = resources.cpu_period};
 }
 
-void ClearMemory(api::Field field, api::LinuxMemory& memory) {
-  switch (field) {
-    case api::FIELD_MEM_LIMIT:
-      return memory.clear_limit();
-    case api::FIELD_MEM_SWAP_LIMIT:
-      return memory.clear_swap();
-    case api::FIELD_MEM_RESERVATION:
-      return memory.clear_reservation();
-    case api::FIELD_MEM_KERNEL_LIMIT:
-      return memory.clear_kernel();
-    case api::FIELD_MEM_TCPLIMIT:
-      return memory.clear_kernel_tcp();
-    case api::FIELD_MEM_SWAPPINESS:
-      return memory.clear_swappiness();
-    case api::FIELD_MEM_DISABLE_OOM_KILLER:
-      return memory.clear_disable_oom_killer();
-    case api::FIELD_MEM_USE_HIERARCHY:
-      return memory.clear_use_hierarchy();
-    default:
-      return;
-  }
-}
-
 // The container's resources as they are when the runtime has answered all former updates. Values of
 // an update that it refuses in the end are sent again by this one.
 api::LinuxResources ExpectedResources(const HostContainer& container) {
@@ -55,26 +32,6 @@ StatusOr<std::vector<std::string>> CheckAndLeaveOut(const RuntimeTraits& traits,
                                                     api::LinuxResources& wanted) {
   RESMGR_RETURN_IF_ERROR(CheckNumbers(wanted));
   return LeaveOutShortfalls(traits, policy, wanted);
-}
-
-// Clears any field that ShortfallsOf can name.
-void Clear(api::Field field, api::LinuxResources& resources) {
-  switch (field) {
-    case api::FIELD_CPUREALTIME_RUNTIME:
-      return resources.mutable_cpu()->clear_realtime_runtime();
-    case api::FIELD_CPUREALTIME_PERIOD:
-      return resources.mutable_cpu()->clear_realtime_period();
-    case api::FIELD_PIDS_LIMIT:
-      return resources.clear_pids();
-    case api::FIELD_BLOCKIO_CLASS:
-      return resources.clear_blockio_class();
-    case api::FIELD_RDT_CLASS:
-      return resources.clear_rdt_class();
-    case api::FIELD_NONE:
-      return resources.clear_devices();
-    default:
-      return ClearMemory(field, *resources.mutable_memory());
-  }
 }
 
 }  // namespace
@@ -189,7 +146,7 @@ StatusOr<std::vector<std::string>> LeaveOutShortfalls(const RuntimeTraits& trait
     left_out.push_back(std::move(text));
   }
   for (const Shortfall& shortfall : shortfalls)
-    Clear(shortfall.field, resources);
+    ClearField(shortfall.field, resources);
   return left_out;
 }
 

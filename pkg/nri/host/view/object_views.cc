@@ -122,23 +122,6 @@ api::ContainerState ToNriState(ContainerState state) {
   return api::CONTAINER_UNKNOWN;
 }
 
-std::string_view PropagationOption(Mount::Propagation propagation) {
-  switch (propagation) {
-    case Mount::Propagation::kHostToContainer:
-      return "rslave";
-    case Mount::Propagation::kBidirectional:
-      return "rshared";
-    case Mount::Propagation::kPrivate:
-      break;
-  }
-  return "rprivate";
-}
-
-std::string_view AccessOption(const Mount& mount) {
-  if (mount.recursive_read_only) return "rro";
-  return mount.read_only ? "ro" : "rw";
-}
-
 void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandbox& pod,
                   api::LinuxContainer& linux) {
   if (mode == NamespaceMode::kNode) return;
@@ -159,7 +142,7 @@ void AddMounts(const std::vector<Mount>& mounts,
     added.set_type(of_image ? "image" : "bind");
     added.set_source(Utf8Repaired(of_image ? mount.image : mount.host_path));
     added.add_options(mount.non_recursive ? "bind" : "rbind");
-    added.add_options(std::string(PropagationOption(mount.propagation)));
+    added.add_options(std::string(PropagationOption(mount)));
     added.add_options(std::string(AccessOption(mount)));
   }
 }
