@@ -217,13 +217,17 @@ void Call::Finish(const Status& status) {
   GiveUp();
 }
 
-void Call::GiveUp() {
+void Call::EndParts() {
   collecting_ = false;
   EndPipeline();
   routing_.reset();
   fan_out_.reset();
   rewriting_.reset();
   aliased_.reset();
+}
+
+void Call::GiveUp() {
+  EndParts();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
   if (reading_ == nullptr) return;
   reading_->request.Clear();
@@ -271,12 +275,7 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
 
 void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
   if (FromClient(stream)) {
-    EndPipeline();
-    routing_.reset();
-    fan_out_.reset();
-    rewriting_.reset();
-    aliased_.reset();
-    collecting_ = false;
+    EndParts();
     const bool ended = error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError);
     if (server_ != nullptr && server_->open()) {
       server_->Reset(ended ? static_cast<uint32_t>(h2::ErrorCode::kCancel) : error_code);

@@ -70,6 +70,8 @@ class Call final : public h2::StreamHandler,
   bool LookedAt() const;
   // Called when no stage sees the call any more.
   void EndPipeline();
+  // Ends what takes part in the call beside the two streams.
+  void EndParts();
   // Releases everything that is needed only to forward the call.
   void GiveUp();
   // Whether the reply's messages are rewritten: handlers have aliases, or the client must see the

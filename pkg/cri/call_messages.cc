@@ -125,7 +125,8 @@ bool Call::NameRuntimesHandlers() {
   if (!changed) return true;
   if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), *changed);
   if (reading_->stages) reading_->stages->request.request().Close();
-  request.Replace(*changed);
+  const std::string_view whole = *changed;
+  request.Replace({&whole, 1});
   reading_->other_handlers = true;
   return HoldRequest();
 }
@@ -186,7 +187,7 @@ void Call::SendSpliced(const Adjustment& adjustment) {
     return;
   }
   if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), spliced->ToString());
-  request.Replace(*spliced);
+  request.Replace(spliced->pieces());
   if (!HoldRequest()) return;
   reading_->stages->request.request().Close();
   if (!Forward(HeadersToSend(true), false)) return;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "pkg/base/wire.h"
+#include "pkg/cri/edit_fields.h"
 
 namespace resmgr {
 
@@ -234,11 +235,9 @@ StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply) {
   while (reader.Next()) {
     if (reader.field() != kEntries || !reader.is_bytes()) continue;
     std::string_view id;
-    WireReader entry(reader.bytes());
-    while (entry.Next()) {
-      if (entry.field() == kId && entry.is_bytes()) id = entry.bytes();
+    if (!ReadTextField(reader.bytes(), kId, id)) {
+      return InvalidArgument("an entry of the list is malformed protobuf");
     }
-    if (entry.failed()) return InvalidArgument("an entry of the list is malformed protobuf");
     ids.push_back(id);
   }
   if (reader.failed()) return InvalidArgument("the list is malformed protobuf");

@@ -11,15 +11,6 @@
 namespace resmgr {
 namespace {
 
-// Reads a KeyValue.
-bool ReadVariable(std::string_view message, EnvironmentVariable& variable) {
-  return ForEachField(message, [&variable](const WireReader& field) {
-    if (field.field() == 1) variable.name = field.bytes();
-    if (field.field() == 2) variable.value = field.bytes();
-    return true;
-  });
-}
-
 bool ReadWholeMount(std::string_view message, Mount& mount) {
   return ForEachField(message, [&](const WireReader& field) {
     switch (field.field()) {
@@ -69,11 +60,7 @@ bool ReadMoreResources(std::string_view message, ContainerDetails& details) {
     if (field.field() == 10) details.memory_swap_limit = static_cast<int64_t>(field.number());
     if (field.field() != 9) return true;
     StringMap::value_type& entry = unified.emplace_back();
-    return ForEachField(field.bytes(), [&entry](const WireReader& part) {
-      if (part.field() == 1) entry.first = part.bytes();
-      if (part.field() == 2) entry.second = part.bytes();
-      return true;
-    });
+    return ReadPair(field.bytes(), entry.first, entry.second);
   });
   if (!unified.empty()) details.unified = StringMap(std::span(unified));
   return ok;
@@ -311,7 +298,8 @@ bool DecodeDetails(std::string_view config, std::string_view sandbox_config, Det
   if (parts.contains(Detail::kEnvironment)) variables.reserve(kMostly);
   const bool ok = ForFields(config, FieldsOf(parts), [&](const WireReader& field) {
     if (field.field() != 6) return ReadField(field, parts, details);
-    return ReadVariable(field.bytes(), variables.emplace_back());
+    EnvironmentVariable& variable = variables.emplace_back();
+    return ReadPair(field.bytes(), variable.name, variable.value);
   });
   details.environment.Add(variables);
   if (!ok || !parts.contains(Detail::kSandbox)) return ok;

@@ -37,11 +37,7 @@ constexpr std::array<uint32_t, 3> kNumbers = {
 bool SaysShares(std::string_view entry) {
   std::string_view file;
   std::string_view value;
-  WireReader reader(entry);
-  while (reader.Next()) {
-    if (reader.field() == 1) file = reader.bytes();
-    if (reader.field() == 2) value = reader.bytes();
-  }
+  (void)ReadPair(entry, file, value);
   const std::optional<FieldChange> said = FieldOfFile(file, value);
   return said && said->field == Field::kCpuShares;
 }
@@ -133,13 +129,24 @@ std::string WithText(std::string_view message, uint32_t field, std::string_view 
   return longer;
 }
 
+bool ReadTextField(std::string_view message, uint32_t field, std::string_view& text) {
+  return ForEachField(message, [&](const WireReader& reader) {
+    if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
+    return true;
+  });
+}
+
 std::string_view TextOfField(std::string_view message, uint32_t field) {
   std::string_view text;
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
-  }
-  return reader.failed() ? std::string_view() : text;
+  return ReadTextField(message, field, text) ? text : std::string_view();
+}
+
+bool ReadPair(std::string_view entry, std::string_view& key, std::string_view& value) {
+  return ForEachField(entry, [&](const WireReader& part) {
+    if (part.field() == 1) key = part.bytes();
+    if (part.field() == 2) value = part.bytes();
+    return true;
+  });
 }
 
 std::optional<std::string> WithCpuNumbers(std::string_view response,

@@ -25,8 +25,14 @@ std::optional<std::string> EditFields(std::string_view message, std::span<const 
 // The message with this text in each occurrence of a field, or appended if there is none.
 std::string WithText(std::string_view message, uint32_t field, std::string_view text);
 
-// The last occurrence of a string field; "" if there is none, or the message is malformed.
+// Reads the last occurrence of a string field; `text` stays if there is none. False: the message is
+// malformed.
+bool ReadTextField(std::string_view message, uint32_t field, std::string_view& text);
+// The same text; "" if there is none, or the message is malformed.
 std::string_view TextOfField(std::string_view message, uint32_t field);
+
+// Reads an entry of a map, or a KeyValue of the CRI. False: it is malformed.
+bool ReadPair(std::string_view entry, std::string_view& key, std::string_view& value);
 
 // Reads the message and calls visit(reader) for each field; visit returns false if a nested message
 // is malformed. False: the message is malformed.

@@ -28,8 +28,6 @@ EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event,
       options_(options),
       log_(GetLogger("cri/runtime")) {}
 
-EventStream::~EventStream() = default;
-
 void EventStream::Connected() {
   connected_ = true;
   unsupported_ = false;

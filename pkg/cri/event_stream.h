@@ -50,7 +50,6 @@ class EventStream final : private h2::StreamHandler {
   EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options);
   EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event)
       : EventStream(loop, client, std::move(on_event), Options()) {}
-  ~EventStream() override;
 
   // Called for a new connection.
   void Connected();

@@ -15,6 +15,13 @@ StatusCode CodeOfRuntime(int grpc_code) {
                                                  : StatusCode::kUnknown;
 }
 
+h2::SliceQueue WithPrefix(std::string_view payload) {
+  h2::SliceQueue message;
+  message.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, payload.size())));
+  message.Append(h2::Slice::Copy(payload));
+  return message;
+}
+
 // The period for checking whether a runtime hangs.
 constexpr std::chrono::milliseconds kLook{100};
 
@@ -118,9 +125,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
         call_.options_.edit ? call_.options_.edit(position_, message.payload) : std::nullopt;
     if (own && own->empty()) return true;
     const std::string_view payload = own ? std::string_view(*own) : message.payload;
-    h2::SliceQueue bytes;
-    bytes.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, payload.size())));
-    bytes.Append(h2::Slice::Copy(payload));
+    const h2::SliceQueue bytes = WithPrefix(payload);
     call_.waiting_ += bytes.size();
     return call_.client_.OnMessage(bytes);
   }
@@ -162,14 +167,14 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   // Returns false, like Pass.
   bool Fail(const Status& why) {
-    call_.NoteEnd(*this, false);
     if (call_.options_.merge) {
+      call_.NoteEnd(*this, false);
       SetFailed(why);
       call_.OnBranchDone();
-      return false;
+    } else {
+      done_ = true;
+      call_.EndByBranch(*this, why);
     }
-    done_ = true;
-    call_.client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", name_)));
     return false;
   }
 
@@ -223,7 +228,7 @@ void FanOutCall::AllAdded() {
 void FanOutCall::StartPatience() {
   if (options_.endless) return;
   if (options_.streams) {
-    look_ = loop_.Every(options_.patience / 2, [this] { (void)EndForSilence(); });
+    look_ = loop_.Every(options_.patience / 2, [this] { EndForSilence(); });
     return;
   }
   patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
@@ -245,14 +250,16 @@ Status FanOutCall::Silence() const {
   return Unavailable("no answer within {} ms", options_.patience.count());
 }
 
-bool FanOutCall::EndForSilence() {
+void FanOutCall::EndForSilence() {
   for (const std::unique_ptr<Branch>& branch : branches_) {
     if (!branch->silent()) continue;
-    NoteEnd(*branch, false);
-    client_.OnFanOutEnd(Annotate(Silence(), fmt::format("runtime {}", branch->name())));
-    return true;
+    return EndByBranch(*branch, Silence());
   }
-  return false;
+}
+
+void FanOutCall::EndByBranch(const Branch& branch, const Status& why) {
+  NoteEnd(branch, false);
+  client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", branch.name())));
 }
 
 void FanOutCall::GiveUp(Branch& branch) {
@@ -288,11 +295,7 @@ void FanOutCall::OnBranchDone() {
 void FanOutCall::OnPatienceOver() {
   for (const std::unique_ptr<Branch>& branch : branches_) {
     if (branch->done()) continue;
-    if (!options_.merge) {
-      NoteEnd(*branch, false);
-      client_.OnFanOutEnd(Annotate(Silence(), fmt::format("runtime {}", branch->name())));
-      return;
-    }
+    if (!options_.merge) return EndByBranch(*branch, Silence());
     GiveUp(*branch);
   }
   EndMerged();
@@ -304,10 +307,7 @@ void FanOutCall::EndMerged() {
     replies.push_back(branch->reply());
   const StatusOr<std::string> merged = options_.merge(replies);
   if (!merged.ok()) return client_.OnFanOutEnd(merged.status());
-  h2::SliceQueue message;
-  message.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, merged->size())));
-  message.Append(h2::Slice::Copy(*merged));
-  if (client_.OnMessage(message)) client_.OnFanOutEnd(OkStatus());
+  if (client_.OnMessage(WithPrefix(*merged))) client_.OnFanOutEnd(OkStatus());
 }
 
 void FanOutCall::EndConcatenated() {

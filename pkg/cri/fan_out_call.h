@@ -103,8 +103,10 @@ class FanOutCall {
   void OnBranchDone();
   void StartPatience();
   void OnPatienceOver();
-  // True if a runtime was silent for the patience; the call has ended then.
-  bool EndForSilence();
+  // Ends the call if a runtime was silent for the patience.
+  void EndForSilence();
+  // Ends the call because of this runtime.
+  void EndByBranch(const Branch& branch, const Status& why);
   void TellSilent();
   void GiveUpHanging();
   void GiveUp(Branch& branch);

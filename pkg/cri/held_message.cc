@@ -108,26 +108,15 @@ void HeldMessage::MakeLonger(size_t count) {
   body_.Overwrite(EncodeGrpcPrefix(false, body_.size() - kGrpcPrefixSize + count));
 }
 
-void HeldMessage::Replace(const SplicedMessage& message) {
-  const size_t size = kGrpcPrefixSize + message.size();
+void HeldMessage::Replace(std::span<const std::string_view> pieces) {
+  size_t size = 0;
+  for (const std::string_view piece : pieces)
+    size += piece.size();
   h2::GrowingBlock whole;
-  whole.Reserve(size, size);
-  whole.Append(EncodeGrpcPrefix(false, message.size()));
-  for (const std::string_view piece : message.pieces())
+  whole.Reserve(kGrpcPrefixSize + size, kGrpcPrefixSize + size);
+  whole.Append(EncodeGrpcPrefix(false, size));
+  for (const std::string_view piece : pieces)
     whole.Append(piece);
-  Take(whole);
-}
-
-void HeldMessage::Replace(std::string_view message) {
-  const size_t size = kGrpcPrefixSize + message.size();
-  h2::GrowingBlock whole;
-  whole.Reserve(size, size);
-  whole.Append(EncodeGrpcPrefix(false, message.size()));
-  whole.Append(message);
-  Take(whole);
-}
-
-void HeldMessage::Take(const h2::GrowingBlock& whole) {
   Clear();
   body_.Append(whole.slice());
   memory_ = whole.capacity();

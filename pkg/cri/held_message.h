@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "pkg/base/status.h"
@@ -50,14 +51,12 @@ class HeldMessage {
   // After these steps: changes the prefix to that of an uncompressed message with `count` further
   // bytes, which the caller sends after this body.
   void MakeLonger(size_t count);
-  // Replaces the body by this message, which was made from the held one.
-  void Replace(const SplicedMessage& message);
-  // Replaces the body by any other message, which message() returns then.
-  void Replace(std::string_view message);
+  // Replaces the body by another message in pieces, perhaps of the held one; message() returns it
+  // then.
+  void Replace(std::span<const std::string_view> pieces);
 
  private:
   void AddFurther(const h2::Slice& data);
-  void Take(const h2::GrowingBlock& whole);
 
   const size_t limit_;
   h2::SliceQueue body_;

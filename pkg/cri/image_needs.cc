@@ -123,8 +123,6 @@ ImageNeeds::ImageNeeds(EventLoop& loop, h2::FlushQueue& flushes, const Backends&
   }
 }
 
-ImageNeeds::~ImageNeeds() = default;
-
 void ImageNeeds::Call(UnaryClient& client, const std::string& path, const std::string& message,
                       std::chrono::milliseconds patience, UnaryClient::Done done) {
   // If this fails, the call below reports it.

@@ -24,7 +24,6 @@ class ImageNeeds {
  public:
   // Both must outlive this object.
   ImageNeeds(EventLoop& loop, h2::FlushQueue& flushes, const Backends& backends);
-  ~ImageNeeds();
 
   // Whether each runtime needs the image; not OK: it could not be asked.
   using Needs = std::vector<StatusOr<bool>>;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/base/wire.h"
+#include "pkg/cri/edit_fields.h"
 
 namespace resmgr {
 
@@ -27,16 +28,6 @@ std::string_view TagOf(std::string_view field) {
   const auto end =
       std::ranges::find_if(field, [](char c) { return (static_cast<uint8_t>(c) & 0x80) == 0; });
   return field.substr(0, static_cast<size_t>(end - field.begin()) + 1);
-}
-
-// The entry's key: a parser takes the last value of a singular field, and "" without any. False:
-// the entry is malformed.
-bool ReadKey(std::string_view entry, uint32_t key_field, std::string_view& key) {
-  WireReader reader(entry);
-  while (reader.Next()) {
-    if (reader.field() == key_field && reader.is_bytes()) key = reader.bytes();
-  }
-  return !reader.failed();
 }
 
 }  // namespace
@@ -147,7 +138,7 @@ class SpliceWriter {
   Status WriteEntry(const MessageSplice::Field& field, std::string_view bytes,
                     std::string_view entry) {
     std::string_view key;
-    if (!ReadKey(entry, field.key_field, key)) {
+    if (!ReadTextField(entry, field.key_field, key)) {
       return InvalidArgument("an entry of a repeated field is malformed protobuf");
     }
     const auto it = field.entry_by_key.find(key);
@@ -174,7 +165,6 @@ class SpliceWriter {
     return entry.has_value() && !placed_.contains(&entry);
   }
   bool Adds(const MessageSplice::Node& node) const {
-    if (node.created) return true;
     return std::ranges::any_of(node.fields, [this](const auto& each) {
       const MessageSplice::Field& field = each.second;
       return field.number.has_value() || !field.values.empty() ||
@@ -308,10 +298,6 @@ void MessageSplice::SetEntry(const FieldPath& path, KeyedField field, std::strin
   const auto [it, added] = edits.entry_by_key.try_emplace(std::string(key), edits.entries.size());
   if (added) edits.entries.emplace_back();
   edits.entries[it->second] = std::move(value);
-}
-
-void MessageSplice::Create(const FieldPath& path) {
-  At(path, false).created = true;
 }
 
 StatusOr<SplicedMessage> MessageSplice::Apply(std::string_view message) const {

@@ -62,7 +62,7 @@ class SplicedMessage {
 // bytes stay unchanged: unknown fields, groups, the order of fields, overlong encodings of numbers
 // and lengths. The message is not copied.
 //
-// Values that are set, added or created are appended to the message, where a parser merges them
+// Values that are set or added are appended to the message, where a parser merges them
 // into the former ones (protobuf encoding, "Last One Wins" and "Merge"). Values that are replaced
 // or removed are changed in place, in each occurrence of a repeated submessage.
 //
@@ -88,8 +88,6 @@ class MessageSplice {
   // Puts an entry {1: key, 2: value} of a map, or of the CRI's repeated KeyValue (envs). Their
   // KeyedField is {field, 1}.
   void PutPair(const FieldPath& path, uint32_t field, std::string_view key, std::string_view value);
-  // Ensures that there is a submessage at the path, which may be empty.
-  void Create(const FieldPath& path);
 
   bool empty() const { return root_.fields.empty(); }
 
@@ -117,7 +115,6 @@ class MessageSplice {
   struct Node {
     std::map<uint32_t, Field> fields;
     bool removes = false;  // it removes or replaces something, here or further inside
-    bool created = false;
   };
 
   Node& At(const FieldPath& path, bool removes);

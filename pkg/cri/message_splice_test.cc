@@ -173,18 +173,6 @@ TEST(MessageSpliceTest, ClearsSubmessageAndFillsItAnew) {
   ExpectBecomes(splice, expected);
 }
 
-TEST(MessageSpliceTest, CreatesSubmessage) {
-  MessageSplice splice;
-  splice.Create({2, 15, 2});
-  CreateContainerRequest expected = SampleRequest();
-  expected.mutable_config()->mutable_linux()->mutable_security_context();
-  ExpectBecomes(splice, expected);
-  // An existing one stays unchanged.
-  MessageSplice again;
-  again.Create({2, 15});
-  ExpectBecomes(again, SampleRequest());
-}
-
 TEST(MessageSpliceTest, LastEditOfEntryCounts) {
   MessageSplice splice;
   splice.PutPair(kConfig, kEnvs.field, "HOME", "1");

@@ -29,11 +29,7 @@ struct Texts {
 bool ReadMapEntry(std::string_view entry, Entries& entries) {
   std::string_view key;
   std::string_view value;
-  const bool ok = ForEachField(entry, [&](const WireReader& field) {
-    if (field.field() == 1) key = field.bytes();
-    if (field.field() == 2) value = field.bytes();
-    return true;
-  });
+  const bool ok = ReadPair(entry, key, value);
   if (ok) entries.emplace_back(key, value);
   return ok;
 }
@@ -72,10 +68,7 @@ constexpr size_t kMostFiles = 64;
 // Reads an entry of `unified`.
 bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
   std::string_view name;
-  const bool ok = ForEachField(entry, [&name](const WireReader& field) {
-    if (field.field() == 1) name = field.bytes();
-    return true;
-  });
+  const bool ok = ReadTextField(entry, 1, name);
   // Only files that set the placement, or a value that also has a field of its own, are noted. The
   // name alone tells which ones do; the value may be malformed.
   const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
@@ -361,11 +354,7 @@ StatusOr<std::string_view> DecodeExited(std::string_view message) {
 
 StatusOr<std::string_view> DecodeId(std::string_view message) {
   std::string_view id;
-  const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) id = field.bytes();
-    return true;
-  });
-  if (!ok) return InvalidArgument("malformed message");
+  if (!ReadTextField(message, 1, id)) return InvalidArgument("malformed message");
   return id;
 }
 

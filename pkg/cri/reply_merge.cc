@@ -12,6 +12,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/wire.h"
 #include "pkg/cri/backends.h"
+#include "pkg/cri/edit_fields.h"
 #include "pkg/cri/handler_aliases.h"
 
 namespace resmgr {
@@ -54,17 +55,6 @@ Status FailureOfThoseThatServe(const Backends& backends, const std::vector<Runti
   return lacking < replies.size() ? OkStatus() : FailureOf(backends, 0, replies[0].status);
 }
 
-// The string in this field of the message, "" if there is none.
-StatusOr<std::string_view> TextIn(std::string_view message, uint32_t field) {
-  std::string_view text;
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
-  }
-  if (reader.failed()) return Internal("malformed protobuf");
-  return text;
-}
-
 // Reads RuntimeConfigResponse.linux.cgroup_driver. Several occurrences of a message merge.
 StatusOr<uint64_t> CgroupDriverIn(std::string_view message) {
   constexpr uint32_t kLinux = 1;
@@ -102,9 +92,9 @@ StatusOr<std::string> UnionByText(const Backends& backends,
       WireReader reader(replies[i].message);
       while (reader.Next()) {
         if (reader.field() != kEntries || !reader.is_bytes()) continue;
-        const StatusOr<std::string_view> text = TextIn(reader.bytes(), kText);
-        if (!text.ok()) return NoProtobuf(backends, i);
-        if (texts.insert(*text).second) writer.Bytes(kEntries, reader.bytes());
+        std::string_view text;
+        if (!ReadTextField(reader.bytes(), kText, text)) return NoProtobuf(backends, i);
+        if (texts.insert(text).second) writer.Bytes(kEntries, reader.bytes());
       }
       if (reader.failed()) return NoProtobuf(backends, i);
     }
@@ -288,10 +278,10 @@ StatusOr<std::string> MergeImages(const Backends& backends,
     WireReader reader(replies[i].message);
     while (reader.Next()) {
       if (reader.field() != kImages || !reader.is_bytes()) continue;
-      const StatusOr<std::string_view> id = TextIn(reader.bytes(), kIdOfImage);
-      if (!id.ok()) return NoProtobuf(backends, i);
-      const std::string_view digits = ImageIds::DigitsOf(*id);
-      const auto [found, is_new] = by_id.emplace(digits.empty() ? *id : digits, images.size());
+      std::string_view id;
+      if (!ReadTextField(reader.bytes(), kIdOfImage, id)) return NoProtobuf(backends, i);
+      const std::string_view digits = ImageIds::DigitsOf(id);
+      const auto [found, is_new] = by_id.emplace(digits.empty() ? id : digits, images.size());
       if (is_new) {
         images.emplace_back(reader.bytes());
       } else if (IsPinned(reader.bytes()) && !IsPinned(images[found->second])) {

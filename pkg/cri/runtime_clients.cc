@@ -24,11 +24,6 @@ std::vector<std::string_view> IdsIn(const Values& values) {
   return ids;
 }
 
-template <typename Values>
-void MoveBehind(Values& from, Values& to) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 }  // namespace
 
 // One run of ListAll.
@@ -181,8 +176,8 @@ void RuntimeClients::End(Listing& listing) {
     }
     ++worked;
     LeaveOutThoseOfOthers(i, *inventory);
-    MoveBehind(inventory->pods, all.pods);
-    MoveBehind(inventory->containers, all.containers);
+    std::ranges::move(inventory->pods, std::back_inserter(all.pods));
+    std::ranges::move(inventory->containers, std::back_inserter(all.containers));
     all.stopped_pods.merge(inventory->stopped_pods);
     all.unclear.pods.merge(inventory->unclear.pods);
     all.unclear.containers.merge(inventory->unclear.containers);

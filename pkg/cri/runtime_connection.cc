@@ -134,8 +134,6 @@ RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
   runtime_.client().OnPeerLeaves([this] { event_stream_.Disconnected(); });
 }
 
-RuntimeConnection::~RuntimeConnection() = default;
-
 void RuntimeConnection::Start(Events events) {
   started_ = true;
   events_ = std::move(events);

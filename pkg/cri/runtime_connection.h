@@ -48,7 +48,6 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   // outlive this object: pods get the named alias. nullptr: there are none.
   RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& runtime_socket,
                     const std::string& image_socket = {}, const HandlerAliases* aliases = nullptr);
-  ~RuntimeConnection() override;
 
   // Connects now or as soon as the runtime appears, and again after each loss.
   void Start(Events events);

@@ -84,6 +84,27 @@ void Add(const v1::ContainerStatus& status, const Json& info, ContainerFacts& fa
   facts.requested_environment = RequestedEnvironmentOf(config);
 }
 
+// Reads the identity of a listed sandbox, or of its status.
+template <typename Message>
+void ReadIdentity(const Message& message, Pod& pod) {
+  pod.id = PodSandboxId(message.id());
+  pod.uid = PodUid(message.metadata().uid());
+  pod.name = message.metadata().name();
+  pod.namespace_name = message.metadata().namespace_();
+  pod.runtime_handler = message.runtime_handler();
+  pod.labels = ToStringMap(message.labels());
+  pod.annotations = ToStringMap(message.annotations());
+}
+
+template <typename Message>
+void ReadIdentity(const Message& message, RuntimeContainer& container) {
+  container.id = ContainerId(message.id());
+  container.name = message.metadata().name();
+  container.attempt = message.metadata().attempt();
+  container.labels = ToStringMap(message.labels());
+  container.annotations = ToStringMap(message.annotations());
+}
+
 std::string EncodeVerboseRequest(std::string_view id) {
   std::string bytes;
   {
@@ -110,16 +131,8 @@ Status AddFacts(std::string_view reply, ContainerFacts& listed) {
 
 StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
   RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
-  const v1::PodSandboxStatus& status = response.status();
   SandboxFacts facts;
-  facts.pod = {.id = PodSandboxId(status.id()),
-               .uid = PodUid(status.metadata().uid()),
-               .name = status.metadata().name(),
-               .namespace_name = status.metadata().namespace_(),
-               .cgroup_parent = {},
-               .runtime_handler = status.runtime_handler(),
-               .labels = ToStringMap(status.labels()),
-               .annotations = ToStringMap(status.annotations())};
+  ReadIdentity(response.status(), facts.pod);
   Add(response, facts);
   return facts;
 }
@@ -129,13 +142,8 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
   const v1::ContainerStatus& status = response.status();
   const Json info = InfoOf(response.info());
   ContainerFacts facts;
-  RuntimeContainer& container = facts.container;
-  container.id = ContainerId(status.id());
-  container.pod_id = PodSandboxId(Text(At(info, {"sandboxID"})).value_or(""));
-  container.name = status.metadata().name();
-  container.attempt = status.metadata().attempt();
-  container.labels = ToStringMap(status.labels());
-  container.annotations = ToStringMap(status.annotations());
+  facts.container.pod_id = PodSandboxId(Text(At(info, {"sandboxID"})).value_or(""));
+  ReadIdentity(status, facts.container);
   Add(status, info, facts);
   return facts;
 }
@@ -162,15 +170,10 @@ StatusOr<std::vector<SandboxFacts>> ReadPodList(std::string_view reply,
     SandboxFacts& facts = pods.emplace_back();
     facts.ready = item.state() == v1::SANDBOX_READY;
     Pod& pod = facts.pod;
-    pod.id = PodSandboxId(item.id());
-    pod.uid = PodUid(item.metadata().uid());
-    pod.name = item.metadata().name();
-    pod.namespace_name = item.metadata().namespace_();
-    pod.runtime_handler = aliases == nullptr
-                              ? item.runtime_handler()
-                              : aliases->HandlerOf(item.id(), item.runtime_handler());
-    pod.labels = ToStringMap(item.labels());
-    pod.annotations = ToStringMap(item.annotations());
+    ReadIdentity(item, pod);
+    if (aliases != nullptr) {
+      pod.runtime_handler = aliases->HandlerOf(item.id(), item.runtime_handler());
+    }
     pod.qos_derived = true;  // until the pod's status has the QoS class
   }
   return pods;
@@ -181,13 +184,9 @@ StatusOr<std::vector<ContainerFacts>> ReadContainerList(std::string_view reply) 
   std::vector<ContainerFacts> containers;
   for (const v1::Container& item : list.containers()) {
     RuntimeContainer& container = containers.emplace_back().container;
-    container.id = ContainerId(item.id());
+    ReadIdentity(item, container);
     container.pod_id = PodSandboxId(item.pod_sandbox_id());
-    container.name = item.metadata().name();
-    container.attempt = item.metadata().attempt();
     container.state = ToState(item.state());
-    container.labels = ToStringMap(item.labels());
-    container.annotations = ToStringMap(item.annotations());
     if (container.name.empty()) container.name = ContainerNameOf(container.labels);
   }
   return containers;

@@ -34,11 +34,6 @@ void InTurn(std::vector<RuntimeAccess*> runtimes, std::function<void(Result)> do
   });
 }
 
-template <typename Values>
-void TakeOver(Values& from, Values& to) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 }  // namespace
 
 // One run of InspectAll.
@@ -58,8 +53,6 @@ RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, B
         loop, flushes, backend.socket, backend.image_socket, backends.aliases()));
   }
 }
-
-RuntimeInspectors::~RuntimeInspectors() = default;
 
 std::vector<RuntimeAccess*> RuntimeInspectors::All() const {
   std::vector<RuntimeAccess*> all;
@@ -174,8 +167,8 @@ void RuntimeInspectors::End(Collection& all) {
     std::erase_if(its->containers, [this, i](const ContainerFacts& facts) {
       return backends_.IsOfOther(i, facts.container.pod_id.value(), facts.container.id.value());
     });
-    TakeOver(its->sandboxes, everything.sandboxes);
-    TakeOver(its->containers, everything.containers);
+    std::ranges::move(its->sandboxes, std::back_inserter(everything.sandboxes));
+    std::ranges::move(its->containers, std::back_inserter(everything.containers));
   }
   if (listed == 0) failure.Update(away);
   if (!failure.ok()) return all.done(failure);

@@ -20,7 +20,6 @@ class RuntimeInspectors final : public RuntimeAccess {
  public:
   // All of these must outlive this object.
   RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
-  ~RuntimeInspectors() override;
 
   // Asks the default runtime. Its handlers are left out if there are other runtimes.
   void AskVersion(Done<Version> done) override;
