@@ -36,11 +36,7 @@ std::string Encode(WithUpdates<Response> answer) {
 template <typename Response>
 PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   return [reply](StatusOr<Response> response) {
-    if (response.ok()) {
-      reply(Encode(*std::move(response)));
-    } else {
-      reply(response.status());
-    }
+    response.ok() ? reply(Encode(*std::move(response))) : reply(response.status());
   };
 }
 
@@ -65,8 +61,6 @@ PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Opti
       log_(GetLogger("nri/plugin")),
       dump_(options_.dumper),
       pauses_(options_.first_pause, options_.last_pause) {}
-
-PluginConnection::~PluginConnection() = default;
 
 void PluginConnection::Start() {
   Connect();

@@ -52,7 +52,6 @@ class PluginConnection {
 
   // All outlive this object. `options` have passed Check.
   PluginConnection(EventLoop& loop, PluginHandler& handler, Options options);
-  ~PluginConnection();
   PluginConnection(const PluginConnection&) = delete;
   PluginConnection& operator=(const PluginConnection&) = delete;
 

@@ -302,11 +302,7 @@ void PluginFront::OnPodEvent(const api::StateChangeEvent& event, Operation opera
   Start(
       running,
       [reply](const EventCall::Decision& decision) {
-        if (decision.refusal.ok()) {
-          reply(api::Empty());
-        } else {
-          reply(decision.refusal);
-        }
+        decision.refusal.ok() ? reply(api::Empty()) : reply(decision.refusal);
       },
       [reply] { reply(api::Empty()); });
 }

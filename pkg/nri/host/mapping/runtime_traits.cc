@@ -2,13 +2,11 @@
 #include "pkg/nri/host/mapping/runtime_traits.h"
 
 #include <algorithm>
-#include <compare>
-#include <cstdint>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "pkg/base/parse.h"
+#include "pkg/nri/protocol.h"
 
 namespace resmgr::nri {
 namespace {
@@ -24,32 +22,21 @@ constexpr api::Field kOfDockerAlone[] = {api::FIELD_MEM_KERNEL_LIMIT,
                                          api::FIELD_SYSCTL,
                                          api::FIELD_NONE};
 
-struct Release {
-  uint64_t major = 0;
-  uint64_t minor = 0;
-  friend auto operator<=>(const Release&, const Release&) = default;
-};
-
-// Parses "v1.6.20~ds1" or "1.30.0".
-std::optional<Release> ReleaseOf(std::string_view version) {
-  if (version.starts_with('v')) version.remove_prefix(1);
-  const auto parts = Split(version, '.');
-  if (parts.size() < 2) return std::nullopt;
-  const auto major = ParseUint(parts[0]);
-  const auto minor = ParseUint(parts[1].substr(0, parts[1].find_first_not_of("0123456789")));
-  if (!major || !minor) return std::nullopt;
-  return Release{.major = *major, .minor = *minor};
+// The release in "v1.6.20~ds1" or "1.30.0". The name of a commit, which may begin with digits, has
+// none.
+std::optional<ApiVersion> ReleaseOf(std::string_view version) {
+  return version.find('.') == version.npos ? std::nullopt : ParseVersion(version);
 }
 
-RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
+RuntimeTraits TraitsOfDocker(std::optional<ApiVersion> release) {
   using Seccomp = RuntimeTraits::Seccomp;
-  const bool old = release && *release < Release{23, 0};
+  const bool old = release && *release < ApiVersion{23, 0, 0};
   return {.api_name = "the Docker API",
           .not_written = kOfDockerAlone,
           .cdi = RuntimeTraits::Cdi::kNone,
           .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
           .recursive_read_only = false,
-          .non_recursive_mounts = !release || *release >= Release{19, 3},
+          .non_recursive_mounts = !release || *release >= ApiVersion{19, 3, 0},
           // Set for cgroup v1, too: the Docker API has fields for the values that the CRI can only
           // put into cgroup v2 files.
           .cgroup_v2 = true,
@@ -66,12 +53,12 @@ RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgr
   RuntimeTraits traits{.cgroup_v2 = cgroup_v2};
   if (!release) return traits;
   if (name == "containerd") {
-    if (*release < Release{1, 7}) traits.cdi = RuntimeTraits::Cdi::kNone;
-    traits.recursive_read_only = *release >= Release{2, 0};
+    if (*release < ApiVersion{1, 7, 0}) traits.cdi = RuntimeTraits::Cdi::kNone;
+    traits.recursive_read_only = *release >= ApiVersion{2, 0, 0};
   } else if (name == "cri-o") {
-    if (*release < Release{1, 27}) traits.cdi = RuntimeTraits::Cdi::kAnnotation;
-    if (*release < Release{1, 23}) traits.cdi = RuntimeTraits::Cdi::kNone;
-    traits.recursive_read_only = *release >= Release{1, 30};
+    if (*release < ApiVersion{1, 27, 0}) traits.cdi = RuntimeTraits::Cdi::kAnnotation;
+    if (*release < ApiVersion{1, 23, 0}) traits.cdi = RuntimeTraits::Cdi::kNone;
+    traits.recursive_read_only = *release >= ApiVersion{1, 30, 0};
   }
   return traits;
 }

@@ -436,10 +436,10 @@ TEST(AdjustmentMergeTimeTest, LongRepliesTakeTimeInProportion) {
 
 // Parts that it does not have never change the verdict.
 TEST_F(AdjustmentMergeTest, TheHostsOwnValidatorNeedsOnlyAPart) {
-  const DefaultValidator validator({.reject_oci_hook_adjustment = true,
-                                    .reject_unconfined_seccomp_adjustment = true,
-                                    .reject_namespace_adjustment = true,
-                                    .reject_sysctl_adjustment = true});
+  const DefaultValidator validator({.reject_oci_hooks = true,
+                                    .reject_unconfined_seccomp = true,
+                                    .reject_namespaces = true,
+                                    .reject_sysctls = true});
   const std::vector<std::string> present;
   for (const char* const adjust :
        {"", "env { key: \"A\" value: \"1\" }", "hooks { prestart { path: \"/bin/hook\" } }",

@@ -104,14 +104,14 @@ std::unordered_set<std::string_view> NamesOf(std::span<const std::string> plugin
 Status DefaultValidator::Check(const Proposal& proposal,
                                std::span<const std::string> present) const {
   const api::LinuxContainerAdjustment& linux = proposal.adjustment.linux();
-  if (options_.reject_oci_hook_adjustment && proposal.adjustment.hooks().ByteSizeLong() > 0) {
+  if (config_.reject_oci_hooks && proposal.adjustment.hooks().ByteSizeLong() > 0) {
     return Rejected("OCI hooks", api::FIELD_OCI_HOOKS, proposal);
   }
   RESMGR_RETURN_IF_ERROR(CheckSeccomp(proposal));
-  if (options_.reject_namespace_adjustment && !linux.namespaces().empty()) {
+  if (config_.reject_namespaces && !linux.namespaces().empty()) {
     return Rejected("namespaces", api::FIELD_NAMESPACE, proposal);
   }
-  if (options_.reject_sysctl_adjustment && !linux.sysctl().empty()) {
+  if (config_.reject_sysctls && !linux.sysctl().empty()) {
     return Rejected("sysctls", api::FIELD_SYSCTL, proposal);
   }
   return CheckRequired(proposal, present);
@@ -129,19 +129,18 @@ Status DefaultValidator::CheckSeccomp(const Proposal& proposal) const {
   };
   switch (type) {
     case api::SecurityProfile::PROFILE_RUNTIME_DEFAULT:
-      return rejected(options_.reject_runtime_default_seccomp_adjustment, "RuntimeDefault");
+      return rejected(config_.reject_runtime_default_seccomp, "RuntimeDefault");
     case api::SecurityProfile::PROFILE_UNCONFINED:
-      return rejected(options_.reject_unconfined_seccomp_adjustment, "Unconfined");
+      return rejected(config_.reject_unconfined_seccomp, "Unconfined");
     default:
-      return rejected(options_.reject_custom_seccomp_adjustment, "Localhost");
+      return rejected(config_.reject_custom_seccomp, "Localhost");
   }
 }
 
 StatusOr<bool> DefaultValidator::ToleratesMissing(const Annotations& of_pod,
                                                   std::string_view container) const {
-  if (options_.tolerate_missing_plugins_annotation.empty()) return false;
-  const auto annotation =
-      FindAnnotation(of_pod, container, options_.tolerate_missing_plugins_annotation);
+  if (config_.tolerate_missing_annotation.empty()) return false;
+  const auto annotation = FindAnnotation(of_pod, container, config_.tolerate_missing_annotation);
   if (!annotation) return false;
   const auto value = ParseBool(annotation->value);
   if (value) return *value;
@@ -155,7 +154,7 @@ Status DefaultValidator::CheckRequired(const Proposal& proposal,
   RESMGR_ASSIGN_OR_RETURN(const bool tolerates,
                           ToleratesMissing(of_pod, proposal.container.name()));
   if (tolerates) return OkStatus();
-  std::vector<std::string> missing = options_.required_plugins;
+  std::vector<std::string> missing = required_;
   if (const auto annotation =
           FindAnnotation(of_pod, proposal.container.name(), kRequiredPluginsAnnotation)) {
     RESMGR_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadNames(*annotation));

@@ -9,29 +9,11 @@
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
+#include "pkg/config/nri_config.h"
 
 namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
-
-// Changes that plugins may not make on this node (NRI 0.10: the default validator).
-struct DefaultValidatorOptions {
-  bool reject_oci_hook_adjustment = false;
-  // These three reject any change of the seccomp policy, if the container's own profile is
-  // RuntimeDefault, Unconfined (or absent), or custom.
-  bool reject_runtime_default_seccomp_adjustment = false;
-  bool reject_unconfined_seccomp_adjustment = false;
-  bool reject_custom_seccomp_adjustment = false;
-  bool reject_namespace_adjustment = false;
-  bool reject_sysctl_adjustment = false;  // removals included, as for namespaces
-  // Containers are created only after these plugins have taken part: "logger" or "10-logger". A pod
-  // names more in its annotation required-plugins.noderesource.dev: a list of names as YAML or
-  // JSON. The suffix "/container.NAME" has precedence over "/pod", and that over no suffix.
-  std::vector<std::string> required_plugins{};
-  // If this annotation is set to true, a pod or container needs none of the required plugins; it
-  // has the same suffixes as the annotation above. "": there is no such annotation.
-  std::string tolerate_missing_plugins_annotation{};
-};
 
 // The changes that plugins want of a new container.
 struct Proposal {
@@ -42,12 +24,20 @@ struct Proposal {
   std::function<api::OwningPlugins()> owners;
 };
 
-// A host's built-in validator. Pure: it has no effect and never waits. Immutable, thread-safe.
+// A host's built-in validator (NRI 0.10: the default validator), which rejects what is configured.
+// The three keys of seccomp reject any change of the policy, if the container's own profile is
+// RuntimeDefault, Unconfined (or absent), or custom; removals of namespaces and sysctls are
+// rejected, too. Pure: it has no effect and never waits. Immutable, thread-safe.
 class DefaultValidator {
  public:
   using Annotations = google::protobuf::Map<std::string, std::string>;
 
-  explicit DefaultValidator(DefaultValidatorOptions options) : options_(std::move(options)) {}
+  // Containers are created only after the `required` plugins have taken part: "logger" or
+  // "10-logger". A pod names more in its annotation required-plugins.noderesource.dev: a list of
+  // names as YAML or JSON. The suffix "/container.NAME" has precedence over "/pod", and that over
+  // no suffix; the annotation that tolerates missing plugins has the same suffixes.
+  explicit DefaultValidator(NriValidatorConfig config, std::vector<std::string> required = {})
+      : config_(std::move(config)), required_(std::move(required)) {}
 
   // Whether the container may be created like this. `present`: full names of the plugins that took
   // part, which are connected, and have answered if they are asked about creations (a host that
@@ -63,7 +53,8 @@ class DefaultValidator {
   Status CheckSeccomp(const Proposal& proposal) const;
   Status CheckRequired(const Proposal& proposal, std::span<const std::string> present) const;
 
-  DefaultValidatorOptions options_;
+  const NriValidatorConfig config_;
+  const std::vector<std::string> required_;
 };
 
 }  // namespace resmgr::nri

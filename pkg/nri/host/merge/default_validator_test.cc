@@ -22,14 +22,16 @@ using testing::HasSubstr;
 using Validation = api::ValidateContainerAdjustmentRequest;
 const std::vector<std::string> kNone;
 
-Status Check(const DefaultValidatorOptions& options, std::string_view text,
-             const std::vector<std::string>& present = kNone) {
+Status Check(const NriValidatorConfig& config, std::string_view text,
+             const std::vector<std::string>& present = kNone,
+             const std::vector<std::string>& required = kNone) {
   const auto request = Make<Validation>(text);
-  return DefaultValidator(options).Check({.pod = request.pod(),
-                                          .container = request.container(),
-                                          .adjustment = request.adjust(),
-                                          .owners = [&] { return request.owners(); }},
-                                         present);
+  return DefaultValidator(config, required)
+      .Check({.pod = request.pod(),
+              .container = request.container(),
+              .adjustment = request.adjust(),
+              .owners = [&] { return request.owners(); }},
+             present);
 }
 
 constexpr std::string_view kHooks = R"(
@@ -51,20 +53,20 @@ TEST(DefaultValidatorTest, RejectsNothingByDefault) {
 }
 
 TEST(DefaultValidatorTest, RejectsWhatIsConfiguredAndNamesThePlugins) {
-  const DefaultValidatorOptions hooks{.reject_oci_hook_adjustment = true};
+  const NriValidatorConfig hooks{.reject_oci_hooks = true};
   EXPECT_THAT(Check(hooks, kHooks),
               Fails(StatusCode::kFailedPrecondition,
                     "default validator: \"10-a,20-b\" may not change OCI hooks"));
   EXPECT_THAT(Check(hooks, "adjust { hooks {} }"), IsOk());
   EXPECT_THAT(Check(hooks, kNamespaces), IsOk());
 
-  const DefaultValidatorOptions namespaces{.reject_namespace_adjustment = true};
+  const NriValidatorConfig namespaces{.reject_namespaces = true};
   EXPECT_THAT(Check(namespaces, kNamespaces),
               Fails(StatusCode::kFailedPrecondition,
                     "default validator: \"10-a,20-b\" may not change namespaces"));
   EXPECT_THAT(Check(namespaces, kSysctls), IsOk());
 
-  const DefaultValidatorOptions sysctls{.reject_sysctl_adjustment = true};
+  const NriValidatorConfig sysctls{.reject_sysctls = true};
   EXPECT_THAT(Check(sysctls, kSysctls),
               Fails(StatusCode::kFailedPrecondition, HasSubstr("\"10-a\" may not change sysctls")));
   EXPECT_THAT(Check(sysctls, kHooks), IsOk());
@@ -83,15 +85,14 @@ TEST(DefaultValidatorTest, ASeccompPolicyIsRejectedByTheProfileThatItReplaces) {
   const std::string custom =
       changes("seccomp_profile { profile_type: PROFILE_LOCALHOST localhost_ref: 'x' }");
   struct Row {
-    DefaultValidatorOptions options;
+    NriValidatorConfig options;
     bool runtime_default;
     bool unconfined;
     bool custom;
   };
-  for (const Row& row :
-       {Row{{.reject_runtime_default_seccomp_adjustment = true}, true, false, false},
-        Row{{.reject_unconfined_seccomp_adjustment = true}, false, true, false},
-        Row{{.reject_custom_seccomp_adjustment = true}, false, false, true}}) {
+  for (const Row& row : {Row{{.reject_runtime_default_seccomp = true}, true, false, false},
+                         Row{{.reject_unconfined_seccomp = true}, false, true, false},
+                         Row{{.reject_custom_seccomp = true}, false, false, true}}) {
     EXPECT_NE(Check(row.options, runtime_default).ok(), row.runtime_default);
     EXPECT_NE(Check(row.options, unconfined).ok(), row.unconfined);
     EXPECT_NE(Check(row.options, none).ok(), row.unconfined);
@@ -99,25 +100,25 @@ TEST(DefaultValidatorTest, ASeccompPolicyIsRejectedByTheProfileThatItReplaces) {
     EXPECT_THAT(Check(row.options, "adjust { linux { oom_score_adj {} } }"), IsOk());
   }
   EXPECT_THAT(
-      Check({.reject_custom_seccomp_adjustment = true}, custom),
+      Check({.reject_custom_seccomp = true}, custom),
       Fails(StatusCode::kFailedPrecondition, AllOf(HasSubstr("\"10-a\""), HasSubstr("Localhost"))));
 }
 
-Status Required(const DefaultValidatorOptions& options, std::string_view annotations,
-                const std::vector<std::string>& present) {
+Status Required(const std::vector<std::string>& required, std::string_view annotations,
+                const std::vector<std::string>& present, const NriValidatorConfig& config = {}) {
   const std::string request =
       "pod { " + std::string(annotations) + " } container { id: 'c' name: 'web' }";
-  return Check(options, request, present);
+  return Check(config, request, present, required);
 }
 
 TEST(DefaultValidatorTest, RequiredPluginsMustHaveTakenPart) {
-  const DefaultValidatorOptions options{.required_plugins = {"logger", "20-cpu-set"}};
-  EXPECT_THAT(Required(options, "", {}),
+  const std::vector<std::string> required{"logger", "20-cpu-set"};
+  EXPECT_THAT(Required(required, "", {}),
               Fails(StatusCode::kFailedPrecondition,
                     "default validator: required plugins are missing: logger, 20-cpu-set"));
-  EXPECT_THAT(Required(options, "", {"10-logger", "21-cpu-set"}),
+  EXPECT_THAT(Required(required, "", {"10-logger", "21-cpu-set"}),
               Fails(StatusCode::kFailedPrecondition, HasSubstr("missing: 20-cpu-set")));
-  EXPECT_THAT(Required(options, "", {"10-logger", "20-cpu-set"}), IsOk());
+  EXPECT_THAT(Required(required, "", {"10-logger", "20-cpu-set"}), IsOk());
 }
 
 TEST(DefaultValidatorTest, APodMayRequireMore) {
@@ -147,20 +148,19 @@ TEST(DefaultValidatorTest, AnAnnotationThatCannotBeReadIsRefused) {
 }
 
 TEST(DefaultValidatorTest, ThatPluginsAreMissingMayBeTolerated) {
-  const DefaultValidatorOptions options{.required_plugins = {"a"},
-                                        .tolerate_missing_plugins_annotation = "tolerate"};
+  const NriValidatorConfig config{.tolerate_missing_annotation = "tolerate"};
   const auto says = [](std::string_view key, std::string_view value) {
     return "annotations { key: '" + std::string(key) + "' value: '" + std::string(value) + "' } ";
   };
-  EXPECT_THAT(Required(options, says("tolerate", "true"), {}), IsOk());
-  EXPECT_FALSE(Required(options, says("tolerate", "false"), {}).ok());
-  EXPECT_THAT(Required(options, says("tolerate/container.web", "true"), {}), IsOk());
+  EXPECT_THAT(Required({"a"}, says("tolerate", "true"), {}, config), IsOk());
+  EXPECT_FALSE(Required({"a"}, says("tolerate", "false"), {}, config).ok());
+  EXPECT_THAT(Required({"a"}, says("tolerate/container.web", "true"), {}, config), IsOk());
   EXPECT_FALSE(
-      Required(options, says("tolerate", "true") + says("tolerate/pod", "false"), {}).ok());
-  EXPECT_THAT(Required(options, says("tolerate", "maybe"), {"10-a"}),
+      Required({"a"}, says("tolerate", "true") + says("tolerate/pod", "false"), {}, config).ok());
+  EXPECT_THAT(Required({"a"}, says("tolerate", "maybe"), {"10-a"}, config),
               Fails(StatusCode::kInvalidArgument, HasSubstr("\"maybe\"")));
   // Without the node's option a pod cannot use it.
-  EXPECT_FALSE(Required({.required_plugins = {"a"}}, says("", "true"), {}).ok());
+  EXPECT_FALSE(Required({"a"}, says("", "true"), {}).ok());
 }
 
 }  // namespace

@@ -119,8 +119,6 @@ PluginFinder::PluginFinder(EventLoop& loop, Options options,
       found_(std::move(found)),
       lister_(loop, "nri-plugins", std::chrono::milliseconds(0)) {}
 
-PluginFinder::~PluginFinder() = default;
-
 void PluginFinder::Look(const std::string& plugin_path, const std::string& config_path) {
   plugin_path_ = plugin_path;
   config_path_ = config_path;

@@ -68,7 +68,6 @@ class PluginFinder {
   // becomes available. It is not called after the end of this object, and must not destroy it. This
   // class logs the reasons why plugins are left out.
   PluginFinder(EventLoop& loop, Options options, std::function<void(const Found&)> found);
-  ~PluginFinder();
   PluginFinder(const PluginFinder&) = delete;
   PluginFinder& operator=(const PluginFinder&) = delete;
 

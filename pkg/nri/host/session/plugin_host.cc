@@ -53,8 +53,6 @@ PluginHost::PluginHost(EventLoop& loop, PluginListener& listener, HostOptions op
       turns_(loop, {}),
       finder_(loop, {}, [this](const PluginFinder::Found& found) { TakePlugins(found); }) {}
 
-PluginHost::~PluginHost() = default;
-
 void PluginHost::Configure(const HostOptions& options) {
   options_.plugin_path = options.plugin_path;
   options_.plugin_config_path = options.plugin_config_path;

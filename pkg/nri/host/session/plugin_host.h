@@ -30,7 +30,6 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   // Both outlive the host. The listener is informed of each lost plugin, also by Stop, but not by
   // the destructor.
   PluginHost(EventLoop& loop, PluginListener& listener, HostOptions options);
-  ~PluginHost();
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 

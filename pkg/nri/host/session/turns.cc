@@ -46,8 +46,6 @@ void Turns::Next(const std::shared_ptr<State>& state) {
 
 FairTurns::FairTurns(EventLoop& loop, Options options) : loop_(loop), options_(options) {}
 
-FairTurns::~FairTurns() = default;
-
 void FairTurns::Add(const void* peer, Begin begin) {
   std::deque<Begin>& own = waiting_[peer];
   if (own.empty()) order_.push_back(peer);

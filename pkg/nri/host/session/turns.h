@@ -51,7 +51,6 @@ class FairTurns {
   using Begin = std::function<void(Running running)>;
 
   FairTurns(EventLoop& loop, Options options);
-  ~FairTurns();
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
 

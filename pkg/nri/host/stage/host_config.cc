@@ -52,18 +52,6 @@ HostOptions HostOptionsOf(const NriHostConfig& config) {
   return options;
 }
 
-DefaultValidatorOptions ValidatorOptionsOf(const NriHostConfig& config) {
-  const NriValidatorConfig& validator = config.validator;
-  return {.reject_oci_hook_adjustment = validator.reject_oci_hooks,
-          .reject_runtime_default_seccomp_adjustment = validator.reject_runtime_default_seccomp,
-          .reject_unconfined_seccomp_adjustment = validator.reject_unconfined_seccomp,
-          .reject_custom_seccomp_adjustment = validator.reject_custom_seccomp,
-          .reject_namespace_adjustment = validator.reject_namespaces,
-          .reject_sysctl_adjustment = validator.reject_sysctls,
-          .required_plugins = RequiredPluginsOf(config),
-          .tolerate_missing_plugins_annotation = validator.tolerate_missing_annotation};
-}
-
 StatusOr<UnsupportedPolicy> UnsupportedPolicyOf(const NriHostConfig& config) {
   UnsupportedPolicy policy;
   for (const auto& [name, failure] : config.unsupported) {
@@ -89,7 +77,7 @@ NriStageOptions StageOptionsOf(const NriHostConfig& config) {
   NriStageOptions options;
   options.budget = config.call_timeout;
   options.required = RequiredPluginsOf(config);
-  options.validator = ValidatorOptionsOf(config);
+  options.validator = config.validator;
   options.unsupported = UnsupportedPolicyOf(config).value_or(UnsupportedPolicy());
   return options;
 }

@@ -26,7 +26,7 @@ struct NriStageOptions {
   // Index and name, or the name alone: no container is created while one of them is away.
   std::vector<std::string> required{};
   // Forbidden changes; nullopt: all are allowed.
-  std::optional<DefaultValidatorOptions> validator{};
+  std::optional<NriValidatorConfig> validator{};
   // The policy for changes that the CRI cannot express.
   UnsupportedPolicy unsupported{};
   // Directory of the seccomp profiles that plugins make.
@@ -40,9 +40,6 @@ struct NriStageOptions {
 
 // Options for serving plugins, without the metrics.
 HostOptions HostOptionsOf(const NriHostConfig& config);
-
-// Forbidden changes and required plugins.
-DefaultValidatorOptions ValidatorOptionsOf(const NriHostConfig& config);
 
 // The policy for changes that the CRI cannot express. kInvalidArgument: an unknown field.
 // "DeviceRules" are the rules for devices, which have no name in NRI.

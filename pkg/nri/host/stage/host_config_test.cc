@@ -74,30 +74,5 @@ TEST(HostConfigTest, WhatTheCriCannotExpressIsNamedAsInNri) {
                     EndsWith(", MemoryPolicy")));
 }
 
-TEST(HostConfigTest, TheValidatorRejectsWhatItIsTold) {
-  const auto options = [](void (*set)(NriValidatorConfig&)) {
-    NriHostConfig config;
-    set(config.validator);
-    return ValidatorOptionsOf(config);
-  };
-  using Config = NriValidatorConfig;
-  EXPECT_FALSE(options([](Config&) {}).reject_oci_hook_adjustment);
-  EXPECT_TRUE(options([](Config& c) { c.reject_oci_hooks = true; }).reject_oci_hook_adjustment);
-  EXPECT_TRUE(options([](Config& c) {
-                c.reject_runtime_default_seccomp = true;
-              }).reject_runtime_default_seccomp_adjustment);
-  EXPECT_TRUE(options([](Config& c) {
-                c.reject_unconfined_seccomp = true;
-              }).reject_unconfined_seccomp_adjustment);
-  EXPECT_TRUE(
-      options([](Config& c) { c.reject_custom_seccomp = true; }).reject_custom_seccomp_adjustment);
-  EXPECT_TRUE(options([](Config& c) { c.reject_namespaces = true; }).reject_namespace_adjustment);
-  EXPECT_TRUE(options([](Config& c) { c.reject_sysctls = true; }).reject_sysctl_adjustment);
-  EXPECT_EQ(options([](Config& c) {
-              c.tolerate_missing_annotation = "x";
-            }).tolerate_missing_plugins_annotation,
-            "x");
-}
-
 }  // namespace
 }  // namespace resmgr::nri

@@ -70,10 +70,8 @@ NriStage::NriStage(Context context, NriStageOptions options)
                             .find = nri_options_.find_files}),
       evict_limit_(/*burst=*/1, std::chrono::minutes(1)),
       warnings_limit_(/*burst=*/20, std::chrono::minutes(1)) {
-  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator, nri_options_.required);
 }
-
-NriStage::~NriStage() = default;
 
 void NriStage::Start() {
   files_.RemoveLeft();
@@ -87,7 +85,7 @@ void NriStage::Configure(NriStageOptions options) {
   events_.SetBudget(nri_options_.budget);
   traits_.without_rdt = false;
   validator_.reset();
-  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator, nri_options_.required);
 }
 
 void NriStage::SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers) {
@@ -162,8 +160,6 @@ void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainer
 
 // PluginHost has logged the reason.
 void NriStage::OnLost(PluginPort& plugin, const Status& /*why*/) {
-  const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
-  if (hosted == nullptr) return;
   dispatcher_.Remove(plugin);
 }
 

@@ -50,7 +50,6 @@ class NriStage final : public Stage, public PluginListener {
   };
 
   NriStage(Context context, NriStageOptions options);
-  ~NriStage() override;
 
   // Learns of the runtime's objects, and removes files that a former run has left.
   void Start();

@@ -275,8 +275,7 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
 NriStageOptions RequiringPlugin(const std::string& name) {
   NriStageOptions options;
   options.required = {name};
-  options.validator = DefaultValidatorOptions{.required_plugins = {name},
-                                              .tolerate_missing_plugins_annotation = "tolerate"};
+  options.validator = NriValidatorConfig{.tolerate_missing_annotation = "tolerate"};
   return options;
 }
 
