@@ -83,9 +83,8 @@ class PluginConnectionTest : public testing::Test {
   PluginConnectionTest() { connection_.StartOn(std::move(sockets_.theirs)); }
 
   void Synchronize(std::string_view version = "1.7.24") {
-    ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd(version)).ok());
-    ASSERT_TRUE(
-        host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+    ASSERT_TRUE(host_.Configure(Containerd(version)).ok());
+    ASSERT_TRUE(host_.Synchronize(Inventory("p", "c", false)).ok());
     handler_.told.clear();
   }
 
@@ -113,7 +112,7 @@ TEST_F(PluginConnectionTest, AsksForTheEventsThatTheHostKnows) {
 }
 
 TEST_F(PluginConnectionTest, TakesAnInventoryInPieces) {
-  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  ASSERT_TRUE(host_.Configure(Containerd("2.1.0")).ok());
   const auto synchronize = [this](const api::SynchronizeRequest& piece) {
     return *host_.Call<api::SynchronizeResponse>("Synchronize", piece);
   };
@@ -130,12 +129,11 @@ TEST_F(PluginConnectionTest, TakesAnInventoryInPieces) {
 }
 
 TEST_F(PluginConnectionTest, AnInventoryIsBounded) {
-  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  ASSERT_TRUE(host_.Configure(Containerd("2.1.0")).ok());
   const std::string long_name(size_t{3} << 20, 'x');
   Status status;
   for (int i = 0; i < 30 && status.ok(); ++i) {
-    status = host_.Call<api::SynchronizeResponse>("Synchronize", Inventory(long_name, "c", true))
-                 .status();
+    status = host_.Synchronize(Inventory(long_name, "c", true));
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
 }
@@ -143,7 +141,7 @@ TEST_F(PluginConnectionTest, AnInventoryIsBounded) {
 // The limit of bytes does not bound these: empty containers take two bytes each, and a hundred
 // times that once they are decoded.
 TEST_F(PluginConnectionTest, TheFieldsOfAnInventoryAreBounded) {
-  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  ASSERT_TRUE(host_.Configure(Containerd("2.1.0")).ok());
   // One repeated field, which costs nothing to decode.
   api::SynchronizeRequest more;
   more.set_more(true);
@@ -217,23 +215,16 @@ TEST_F(PluginConnectionTest, NothingIsDecidedBeforeTheInventoryIsKnown) {
         "CreateContainer", Of<api::CreateContainerRequest>("web", "nginx"));
   };
   EXPECT_EQ(create().status().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false))
-                .status()
-                .code(),
-            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(host_.Synchronize(Inventory("p", "c", false)).code(), StatusCode::kFailedPrecondition);
   Synchronize();
   EXPECT_TRUE(create().ok());
-  EXPECT_EQ(host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false))
-                .status()
-                .code(),
-            StatusCode::kFailedPrecondition)
+  EXPECT_EQ(host_.Synchronize(Inventory("p", "c", false)).code(), StatusCode::kFailedPrecondition)
       << "a second one";
 }
 
 TEST_F(PluginConnectionTest, IsConfiguredBeforeItIsSynchronized) {
   Synchronize();
-  EXPECT_EQ(host_.Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).status().code(),
-            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(host_.Configure(Containerd("1.7.24")).code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(PluginConnectionTest, WhatIsNoProtobufIsRefused) {
@@ -300,12 +291,11 @@ TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
   };
   ASSERT_TRUE(connected(1));
   ASSERT_TRUE(connected(2)) << "it was not configured";
-  ASSERT_TRUE(hosts[1]->Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
+  ASSERT_TRUE(hosts[1]->Configure(Containerd("1.7.24")).ok());
   ASSERT_TRUE(connected(3)) << "it was not synchronized";
   EXPECT_THAT(handler.told, ElementsAre("configured by containerd", "disconnected"));
-  ASSERT_TRUE(hosts[2]->Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
-  ASSERT_TRUE(
-      hosts[2]->Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+  ASSERT_TRUE(hosts[2]->Configure(Containerd("1.7.24")).ok());
+  ASSERT_TRUE(hosts[2]->Synchronize(Inventory("p", "c", false)).ok());
   EXPECT_FALSE(RunUntil(
       loop, [&] { return !connection.synchronized(); }, milliseconds(600)));
 }
@@ -331,9 +321,8 @@ TEST(PluginReconnectTest, FollowsTheRuntime) {
       return accepted.has_value();
     }));
     FakeHost host(loop, *std::move(accepted));
-    ASSERT_TRUE(host.Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
-    ASSERT_TRUE(
-        host.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+    ASSERT_TRUE(host.Configure(Containerd("1.7.24")).ok());
+    ASSERT_TRUE(host.Synchronize(Inventory("p", "c", false)).ok());
     EXPECT_TRUE(connection.synchronized());
   }
   ASSERT_TRUE(RunUntil(loop, [&] { return !connection.synchronized(); }));

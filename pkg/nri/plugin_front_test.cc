@@ -117,7 +117,7 @@ class PluginFrontTest : public testing::Test {
 
   // Synchronizes the plugin with a container "web" that shares all CPUs, unless it is left out.
   void Synchronize(bool with_web = true) {
-    ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
+    ASSERT_TRUE(host_.Configure(test::Containerd("1.7.24")).ok());
     api::SynchronizeRequest all;
     if (with_web) {
       const auto web = About<api::CreateContainerRequest>("web", false, 100);
@@ -125,7 +125,7 @@ class PluginFrontTest : public testing::Test {
       *all.add_containers() = web.container();
       all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
     }
-    ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", all).ok());
+    ASSERT_TRUE(host_.Synchronize(all).ok());
     ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
     ASSERT_TRUE(RunUntil(loop_, [&] { return !with_web || !host_.updates.empty(); }));
     host_.updates.clear();
@@ -136,10 +136,13 @@ class PluginFrontTest : public testing::Test {
         "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
   }
 
-  StatusOr<api::Empty> TellStart(const std::string& name, bool guaranteed, int64_t milli_cpu) {
-    auto event = About<api::StateChangeEvent>(name, guaranteed, milli_cpu);
-    event.set_event(api::EVENT_START_CONTAINER);
+  StatusOr<api::Empty> Tell(api::Event kind, api::StateChangeEvent event) {
+    event.set_event(kind);
     return host_.Call<api::Empty>("StateChange", event);
+  }
+  StatusOr<api::Empty> Tell(api::Event kind, const std::string& name, bool guaranteed,
+                            int64_t milli_cpu) {
+    return Tell(kind, About<api::StateChangeEvent>(name, guaranteed, milli_cpu));
   }
 
   static constexpr std::chrono::milliseconds kPatience{300};
@@ -188,7 +191,7 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   EXPECT_TRUE(created->update(0).ignore_failure());
   EXPECT_THAT(host_.updates, IsEmpty());
 
-  ASSERT_TRUE(TellStart("dsp", true, 1000).ok());
+  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 1000).ok());
   const auto stopped = host_.Call<api::StopContainerResponse>(
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
   ASSERT_TRUE(stopped.ok());
@@ -215,7 +218,7 @@ TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
 
-  ASSERT_TRUE(TellStart("dsp", true, 2000).ok());
+  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 2000).ok());
   const auto stopped = host_.Call<api::StopContainerResponse>(
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 2000));
   ASSERT_TRUE(stopped.ok());
@@ -259,15 +262,13 @@ class PluginFrontWithCriTest : public PluginFrontTest {
         }) {}
   // Synchronizes with the container "web", for which the runtime is asked to share all CPUs.
   void SynchronizeWith(const std::string& version, const std::string& nri_version = "") {
-    ASSERT_TRUE(
-        host_.Call<api::ConfigureResponse>("Configure", test::Containerd(version, nri_version))
-            .ok());
+    ASSERT_TRUE(host_.Configure(test::Containerd(version, nri_version)).ok());
     api::SynchronizeRequest all;
     const auto web = About<api::CreateContainerRequest>("web", false, 100);
     *all.add_pods() = web.pod();
     *all.add_containers() = web.container();
     all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
-    ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", all).ok());
+    ASSERT_TRUE(host_.Synchronize(all).ok());
     ASSERT_TRUE(RunUntil(loop_, [&] { return !asked_.empty() || !host_.updates.empty(); }));
   }
   // The event by which the runtime shows the first update that its CRI was asked for.
@@ -327,9 +328,7 @@ TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
   EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
   host_.updates.clear();
-  auto removed = About<api::StateChangeEvent>("dsp", true, 1000);
-  removed.set_event(api::EVENT_REMOVE_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", removed).ok());
+  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "dsp", true, 1000).ok());
   ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; })) << "it may be there now";
   asked_[1].done(OkStatus());
   EXPECT_THAT(host_.updates, IsEmpty());
@@ -363,9 +362,7 @@ TEST_F(PluginFrontWithCriTest, FailuresOfACriThatHasWorkedCount) {
   ASSERT_EQ(asked_.size(), 1u);
   asked_[0].done(OkStatus());
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
-  auto removed = About<api::StateChangeEvent>("dsp", true, 1000);
-  removed.set_event(api::EVENT_REMOVE_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", removed).ok());
+  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "dsp", true, 1000).ok());
   ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; }));
   asked_[1].done(Unavailable("the runtime has closed its connection"));
   ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 3; })) << "it is tried again";
@@ -394,8 +391,8 @@ TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
     PluginFront shown(loop_, pipeline_, {.connection = {.dumper = dumper->get()}},
                       {.connected = [] {}, .disconnected = [] {}, .happened = {}, .doubtful = {}});
     shown.StartOn(std::move(sockets.theirs));
-    ASSERT_TRUE(host.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
-    ASSERT_TRUE(host.Call<api::SynchronizeResponse>("Synchronize", api::SynchronizeRequest()).ok());
+    ASSERT_TRUE(host.Configure(test::Containerd("1.7.24")).ok());
+    ASSERT_TRUE(host.Synchronize(api::SynchronizeRequest()).ok());
     EXPECT_FALSE(host.Call("Configure", "").ok());
   }
   ASSERT_TRUE((*dumper)->Close(std::chrono::seconds(10)));
@@ -467,16 +464,14 @@ TEST_F(PluginFrontTest, TheRuntimeTellsWhatAllPluginsMadeOfARequest) {
       ->mutable_cpu()
       ->mutable_shares()
       ->set_value(512);
-  event.set_event(api::EVENT_POST_CREATE_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_POST_CREATE_CONTAINER, event).ok());
   EXPECT_TRUE(listed().told);
   EXPECT_EQ(listed().resources.cpu_shares, 512);
   auto resize = About<api::UpdateContainerRequest>("app", true, 1000);
   *resize.mutable_linux_resources() = ResourcesOf(2000);
   ASSERT_TRUE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize).ok());
   EXPECT_FALSE(listed().told);
-  event.set_event(api::EVENT_POST_UPDATE_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_POST_UPDATE_CONTAINER, event).ok());
   EXPECT_TRUE(listed().told);
 }
 
@@ -484,10 +479,8 @@ TEST_F(PluginFrontTest, AStartIsKnown) {
   Synchronize(false);
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
   auto event = About<api::StateChangeEvent>("dsp", true, 1000);
-  event.set_event(api::EVENT_START_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
-  event.set_event(api::EVENT_POST_START_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, event).ok());
   bool running = false;
   manager_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
     running = container.state == ContainerState::kRunning;
@@ -550,9 +543,7 @@ TEST_F(PluginFrontTest, AnInventoryIsInTheOrderOfIds) {
 TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
   Synchronize();
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
-  auto event = About<api::StateChangeEvent>("dsp", true, 1000);
-  event.set_event(api::EVENT_REMOVE_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "dsp", true, 1000).ok());
   ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
   EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
 }
@@ -619,12 +610,11 @@ TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
   const auto created = Create("dsp", true, 1000);
   ASSERT_TRUE(created.ok());
   EXPECT_THAT(Told(created->update()), ElementsAre("id-app 0,2-7"));
-  auto event = About<api::StateChangeEvent>("app", false, 100);
+  const auto app = About<api::StateChangeEvent>("app", false, 100);
   for (const api::Event each :
        {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_POST_START_CONTAINER}) {
     host_.updates.clear();
-    event.set_event(each);
-    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+    ASSERT_TRUE(Tell(each, app).ok());
     ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); })) << each;
     EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-app 0,2-7"));
   }
@@ -636,16 +626,13 @@ TEST_F(PluginFrontTest, AStartIsNotHeld) {
   ASSERT_TRUE(Create("app", false, 100).ok());
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
   host_.Hold();
-  auto event = About<api::StateChangeEvent>("app", false, 100);
+  const auto app = About<api::StateChangeEvent>("app", false, 100);
   for (const api::Event each : {api::EVENT_START_CONTAINER, api::EVENT_POST_START_CONTAINER}) {
-    event.set_event(each);
-    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+    ASSERT_TRUE(Tell(each, app).ok());
   }
   // "app" may still be on all CPUs.
   const auto start = std::chrono::steady_clock::now();
-  event = About<api::StateChangeEvent>("dsp", true, 1000);
-  event.set_event(api::EVENT_START_CONTAINER);
-  EXPECT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  EXPECT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 1000).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
   host_.Release();
   ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
@@ -655,16 +642,14 @@ TEST_F(PluginFrontTest, AStartIsNotHeld) {
 TEST_F(PluginFrontTest, AContainerThatRunsAsItWasCreatedIsSentNothing) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", false, 100).ok());
-  auto event = About<api::StateChangeEvent>("app", false, 100);
+  const auto app = About<api::StateChangeEvent>("app", false, 100);
   for (const api::Event each : {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_START_CONTAINER,
                                 api::EVENT_POST_START_CONTAINER}) {
-    event.set_event(each);
-    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+    ASSERT_TRUE(Tell(each, app).ok());
   }
   // A running container is updated in an answer, which takes effect.
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
-  event.set_event(api::EVENT_POST_START_CONTAINER);
-  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, app).ok());
   ASSERT_TRUE(Create("last", false, 100).ok());
   EXPECT_THAT(host_.updates, IsEmpty());
 }
@@ -706,8 +691,8 @@ TEST_F(PluginFrontTest, ARuntimeThatWaitsForLessTimeIsAnsweredEarlier) {
   pipeline_.Add(never);
   api::ConfigureRequest configure = test::Containerd("1.7.24");
   configure.set_request_timeout(kPatience.count() / 3);
-  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", configure).ok());
-  ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", api::SynchronizeRequest()).ok());
+  ASSERT_TRUE(host_.Configure(configure).ok());
+  ASSERT_TRUE(host_.Synchronize(api::SynchronizeRequest()).ok());
   ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(Create("dsp", true, 1000).status().code(), StatusCode::kUnavailable);

@@ -53,6 +53,13 @@ class FakeHost {
     return response;
   }
 
+  Status Configure(const api::ConfigureRequest& request) {
+    return Call<api::ConfigureResponse>("Configure", request).status();
+  }
+  Status Synchronize(const api::SynchronizeRequest& all) {
+    return Call<api::SynchronizeResponse>("Synchronize", all).status();
+  }
+
   // From now on the plugin's requests wait for Release, as in containerd while an event is
   // unanswered.
   void Hold() { holds_ = true; }

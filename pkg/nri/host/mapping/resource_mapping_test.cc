@@ -194,44 +194,28 @@ TEST(RuntimeTraitsTest, FollowsTheRelease) {
   EXPECT_EQ(TraitsOf("containerd", "1.6.20", true).seccomp, Seccomp::kFile);
 }
 
-api::CreateContainerResponse WithMostFields() {
-  api::CreateContainerResponse response;
-  api::ContainerAdjustment& adjust = *response.mutable_adjust();
-  adjust.add_env()->set_key("A");
-  adjust.add_mounts()->set_destination("/data");
-  adjust.add_args("/bin/x");
-  adjust.add_cdi_devices()->set_name("vendor.com/gpu=1");
-  adjust.add_rlimits()->set_type("RLIMIT_NOFILE");
-  adjust.mutable_hooks()->add_prestart()->set_path("/bin/h");
-  (*adjust.mutable_annotations())["note"] = "x";
-  api::LinuxContainerAdjustment& linux = *adjust.mutable_linux();
-  linux.add_devices()->set_path("/dev/x");
-  linux.mutable_oom_score_adj()->set_value(5);
-  linux.mutable_seccomp_policy()->set_default_action("SCMP_ACT_ALLOW");
-  api::LinuxResources& resources = *linux.mutable_resources();
-  resources.mutable_cpu()->mutable_shares()->set_value(2);
-  resources.mutable_cpu()->mutable_quota()->set_value(2);
-  resources.mutable_cpu()->mutable_period()->set_value(2);
-  resources.mutable_cpu()->set_cpus("0");
-  resources.mutable_cpu()->set_mems("0");
-  resources.mutable_memory()->mutable_limit()->set_value(2);
-  resources.mutable_memory()->mutable_swap()->set_value(2);
-  resources.mutable_memory()->mutable_reservation()->set_value(2);
-  resources.mutable_pids()->set_limit(2);
-  resources.add_hugepage_limits()->set_page_size("2MB");
-  resources.mutable_blockio_class()->set_value("slow");
-  resources.mutable_rdt_class()->set_value("gold");
-  (*resources.mutable_unified())["memory.high"] = "1";
-  return response;
-}
+constexpr const char* kManyFields = R"(adjust {
+  env { key: "A" } mounts { destination: "/data" } args: "/bin/x"
+  CDI_devices { name: "vendor.com/gpu=1" } rlimits { type: "RLIMIT_NOFILE" }
+  hooks { prestart { path: "/bin/h" } } annotations { key: "note" value: "x" }
+  linux {
+    devices { path: "/dev/x" } oom_score_adj { value: 5 }
+    seccomp_policy { default_action: "SCMP_ACT_ALLOW" }
+    resources {
+      cpu { shares { value: 2 } quota { value: 2 } period { value: 2 } cpus: "0" mems: "0" }
+      memory { limit { value: 2 } swap { value: 2 } reservation { value: 2 } }
+      pids { limit: 2 } hugepage_limits { page_size: "2MB" }
+      blockio_class { value: "slow" } rdt_class { value: "gold" }
+      unified { key: "memory.high" value: "1" }
+    }
+  } })";
 
 TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
-  api::CreateContainerResponse second;
-  second.mutable_adjust()->add_env()->set_key("B");
-  second.mutable_adjust()->mutable_hooks()->add_poststop()->set_path("/bin/h");
+  const auto second = Make<api::CreateContainerResponse>(
+      "adjust { env { key: 'B' } hooks { poststop { path: '/bin/h' } } }");
 
   AdjustmentMerge merge(Given({}));
-  ASSERT_TRUE(merge.Add("10-a", WithMostFields()).ok());
+  ASSERT_TRUE(merge.Add("10-a", Make<api::CreateContainerResponse>(kManyFields)).ok());
   ASSERT_TRUE(merge.Add("20-b", second).ok());
   const std::vector<OwnedField> owned = merge.owned("");
   const ChangeOwners owners(owned);

@@ -21,6 +21,10 @@ ContainerUpdateList Updates(std::string_view text) {
   return Make<api::UpdateContainerResponse>(text).update();
 }
 
+void Add(UpdateMerge& merge, std::string_view plugin, std::string_view text) {
+  EXPECT_THAT(merge.Add(plugin, Updates(text)), IsOk());
+}
+
 UpdateMerge OfTarget() {
   return UpdateMerge(Make<api::UpdateContainerRequest>(R"(
     pod { id: "pod" } container { id: "ctr" }
@@ -30,19 +34,17 @@ UpdateMerge OfTarget() {
 
 TEST(UpdateMergeTest, TheTargetsResourcesAreOverlaid) {
   UpdateMerge merge = OfTarget();
-  EXPECT_THAT(merge.Add("10-a", Updates(R"(
+  Add(merge, "10-a", R"(
     update { container_id: "ctr" linux { resources { cpu { shares { value: 0 } cpus: "3" }
-             hugepage_limits { page_size: "2MB" limit: 8 } } } })")),
-              IsOk());
+             hugepage_limits { page_size: "2MB" limit: 8 } } } })");
   EXPECT_THAT(merge.request(), Is(R"(
     pod { id: "pod" } container { id: "ctr" }
     linux_resources { cpu { shares { value: 0 } quota { value: 7 } cpus: "3" }
                       hugepage_limits { page_size: "2MB" limit: 8 } })"));
-  EXPECT_THAT(merge.Add("20-b", Updates(R"(
+  Add(merge, "20-b", R"(
     update { container_id: "ctr" linux { resources { memory { limit { value: 9 } } } } }
     update { container_id: "ctr" linux { resources {
-             hugepage_limits { page_size: "1GB" limit: 1 } } } })")),
-              IsOk());
+             hugepage_limits { page_size: "1GB" limit: 1 } } } })");
   EXPECT_THAT(merge.request().linux_resources(), Is(R"(
     cpu { shares { value: 0 } quota { value: 7 } cpus: "3" } memory { limit { value: 9 } }
     hugepage_limits { page_size: "2MB" limit: 8 } hugepage_limits { page_size: "1GB" limit: 1 })"));
@@ -55,9 +57,9 @@ TEST(UpdateMergeTest, TheTargetsResourcesAreOverlaid) {
 
 TEST(UpdateMergeTest, OthersGetOnlyWhatPluginsSet) {
   UpdateMerge merge = OfTarget();
-  EXPECT_THAT(merge.Add("10-a", Updates("update { container_id: 'x' linux { resources { "
-                                        "cpu { cpus: '3' } } } ignore_failure: true }")),
-              IsOk());
+  Add(merge, "10-a",
+      "update { container_id: 'x' linux { resources { "
+      "cpu { cpus: '3' } } } ignore_failure: true }");
   EXPECT_THAT(merge.updates(), ElementsAre(Is("container_id: 'x' ignore_failure: true linux { "
                                               "resources { cpu { cpus: '3' } } }")));
   EXPECT_THAT(merge.target(), Is(""));
@@ -69,7 +71,7 @@ TEST(UpdateMergeTest, OthersGetOnlyWhatPluginsSet) {
 TEST(UpdateMergeTest, AFieldOfAContainerHasOneOwner) {
   UpdateMerge merge;
   const char* const cpus = "update { container_id: 'x' linux { resources { cpu { cpus: '3' } } } }";
-  EXPECT_THAT(merge.Add("10-a", Updates(cpus)), IsOk());
+  Add(merge, "10-a", cpus);
   EXPECT_THAT(merge.Add("20-b", Updates("update { container_id: 'y' linux { resources { "
                                         "cpu { cpus: '3' } } } } " +
                                         std::string(cpus))),
@@ -85,33 +87,30 @@ TEST(UpdateMergeTest, AFieldOfAContainerHasOneOwner) {
 
 TEST(UpdateMergeTest, WhatMayFailIsLeftOutWhereItIsInConflict) {
   UpdateMerge merge;
-  EXPECT_THAT(merge.Add("10-a", Updates("update { container_id: 'x' linux { resources { "
-                                        "cpu { cpus: '3' } } } }")),
-              IsOk());
-  EXPECT_THAT(merge.Add("20-b", Updates(R"(
+  Add(merge, "10-a",
+      "update { container_id: 'x' linux { resources { "
+      "cpu { cpus: '3' } } } }");
+  Add(merge, "20-b", R"(
     update { container_id: "x" ignore_failure: true
              linux { resources { memory { limit { value: 1 } } cpu { cpus: "4" } } } }
     update { container_id: "x" ignore_failure: true
-             linux { resources { cpu { mems: "1" } } } })")),
-              IsOk());
+             linux { resources { cpu { mems: "1" } } } })");
   // The first update is left out as a whole, so the second may set the same field.
   EXPECT_THAT(merge.updates(), ElementsAre(Is("container_id: 'x' linux { resources { "
                                               "cpu { cpus: '3' mems: '1' } } }")));
-  EXPECT_THAT(merge.Add("30-c", Updates("update { container_id: 'x' linux { resources { "
-                                        "memory { limit { value: 1 } } } } }")),
-              IsOk());
+  Add(merge, "30-c",
+      "update { container_id: 'x' linux { resources { "
+      "memory { limit { value: 1 } } } } }");
 }
 
 TEST(UpdateMergeTest, ItMayFailIfAllSaySo) {
   UpdateMerge merge;
-  EXPECT_THAT(merge.Add("10-a", Updates(R"(
+  Add(merge, "10-a", R"(
     update { container_id: "x" ignore_failure: true linux { resources { cpu { cpus: "1" } } } }
-    update { container_id: "y" ignore_failure: true linux { resources { cpu { cpus: "1" } } } })")),
-              IsOk());
-  EXPECT_THAT(merge.Add("20-b", Updates(R"(
+    update { container_id: "y" ignore_failure: true linux { resources { cpu { cpus: "1" } } } })");
+  Add(merge, "20-b", R"(
     update { container_id: "x" linux { resources { cpu { mems: "1" } } } }
-    update { container_id: "y" ignore_failure: true linux { resources { cpu { mems: "1" } } } })")),
-              IsOk());
+    update { container_id: "y" ignore_failure: true linux { resources { cpu { mems: "1" } } } })");
   ASSERT_EQ(merge.updates().size(), 2U);
   EXPECT_FALSE(merge.updates()[0].ignore_failure());
   EXPECT_TRUE(merge.updates()[1].ignore_failure());
@@ -119,9 +118,9 @@ TEST(UpdateMergeTest, ItMayFailIfAllSaySo) {
 
 TEST(UpdateMergeTest, WhatSetsNothingIsNoUpdate) {
   UpdateMerge merge;
-  EXPECT_THAT(merge.Add("10-a", Updates("update { container_id: 'x' } "
-                                        "update { linux { resources { cpu { cpus: '1' } } } }")),
-              IsOk());
+  Add(merge, "10-a",
+      "update { container_id: 'x' } "
+      "update { linux { resources { cpu { cpus: '1' } } } }");
   EXPECT_THAT(merge.updates(), IsEmpty());
 }
 

@@ -32,7 +32,9 @@ class NriStageTest : public testing::Test {
     stage_.Start();
     clock_.Advance(std::chrono::milliseconds(0));
     (void)stage_.Inventory(plugin_);
+    pipeline_.Add(stage_);
   }
+  ~NriStageTest() override { pipeline_.Remove(stage_); }
 
   void HavePod(const std::string& name, bool ready = true) {
     SandboxFacts facts;
@@ -53,6 +55,13 @@ class NriStageTest : public testing::Test {
     std::erase_if(runtime_.everything->containers,
                   [&](const ContainerFacts& each) { return each.container.name == name; });
     runtime_.everything->containers.push_back(std::move(facts));
+  }
+  // The pod "p" has the container "main", and plugins are told of both.
+  void TellMain() {
+    HavePod("p");
+    HaveContainer("p", "main");
+    Refresh();
+    TellAll();
   }
   // Asks for the list, unless the first one is still under way.
   void Refresh() {
@@ -221,10 +230,7 @@ TEST_F(NriStageTest, WhatIsBeingRemovedIsNotShown) {
 }
 
 TEST_F(NriStageTest, AListThatIsOlderThanAStopDoesNotUndoIt) {
-  HavePod("p");
-  HaveContainer("p", "main");
-  Refresh();
-  TellAll();
+  TellMain();
   inventory_.Refresh();
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
   runtime_.AnswerLatest();
@@ -243,11 +249,7 @@ TEST_F(NriStageTest, AListThatIsOlderThanAStopDoesNotUndoIt) {
 // The event of a removal may come before the reply.
 TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
   constexpr int kNotFound = 5;
-  pipeline_.Add(stage_);
-  HavePod("p");
-  HaveContainer("p", "main");
-  Refresh();
-  TellAll();
+  TellMain();
   HoldEvents();
   {
     resmgr::test::TestCall stop(pipeline_, Operation::kStopContainer);
@@ -269,7 +271,6 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
     AnswerEvents(remove);
     EXPECT_TRUE(remove.reply_seen);
   }
-  pipeline_.Remove(stage_);
 }
 
 NriStageOptions RequiringPlugin(const std::string& name) {
@@ -281,17 +282,14 @@ NriStageOptions RequiringPlugin(const std::string& name) {
 
 // Such a plugin acts on pods, for example.
 TEST_F(NriStageTest, ARequiredPluginNeedNotBeAskedAboutCreations) {
-  pipeline_.Add(stage_);
   stage_.Configure(RequiringPlugin("10-a"));
   HavePod("p");
   Refresh();
   plugin_.wants = [](api::Event event) { return event == api::EVENT_RUN_POD_SANDBOX; };
   EXPECT_EQ(Create("p"), OkStatus());
-  pipeline_.Remove(stage_);
 }
 
 TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
-  pipeline_.Add(stage_);
   stage_.Configure(RequiringPlugin("20-missing"));
   HavePod("strict");
   HavePod("tolerant");
@@ -299,11 +297,9 @@ TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
   Refresh();
   EXPECT_EQ(Create("tolerant"), OkStatus());
   EXPECT_EQ(Create("strict").code(), StatusCode::kUnavailable);
-  pipeline_.Remove(stage_);
 }
 
 TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
-  pipeline_.Add(stage_);
   stage_.Configure(RequiringPlugin("10-a"));
   plugin_.settings_of.required = true;
   const auto late = [](const auto&, const auto& done) { done(DeadlineExceeded("late")); };
@@ -328,7 +324,6 @@ TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
   EXPECT_EQ(updated("id-one").code(), StatusCode::kDeadlineExceeded);
   plugin_.create = [](const auto&, const auto& done) { done(FailedPrecondition("no")); };
   EXPECT_EQ(Create("tolerant").code(), StatusCode::kFailedPrecondition) << "its refusals count";
-  pipeline_.Remove(stage_);
 }
 
 // NRI has unsigned numbers where the runtime's API has signed ones.
@@ -365,11 +360,7 @@ TEST_F(NriStageTest, PluginsSeeWhereThePolicyHasMovedContainers) {
 
 // Docker starts containers again that have ended.
 TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
-  pipeline_.Add(stage_);
-  HavePod("p");
-  HaveContainer("p", "main");
-  Refresh();
-  TellAll();
+  TellMain();
   const auto call = [this](Operation operation) {
     resmgr::test::TestCall made(pipeline_, operation);
     made.request.container_id = ContainerId("id-main");
@@ -389,16 +380,11 @@ TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
   call(Operation::kStopContainer);
   call(Operation::kStopContainer);
   EXPECT_THAT(told_, ElementsAre("10-a Stop main"));
-  pipeline_.Remove(stage_);
 }
 
 // A restart stops the container, too, and the event of this may come before the reply.
 TEST_F(NriStageTest, AContainerRunsAfterARestart) {
-  pipeline_.Add(stage_);
-  HavePod("p");
-  HaveContainer("p", "main");
-  Refresh();
-  TellAll();
+  TellMain();
   resmgr::test::TestCall restart(pipeline_, Operation::kStartContainer);
   restart.request.container_id = ContainerId("id-main");
   restart.Start();
@@ -410,12 +396,10 @@ TEST_F(NriStageTest, AContainerRunsAfterARestart) {
   EXPECT_THAT(told_, ElementsAre("10-a Stop main", "10-a START_CONTAINER main",
                                  "10-a POST_START_CONTAINER main"));
   EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
-  pipeline_.Remove(stage_);
 }
 
 // The event comes by another connection than the reply, and may come after it.
 TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main");
   ContainerFacts& facts = runtime_.everything->containers[0];
@@ -443,12 +427,10 @@ TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
   runtime_.Answer();
   EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_STOPPED);
   EXPECT_EQ(told_.back(), "10-a Stop main");
-  pipeline_.Remove(stage_);
 }
 
 // Docker accepts it, and does nothing.
 TEST_F(NriStageTest, AStartOfAContainerThatRunsIsNotTold) {
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main");
   ContainerFacts& facts = runtime_.everything->containers[0];
@@ -469,7 +451,6 @@ TEST_F(NriStageTest, AStartOfAContainerThatRunsIsNotTold) {
   facts.started_at = 8;  // a restart
   start();
   EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
-  pipeline_.Remove(stage_);
 }
 
 // Docker's restart policies start containers again without a call of a client.
@@ -527,7 +508,6 @@ TEST_F(NriStageTest, AContainerThatTheRuntimeStartsAgainRuns) {
 }
 
 TEST_F(NriStageTest, AStartByAClientIsToldOnce) {
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main", ContainerState::kExited);
   ContainerFacts& facts = runtime_.everything->containers[0];
@@ -547,13 +527,11 @@ TEST_F(NriStageTest, AStartByAClientIsToldOnce) {
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "id-main"});
   EXPECT_TRUE(start.reply_seen);
   EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
-  pipeline_.Remove(stage_);
 }
 
 // Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
 // sends all known values.
 TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main");
   Refresh();
@@ -582,7 +560,6 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
   EXPECT_EQ(runtime_.changes[0].memory_swap_limit, 3000);
   EXPECT_EQ(runtime_.changes[0].unified, (StringMap{{"memory.high", "1800"}}));
   runtime_.Answer();
-  pipeline_.Remove(stage_);
 }
 
 // The plugin sees what former stages have changed, and it is not undone later.
@@ -597,7 +574,6 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithTheChangesOfFormerStages) {
                                        call.Adjust(std::move(adjustment));
                                      });
   pipeline_.Add(former);
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main");
   Refresh();
@@ -610,14 +586,12 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithTheChangesOfFormerStages) {
   const api::LinuxResources& known = view_.Find("id-main")->message->linux().resources();
   EXPECT_EQ(known.memory().limit().value(), 1000);
   EXPECT_EQ(known.unified().at("memory.high"), "900");
-  pipeline_.Remove(stage_);
   pipeline_.Remove(former);
 }
 
 // An update sends all known values, which must not undo an update that the runtime has not answered
 // yet.
 TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
-  pipeline_.Add(stage_);
   HavePod("p");
   HaveContainer("p", "main");
   Refresh();
@@ -644,7 +618,6 @@ TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
   Want("id-main", file);
   EXPECT_EQ(runtime_.changes[3].resources.memory_limit, 1000);
   runtime_.Answer();
-  pipeline_.Remove(stage_);
 }
 
 }  // namespace
