@@ -44,7 +44,8 @@ NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess
       stage_({.loop = context.loop,
               .runtime = *runtime_,
               .inventory = inventory,
-              .pipeline = context.pipeline},
+              .pipeline = context.pipeline,
+              .metrics = context.metrics},
              std::move(options.stage)),
       host_(context.loop, stage_, WithCounters(std::move(options.host), context.metrics)) {
   context_.pipeline.Add(stage_);

@@ -72,8 +72,10 @@ Budget::Spending Budget::Spend() const {
   });
 }
 
-Dispatcher::Dispatcher()
-    : log_(GetLogger("nri/host")), limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+Dispatcher::Dispatcher(std::function<void()> ignored)
+    : ignored_(std::move(ignored)),
+      log_(GetLogger("nri/host")),
+      limit_(/*burst=*/10, std::chrono::minutes(1)) {}
 
 void Dispatcher::Add(PluginPort& port) {
   auto plugin = std::make_shared<HostedPlugin>(
@@ -190,7 +192,7 @@ Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& an
   if (kind != Kind::kNotice && (answered || failure == FailurePolicy::kFail)) {
     return Named(plugin, answer);
   }
-  if (!answered) ++ignored_failures_;
+  if (!answered && ignored_) ignored_();
   if (const auto suppressed = limit_.Pass(RateLimit::Clock::now())) {
     log_.Warn("NRI plugin {}: {}; the request continues without it{}", plugin.name,
               Printable(Describe(answer)), NotLogged(*suppressed));

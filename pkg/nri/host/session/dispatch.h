@@ -75,7 +75,8 @@ class Dispatcher {
   // refusal is only logged, and the next plugins still get the event.
   enum class Kind { kRequest, kTolerant, kNotice };
 
-  Dispatcher();
+  // `ignored` is called when an event goes on although a plugin did not answer. May be empty.
+  explicit Dispatcher(std::function<void()> ignored = {});
 
   void Add(PluginPort& port);
   void Remove(const PluginPort& port);
@@ -97,9 +98,6 @@ class Dispatcher {
   // one request.
   void Together(const HostedPlugins& plugins, const Budget& budget, const Ask& ask, Done done);
 
-  // How often an event went on although a plugin did not answer.
-  uint64_t ignored_failures() const { return ignored_failures_; }
-
  private:
   struct Round;
 
@@ -108,10 +106,10 @@ class Dispatcher {
   Status Judge(Kind kind, const HostedPlugin& plugin, const Status& answer);
   Status JudgeValidation(HostedPlugin& plugin, bool asked, const Status& answer);
 
+  const std::function<void()> ignored_;
   Logger& log_;
   RateLimit limit_;
   HostedPlugins plugins_;
-  uint64_t ignored_failures_ = 0;
   Lifetime lifetime_;
 };
 

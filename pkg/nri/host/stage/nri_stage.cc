@@ -54,6 +54,9 @@ NriStage::NriStage(Context context, NriStageOptions options)
       context_(context),
       nri_options_(std::move(options)),
       log_(GetLogger("nri/host")),
+      dispatcher_([this] {
+        if (context_.metrics != nullptr) context_.metrics->CountIgnoredFailure("nri");
+      }),
       view_(context.inventory, Ends()),
       updates_(context.runtime, view_, nri_options_.unsupported,
                {.placement_is_owned = [this] { return PlacementIsOwned(); },

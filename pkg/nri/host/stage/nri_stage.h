@@ -10,6 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/metrics/metrics.h"
 #include "pkg/nri/host/mapping/host_file_finder.h"
 #include "pkg/nri/host/mapping/runtime_traits.h"
 #include "pkg/nri/host/merge/default_validator.h"
@@ -46,7 +47,8 @@ class NriStage final : public Stage, public PluginListener {
     EventLoop& loop;
     RuntimeAccess& runtime;  // for its own requests
     resmgr::Inventory& inventory;
-    Pipeline& pipeline;  // has this stage
+    Pipeline& pipeline;          // has this stage
+    Metrics* metrics = nullptr;  // nullptr: no counting
   };
 
   NriStage(Context context, NriStageOptions options);

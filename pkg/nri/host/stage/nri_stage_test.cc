@@ -9,6 +9,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
 
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/function_port.h"
@@ -118,9 +120,13 @@ class NriStageTest : public testing::Test {
   test::FunctionPort plugin_{"10-a", told_};
   Inventory inventory_{clock_, runtime_};
   Pipeline pipeline_{clock_};
-  NriStage stage_{
-      {.loop = loop_, .runtime = runtime_, .inventory = inventory_, .pipeline = pipeline_},
-      {.profile_directory = dir_.File("profiles")}};
+  Metrics metrics_{"1", {}};
+  NriStage stage_{{.loop = loop_,
+                   .runtime = runtime_,
+                   .inventory = inventory_,
+                   .pipeline = pipeline_,
+                   .metrics = &metrics_},
+                  {.profile_directory = dir_.File("profiles")}};
   HostView& view_ = stage_.view();
   std::vector<PluginPort::Answered> held_;
 };
@@ -313,6 +319,8 @@ TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
   Refresh();
   EXPECT_EQ(Create("tolerant"), OkStatus());
   EXPECT_EQ(Create("strict").code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect()),
+              testing::HasSubstr(R"(cri_resmgr_ignored_failures_total{stage="nri"} 1)"));
   const auto updated = [this](const std::string& id) {
     resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
     update.request.container_id = ContainerId(id);
