@@ -65,7 +65,6 @@ class Connection final : private h2::Session::Owner {
   void Drain();
   // Tells the client which calls it may repeat elsewhere, before the connection is removed.
   void GoAway();
-  size_t calls() const { return calls_.size(); }
 
   // Used to find the connection that is idle for longest.
   bool busy() const { return !calls_.empty(); }

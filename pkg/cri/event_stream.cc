@@ -21,11 +21,10 @@ EventReader::EventReader(std::function<void(const ContainerEvent&)> on_event)
         on_event(DecodeContainerEvent(message.payload).value_or(ContainerEvent()));
       }) {}
 
-EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options)
+EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event)
     : loop_(loop),
       client_(client),
       on_event_(std::move(on_event)),
-      options_(options),
       log_(GetLogger("cri/runtime")) {}
 
 void EventStream::Connected() {
@@ -46,7 +45,7 @@ void EventStream::SetClientListens(bool listens) {
     Close();
   } else if (connected_) {
     // Not at once: the client may be about to call again, and must then be the only listener.
-    OpenAfter(options_.first_pause);
+    OpenAfter(kFirstPause);
   }
 }
 

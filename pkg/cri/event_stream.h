@@ -41,24 +41,19 @@ class EventStream final : private h2::StreamHandler {
  public:
   using OnEvent = std::function<void(const ContainerEvent&)>;
 
-  struct Options {
-    std::chrono::milliseconds first_pause{1'000};
-    std::chrono::milliseconds last_pause{60'000};
-  };
-
   // Both must outlive this object.
-  EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options);
-  EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event)
-      : EventStream(loop, client, std::move(on_event), Options()) {}
+  EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event);
 
   // Called for a new connection.
   void Connected();
   void Disconnected();
   // Notes whether a client listens through the relay; while it does, this stream is closed.
   void SetClientListens(bool listens);
-  bool open() const { return stream_ != nullptr; }
 
  private:
+  static constexpr std::chrono::milliseconds kFirstPause{1'000};
+  static constexpr std::chrono::milliseconds kLastPause{60'000};
+
   void Open();
   void OpenAfter(std::chrono::milliseconds pause);
   void Close();
@@ -73,12 +68,11 @@ class EventStream final : private h2::StreamHandler {
   EventLoop& loop_;
   UnaryClient& client_;
   const OnEvent on_event_;
-  const Options options_;
   Logger& log_;
   bool connected_ = false;
   bool client_listens_ = false;
   bool unsupported_ = false;
-  Backoff pauses_{options_.first_pause, options_.last_pause};
+  Backoff pauses_{kFirstPause, kLastPause};
   EventLoop::HandlePtr retry_;
   std::unique_ptr<EventReader> reader_;
   std::unique_ptr<h2::Stream> stream_;

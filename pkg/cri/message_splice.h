@@ -89,8 +89,6 @@ class MessageSplice {
   // KeyedField is {field, 1}.
   void PutPair(const FieldPath& path, uint32_t field, std::string_view key, std::string_view value);
 
-  bool empty() const { return root_.fields.empty(); }
-
   // kInvalidArgument: the message, or a submessage or an entry that may have to be changed, is
   // malformed protobuf.
   StatusOr<SplicedMessage> Apply(std::string_view message) const;

@@ -53,11 +53,8 @@ std::string TextOf(const Shortfall& shortfall, const MappingContext& context) {
 }
 
 void Warn(const Shortfall& shortfall, const MappingContext& context, MappedAdjustment& mapped) {
-  if (mapped.warnings.size() == MappedAdjustment::kMostWarnings) {
-    ++mapped.more_warnings;
-  } else {
+  if (mapped.warnings.size() < MappedAdjustment::kMostWarnings)
     mapped.warnings.push_back(TextOf(shortfall, context));
-  }
 }
 
 Status ReportShortfall(const Shortfall& shortfall, const MappingContext& context,

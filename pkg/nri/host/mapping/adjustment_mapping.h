@@ -30,13 +30,12 @@ struct MappingContext {
 };
 
 struct MappedAdjustment {
-  // Limit of reported warnings; further ones are counted.
+  // Limit of reported warnings; further ones are left out.
   static constexpr size_t kMostWarnings = 16;
 
   Adjustment adjustment;
   // Printable lines for the log about changes that are left out.
   std::vector<std::string> warnings;
-  size_t more_warnings = 0;
   // If not empty, the adjustment is not complete: FindHostFiles must look these up, off the loop,
   // and AddHostFiles must add the result.
   HostFiles host_files;

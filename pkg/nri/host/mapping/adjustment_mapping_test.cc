@@ -143,7 +143,6 @@ TEST_F(AdjustmentMappingTest, WarningsAreBounded) {
   ASSERT_TRUE(mapped.ok());
   EXPECT_THAT(mapped->warnings, SizeIs(MappedAdjustment::kMostWarnings));
   EXPECT_THAT(mapped->warnings[0], HasSubstr("/m0\\x0a"));
-  EXPECT_EQ(mapped->more_warnings, 4);
 }
 
 TEST_F(AdjustmentMappingTest, TheKubeletsAnnotationsAreNotTouched) {

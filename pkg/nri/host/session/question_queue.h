@@ -69,9 +69,6 @@ class QuestionQueue {
   // Counts a refused request of the plugin, which has asked too often.
   void NoteRefused(const Status& why) { stats_.NoteFailure(why); }
 
-  // Questions that wait or are asked.
-  size_t size() const { return waiting_.size() + (asked_ == nullptr ? 0 : 1); }
-
  private:
   struct Entry {
     Question question;

@@ -23,10 +23,6 @@ void Turns::Take(std::function<void(Turn)> begin) {
   Next(state_);
 }
 
-size_t Turns::waiting() const {
-  return state_->waiting.size();
-}
-
 // A loop, so that many short turns in a row do not grow the stack.
 void Turns::Next(const std::shared_ptr<State>& state) {
   if (std::exchange(state->running, true)) return;

@@ -29,7 +29,6 @@ class Turns {
 
   // Runs `begin` at once if no turn is under way, else when its turn comes.
   void Take(std::function<void(Turn)> begin);
-  size_t waiting() const;
 
  private:
   struct State;

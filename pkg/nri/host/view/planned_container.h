@@ -9,7 +9,7 @@
 #include "pkg/model/container_details.h"
 #include "pkg/model/request.h"
 #include "pkg/nri/host/merge/adjustment_merge.h"
-#include "pkg/nri/host/view/host_view.h"
+#include "pkg/nri/host/view/host_objects.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr::nri {
