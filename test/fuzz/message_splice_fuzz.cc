@@ -29,13 +29,11 @@ using ::runtime::v1::CreateContainerRequest;
 using ::runtime::v1::LinuxContainerResources;
 
 constexpr FieldPath kConfig{2};
-constexpr FieldPath kLinux{2, 15};
 constexpr FieldPath kResources{2, 15, 1};
 constexpr KeyedField kEnvs{.field = 6, .key = 1};
 constexpr KeyedField kMounts{.field = 7, .key = 1};
 constexpr KeyedField kDevices{.field = 8, .key = 1};
 constexpr KeyedField kLabels{.field = 9, .key = 1};
-constexpr KeyedField kHugepages{.field = 8, .key = 1};
 constexpr KeyedField kUnified{.field = 9, .key = 1};
 constexpr std::array<std::string_view, 6> kTexts = {
     "", "A", "PATH", "/data", "app", "a text that is longer than most of the others here"};
@@ -52,7 +50,7 @@ class Edits {
   void Add(uint8_t what, uint8_t with) {
     const std::string key(kTexts.at(with % kTexts.size()));
     const std::string value(kTexts.at(with / kTexts.size() % kTexts.size()));
-    switch (what % 16) {
+    switch (what % 15) {
       case 0:
         return Pair(kConfig, kEnvs, key, value, *config().mutable_envs());
       case 1:
@@ -99,14 +97,10 @@ class Edits {
         splice_.SetBytes(kResources, 6, value);
         resources().set_cpuset_cpus(value);
         return;
-      case 14:
+      default:
         Touch({2, 15});
         splice_.Clear(kConfig, 15);
         if (reference_->has_config()) config().clear_linux();
-        return;
-      default:
-        splice_.Create(kLinux);
-        config().mutable_linux();
         return;
     }
   }
