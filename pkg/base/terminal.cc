@@ -2,7 +2,10 @@
 #include "pkg/base/terminal.h"
 
 #include <algorithm>
+#include <clocale>
+#include <cwchar>
 #include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,16 +15,35 @@
 namespace resmgr {
 namespace {
 
-// The text of a cell on a terminal, and its width: one column for each character.
+// The text of a cell on a terminal, and its width in columns.
 struct Shown {
   std::string text;
   size_t width = 0;
 };
 
+// The columns that a character takes: two if it is a wide one (East Asian, emoji), none if it is
+// combined with the one before. One where the system does not know (it lacks the locale C.UTF-8).
+size_t ColumnsOf(std::string_view character) {
+  if (character.size() == 1) return 1;
+  static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  if (utf8 == nullptr) return 1;
+  const locale_t former = ::uselocale(utf8);
+  const int columns = ::wcwidth(static_cast<wchar_t>(CodePointOf(character)));
+  ::uselocale(former);
+  return columns < 0 ? 1 : static_cast<size_t>(columns);
+}
+
+// Takes the first character off the text, which is Printable's.
+std::string_view TakeCharacter(std::string_view& text) {
+  const std::string_view character = text.substr(0, std::max(Utf8Length(text), size_t{1}));
+  text.remove_prefix(character.size());
+  return character;
+}
+
 Shown Show(const std::string& cell) {
   Shown shown{.text = Printable(cell, cell.size())};
-  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
-  shown.width = static_cast<size_t>(std::ranges::count_if(shown.text, begins));
+  for (std::string_view rest = shown.text; !rest.empty();)
+    shown.width += ColumnsOf(TakeCharacter(rest));
   return shown;
 }
 
@@ -45,17 +67,21 @@ void Narrow(std::vector<size_t>& widths, size_t width) {
   }
 }
 
-// Cuts a cell to `width` characters.
+// Cuts a cell to `width` columns, or one less in place of half a wide character.
 void Cut(Shown& cell, size_t width) {
   if (cell.width <= width) return;
-  size_t at = 0;
-  for (size_t characters = 0; at < cell.text.size(); ++at) {
-    if ((static_cast<unsigned char>(cell.text[at]) & 0xc0) != 0x80 && characters++ == width - 1)
-      break;
+  std::string_view rest = cell.text;
+  size_t kept = 0;
+  size_t columns = 1;  // that of the ellipsis
+  while (!rest.empty()) {
+    const size_t more = ColumnsOf(TakeCharacter(rest));
+    if (columns + more > width) break;
+    columns += more;
+    kept = cell.text.size() - rest.size();
   }
-  cell.text.resize(at);
+  cell.text.resize(kept);
   cell.text += "…";
-  cell.width = width;
+  cell.width = columns;
 }
 
 }  // namespace

@@ -58,6 +58,9 @@ TEST(TableTest, ColumnsAreAsWideAsTheirWidestCell) {
             "x\n");
   EXPECT_EQ(FormatTable({{"A", "B"}, {"\xc3\xa4\xc3\xb6", "b"}}), "A   B\n\xc3\xa4\xc3\xb6  b\n")
       << "characters count, not bytes";
+  EXPECT_EQ(FormatTable({{"A", "B"}, {"漢字", "b"}, {"e\u0301", "b"}}),
+            "A     B\n漢字  b\ne\u0301     b\n")
+      << "wide characters take two columns, combining ones none";
 }
 
 TEST(TableTest, ACellNeitherMovesTheCursorNorAddsALine) {
@@ -75,6 +78,9 @@ TEST(TableTest, ATooWideTableLosesTheEndsOfItsWidestCells) {
   EXPECT_EQ(FormatTable({{"A", "B"}, {"x", "y"}}, narrow), "A  B\nx  y\n");
   EXPECT_EQ(FormatTable({{"a long cell", "another one"}}, {.width = 4}), "a long …  another…\n")
       << "some of each cell stays";
+  EXPECT_EQ(FormatTable({{"漢字漢字漢字", "b"}}, {.width = 12}), "漢字漢字…  b\n");
+  EXPECT_EQ(FormatTable({{"漢字漢字漢字", "b"}}, {.width = 11}), "漢字漢…   b\n")
+      << "no half of a character";
 }
 
 TEST(TableTest, ColoursTakeNoRoom) {
