@@ -202,6 +202,27 @@ TEST(CliTest, AHistoryWithoutMatchesIsNotOneOfNothing) {
   EXPECT_EQ(Ctl({"history", "-socket", idle.socket()}).out, "nothing was done yet\n");
 }
 
+TEST(CliTest, AConfigurationThatCannotBeSavedIsAnError) {
+  const TempDir directory;
+  const std::string path = directory.File("policy.yaml");
+  std::ofstream(path) << "policy: {Active: static}\n";
+  const AnsweringServer full(R"({"policy":"static","notSaved":"no space left"})", "ConfigSet");
+  const Outcome outcome = Ctl({"config", "set", path, "-socket", full.socket()});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "in force: policy static\n");
+  EXPECT_THAT(outcome.err, HasSubstr("lost at a restart: it cannot be saved: no space left"));
+  const AnsweringServer kept(R"({"policy":"static"})", "ConfigSet");
+  EXPECT_EQ(Ctl({"config", "set", path, "-socket", kept.socket()}).exit_code, 0);
+}
+
+TEST(CliTest, OptionsThatContradictAreRefused) {
+  ExpectOneLineError(Ctl({"status", "-w", "-check"}), "-check looks once");
+  ExpectOneLineError(Ctl({"topology", "-types", "-topology", "live"}), "-types and -topology");
+  ExpectOneLineError(Ctl({"top", "nodes", "-n", "shop"}), "-n is for containers");
+  ExpectOneLineError(Ctl({"config", "convert", "-force", "-from", "nri-plugins", "/no/such/file"}),
+                     "-force is for config set");
+}
+
 TEST(CliTest, ATableOfTheHistoryIsCutForATerminalOnly) {
   const std::string reason(300, 'x');
   const AnsweringServer server(fmt::format(

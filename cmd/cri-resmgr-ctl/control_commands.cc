@@ -27,7 +27,8 @@ running daemon. `check` lists the containers that would move, or whose CPU share
 would change, and those that would lose exclusive CPUs. `set` applies the whole configuration or
 nothing of it, and refuses one by which containers would lose exclusive CPUs unless -force is given.
 The configuration is kept over restarts until an agent or another `set` replaces it, or
-`cri-resmgr -reset-config` removes it. `convert` needs no daemon: it prints a configuration of
+`cri-resmgr -reset-config` removes it; `set` exits with 2 if it is in force and cannot be kept, as
+on a full disk. `convert` needs no daemon: it prints a configuration of
 another project (nri-plugins, or cri-resource-manager's balloons, podpools, static-pools,
 dynamic-pools) as one of this daemon. `check` and `set` take policy objects of nri-plugins, and
 ConfigMaps for the agent, as they are.
@@ -52,6 +53,13 @@ ConfigMaps for the agent, as they are.
   }
 
   bool HasLines(std::string_view member) const override { return member == "yaml"; }
+
+  Status Outcome(const Reply& reply) const override {
+    const std::string why = reply.value("notSaved", "");
+    if (why.empty()) return OkStatus();
+    return Unavailable("it is in force, and will be lost at a restart: it cannot be saved: {}",
+                       why);
+  }
 
   std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
 
@@ -123,6 +131,7 @@ ConfigMaps for the agent, as they are.
   }
 
   Status Convert(std::ostream& out) {
+    if (force_) return InvalidArgument("-force is for config set");
     const std::string file = File();
     if (file.empty() || from_.empty()) {
       return InvalidArgument("config convert takes -from KIND and a FILE; kinds are {}",

@@ -65,6 +65,8 @@ class DaemonCommand : public Command {
   // Whether the output is the text of Table.
   bool as_table() const { return output_ == "table" || wide(); }
   bool as_json() const { return output_ == "json"; }
+  // Whether -w was given.
+  bool watches() const { return watch_; }
 
  private:
   struct Shown {

@@ -16,6 +16,7 @@
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
+#include "pkg/dump/yaml_text.h"
 #include "pkg/kube/quantity.h"
 
 namespace resmgr {
@@ -150,6 +151,8 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   void Show(const Reply& entries, std::ostream& out) {
     if (as_table()) {
       out << TextOf(entries);
+    } else if (!as_json()) {
+      if (!entries.empty()) out << dump::ToYaml(entries);
     } else {
       for (const Reply& entry : entries)
         out << PrintableJson(OrderedJsonText(entry)) << '\n';

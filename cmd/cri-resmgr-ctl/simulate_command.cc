@@ -150,7 +150,8 @@ ends with a summary, and -explain adds the reasons.
   cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
     -o table pods.yaml
 
-Several -topology or -policy are compared: one line of totals for each machine and policy.
+Several -topology or -policy are compared: one line of totals for each machine and policy. The exit
+status is 1 if one of them is not possible.
 
   kubectl get pods -A -o json | cri-resmgr-ctl simulate -node worker-7 -policy static \
     -policy topology-aware -topology epyc-9654-2s -topology xeon-8480-2s-snc4 -
@@ -330,12 +331,14 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
   const bool claims = HasClaims(scenario);
   if (claims) rows.front().insert(rows.front().begin() + kClaimsColumn, "CLAIMS");
   std::string errors;
+  int impossible = 0;
   for (const Setting& setting : settings) {
     const std::string& policy = setting.config.policy.active;
     const int cpus = setting.machine->allowed().size();
     const StatusOr<Result> result = Simulate(setting, scenario, nullptr);
     const Totals totals = result.ok() ? result->totals : Totals();
     const std::string error(Message(result.status()));
+    if (!result.ok()) ++impossible;
     if (output_ == "json") {
       nlohmann::ordered_json line = {{"topology", setting.topology},
                                      {"policy", policy},
@@ -373,7 +376,8 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
     }
   }
   if (output_ != "json") out << FormatTable(rows) << PrintableLines(errors);
-  return OkStatus();
+  if (impossible == 0) return OkStatus();
+  return InvalidArgument("{} of {} settings are not possible", impossible, settings.size());
 }
 
 Status SimulateCommand::Run(std::ostream& out) {

@@ -610,6 +610,16 @@ TEST_F(SimulateTest, MachinesAndPoliciesAreComparedInOneTable) {
   EXPECT_EQ(rows[3]["error"], "");
 }
 
+TEST_F(SimulateTest, AComparisonWithASettingThatIsNotPossibleFails) {
+  const std::string config = File("c.yaml", "policy: {ReservedResources: {CPU: cpuset:7}}\n");
+  const Outcome outcome =
+      Simulate({"-topology", "synthetic:core:4 pu:2", "-topology", "synthetic:core:4 pu:1",
+                "-policy", "static", "-config", config, kSamples + "pods.yaml"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("\nsynthetic:core:4 pu:1, static: "));
+  EXPECT_THAT(outcome.err, HasSubstr("1 of 2 settings are not possible"));
+}
+
 TEST_F(SimulateTest, APolicyOfTheCommandLineReplacesThatOfTheFile) {
   const std::string pod = File("p.yaml", R"(
 kind: Pod

@@ -73,6 +73,11 @@ its kind, its numbers and what to try; "what to do" names the sections of the ru
     line.Flag("check", "Exit with status 1 if there are problems.", &check_);
   }
   std::string_view Method() const override { return "Status"; }
+  StatusOr<Reply> Request() const override {
+    if (check_ && watches())
+      return InvalidArgument("-check looks once and -w goes on until Ctrl-C: give one of them");
+    return Reply::object();
+  }
   Status Outcome(const Reply& reply) const override {
     const size_t count = reply.value("problems", Reply::array()).size();
     if (!check_ || count == 0) return OkStatus();

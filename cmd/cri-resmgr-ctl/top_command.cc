@@ -105,6 +105,8 @@ With -o wide also
   std::string_view Method() const override { return "Top"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.size() > 1) return InvalidArgument("give one of nodes, cpus, or nothing");
+    if (!namespace_.empty() && !What().empty() && What() != "containers")
+      return InvalidArgument("-n is for containers, not for {}", What());
     Reply request = {{"what", What()}};
     if (wide()) request["wide"] = true;
     return request;

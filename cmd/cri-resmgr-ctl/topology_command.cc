@@ -110,6 +110,7 @@ Status TopologyCommand::ListTypes(std::ostream& out) const {
 }
 
 Status TopologyCommand::Run(std::ostream& out) {
+  if (types_ && topology_) return InvalidArgument("give one of -types and -topology");
   if (types_) return ListTypes(out);
   StatusOr<std::string> text = topology_ ? FromDescription(*topology_) : FromDaemon();
   const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;

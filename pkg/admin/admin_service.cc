@@ -135,13 +135,30 @@ std::string Pools(const NodeView& node) {
   return OrderedJsonText(PoolsJson(manager->policy(), manager->snapshot()));
 }
 
+// NotFound if the policy has no such pool.
+Status CheckPool(const ResourceManager& manager, const std::string& pool) {
+  const std::vector<Zone> zones = manager.policy().Zones(manager.snapshot());
+  std::vector<std::string_view> names;
+  for (const Zone& zone : zones)
+    names.emplace_back(zone.name);
+  if (std::ranges::find(names, pool) != names.end()) return OkStatus();
+  const std::string hint = DidYouMean(pool, names);
+  const std::string there = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  return NotFound("the policy {} has no pool {}{} {}: {}", manager.policy().name(),
+                  Printable(pool, 64), hint.empty() ? ";" : hint,
+                  hint.empty() ? "there are" : "There are", there);
+}
+
 StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(ContainerChoice choice, ChoiceOf(request));
   RESMGR_RETURN_IF_ERROR(ChoosePlaces(node.machine, request, choice));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
   const WithClaims all(manager->snapshot(), manager->held_claims());
-  return OrderedJsonText(ContainersJson(all, manager->policy().name(), choice));
+  const OrderedJson list = ContainersJson(all, manager->policy().name(), choice);
+  if (list.empty() && !choice.pool.empty())
+    RESMGR_RETURN_IF_ERROR(CheckPool(*manager, choice.pool));
+  return OrderedJsonText(list);
 }
 
 // As a table for people or, without `form`, as JSON.
@@ -209,12 +226,13 @@ void ConfigSet(const NodeView& node, std::string message, Configurator::Losses l
   configurator.Deliver(
       kCtl, [message = std::move(message)] { return SourceOf(message); },
       [&configurator, reply](const Status& status) {
-        if (!status.ok()) {
-          reply(status);
-        } else {
-          reply(OrderedJsonText({{"policy", configurator.current().policy.active},
-                                 {"warnings", configurator.warnings()}}));
-        }
+        if (!status.ok()) return reply(status);
+        configurator.WhenStored([&configurator, reply](const Status& stored) {
+          OrderedJson answer = {{"policy", configurator.current().policy.active},
+                                {"warnings", configurator.warnings()}};
+          if (!stored.ok()) answer["notSaved"] = Message(stored);
+          reply(OrderedJsonText(answer));
+        });
       },
       losses);
 }

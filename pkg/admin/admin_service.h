@@ -32,7 +32,7 @@ namespace resmgr {
 //   Plugins      {}                         -> [stage_json.h]
 //   Runtimes     {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector","cpus","pool","node"} -> [node_json.h]; all may be left
-//       out
+//       out; NotFound for an unknown CPU, pool or node
 //   Explain      {"what","namespace","selector"} -> [node_json.h, stage_json.h, history_json.h;
 //       and where there are some, texts: "cpuFile" (why it has none), "audit", "advice", "byUse"
 //       (how a rebalance moved it), "memoryElsewhere", "classesIgnored", of a claim "cdiFile" (its
@@ -45,8 +45,9 @@ namespace resmgr {
 //       {"policy","warnings":[],"losses":[],"moves":[node_json.h],"movesKnown"}, where losses are
 //       the moves that cost exclusive CPUs; "movesKnown" is false while the null policy knows no
 //       containers
-//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused for losses
-//   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for losses
+//   ConfigSet    {"name","text"}            -> {"policy","warnings":[], and "notSaved", if it is in
+//       force and cannot be kept for restarts: why}; refused for losses
+//   ConfigForce  {"name","text"}            -> the same; not refused for losses
 //   DumpPod      {"pod","seconds"}          -> {"trace"}
 //   DumpPodNext  {"trace"}                  -> {"text","lostLines","more","over"}
 //   DumpPodStop  {"trace"}                  -> {}

@@ -30,6 +30,17 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 
+class PolicyWithPools final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::unique_ptr<Policy> Clone() const override {
+    return std::make_unique<PolicyWithPools>(*this);
+  }
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "spare"}, {.name = "shared"}};
+  }
+};
+
 class AdminServiceTest : public test::ServedNode {
  protected:
   Answer Ask(std::string_view method, std::string message) {
@@ -461,6 +472,18 @@ TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {
   EXPECT_EQ(CodeOf("Containers", {{"node", "7"}}), StatusCode::kNotFound);
 }
 
+// A pool without containers is no mistake; one that the policy does not have is.
+TEST_F(AdminServiceTest, ContainersOfAPoolThatThereIsNotAreAskedForInVain) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<PolicyWithPools>(machine);
+                       }};
+  host_.brain = &brain.manager();
+  EXPECT_EQ(AnswerTo("Containers", {{"pool", "spare"}}), Json::array());
+  EXPECT_EQ(CodeOf("Containers", {{"pool", "sare"}}), StatusCode::kNotFound);
+  EXPECT_EQ(ErrorOf("Containers", {{"pool", "sare"}}),
+            "the policy first-fit has no pool sare; did you mean spare? There are: spare, shared");
+}
+
 TEST_F(AdminServiceTest, TheLevelOfASourceThatThereIsNotIsRefused) {
   GetLogger("nri/host");
   EXPECT_EQ(CodeOf("Log", {{"level", "info"}, {"source", "nosuch"}}), StatusCode::kNotFound);
@@ -509,6 +532,16 @@ TEST_F(AdminServiceTest, AConfigurationIsShownAsItWasSet) {
   const Json shown = AnswerTo("ConfigShow", Json::object());
   EXPECT_EQ(shown["source"], "test.yaml");
   EXPECT_THAT(shown["yaml"].get<std::string>(), HasSubstr("Level: error"));
+}
+
+TEST_F(AdminServiceTest, AConfigurationThatIsInForceAndCannotBeSavedIsTold) {
+  saved_ = Unavailable("no space left");
+  Json answer = AnswerTo("ConfigSet", Delivery("logger: {Level: error}"));
+  EXPECT_EQ(answer["policy"], "null");
+  EXPECT_EQ(answer["notSaved"], "no space left");
+  saved_ = OkStatus();
+  answer = AnswerTo("ConfigForce", Delivery("logger: {Level: error}"));
+  EXPECT_FALSE(answer.contains("notSaved"));
 }
 
 // The first print is for those that asked before it began, the second for the rest.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -264,11 +263,9 @@ OrderedJson HeldJson(const ResourceManager& manager) {
   const Snapshot& snapshot = manager.snapshot();
   size_t containers = 0;
   size_t unsettled = 0;
-  std::set<PodSandboxId> pods;
   CpuSet exclusive = manager.held_claims().Cpus();
-  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
     ++containers;
-    pods.insert(pod.id);
     if (container.state == ContainerState::kExited) return;
     if (!manager.Settled(container.key)) ++unsettled;
     exclusive = exclusive | container.placement.exclusive;
@@ -280,7 +277,7 @@ OrderedJson HeldJson(const ResourceManager& manager) {
     CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
     cpus = cpus | zone.shared;
   }
-  return {{"pods", pods.size()},         {"containers", containers},
+  return {{"pods", manager.pod_count()}, {"containers", containers},
           {"unsettled", unsettled},      {"exclusive", exclusive.ToString()},
           {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
 }

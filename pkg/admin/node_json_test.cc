@@ -66,6 +66,13 @@ TEST_F(NodeJsonTest, ContainersAreChosenByWhereTheyMayRun) {
   EXPECT_THAT(chosen(choice), testing::IsEmpty());
 }
 
+TEST_F(NodeJsonTest, PodsWithoutContainersAreCounted) {
+  node_.Run("web", kBurstable, 100);
+  node_.AddPod("idle", kBurstable);
+  EXPECT_EQ(HeldJson(node_.manager())["pods"], 2);
+  EXPECT_EQ(HeldJson(node_.manager())["containers"], 1);
+}
+
 TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
   const Claim claim{.uid = "u-1",
                     .namespace_name = "shop",

@@ -16,6 +16,8 @@ constexpr size_t kMaxJobs = 8;
 // How long the daemon's end waits for reading, whose time is bounded by the size, and for storing.
 // A hanging disk is not waited for any longer.
 constexpr std::chrono::seconds kStorePatience{1};
+// A configuration that is not stored after this time counts as one that cannot be.
+constexpr std::chrono::seconds kStoringTime{5};
 
 constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
 
@@ -318,6 +320,8 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   if (candidate.keep) {
     delivered_ = true;
     Store(*std::move(candidate.keep));
+  } else {
+    EndStoring(OkStatus());
   }
   log_.Info("the configuration from {} is in force: policy {}", source_, current_->policy.active);
   warnings_ = std::move(candidate.warnings);
@@ -327,22 +331,36 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
 }
 
 void Configurator::Store(DeliveredConfig source) {
-  const Status begun =
-      storing_.Run([this, save = options_.save, directory = options_.directory, commit = commits_,
-                    source = std::move(source)]() -> EventLoop::Task {
-        const Status stored = save(directory, source);
-        if (stored.ok()) return nullptr;
-        return [this, commit, stored] {
-          // If a newer configuration is in force, it reports its own storing.
-          if (commit == commits_) WarnNotStored(stored);
-        };
-      });
-  if (!begun.ok()) WarnNotStored(begun);
+  stores_ = true;
+  const auto end = [this, commit = commits_](const Status& stored) {
+    // If a newer configuration is in force, it reports its own storing.
+    if (commit == commits_) EndStoring(stored);
+  };
+  storing_timer_ = options_.clock.After(kStoringTime, [end] {
+    end(DeadlineExceeded("its disk does not answer within {} s", kStoringTime.count()));
+  });
+  const Status begun = storing_.Run([end, save = options_.save, directory = options_.directory,
+                                     source = std::move(source)]() -> EventLoop::Task {
+    return [end, stored = save(directory, source)] { end(stored); };
+  });
+  if (!begun.ok()) end(begun);
 }
 
-void Configurator::WarnNotStored(const Status& why) {
-  stored_ = why;
-  log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(why));
+// May be called again for the same configuration, when a disk that hung has answered.
+void Configurator::EndStoring(const Status& result) {
+  const EventLoop::HandlePtr ended = std::exchange(storing_timer_, nullptr);
+  stores_ = false;
+  stored_ = result;
+  if (!result.ok()) {
+    log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(result));
+  }
+  for (const Done& done : std::exchange(want_stored_, {}))
+    done(result);
+}
+
+void Configurator::WhenStored(Done done) {
+  if (!stores_) return done(stored_);
+  want_stored_.push_back(std::move(done));
 }
 
 std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves) {

@@ -123,6 +123,8 @@ class Configurator {
   void NoteRefusal(std::string sender, std::string why);
   // Why the configuration in force is not kept for restarts; OK if it is, or need not be.
   const Status& stored() const { return stored_; }
+  // Calls `done` once with that, as soon as it is known: after five seconds at the latest.
+  void WhenStored(Done done);
 
  private:
   // A queued configuration.
@@ -151,7 +153,7 @@ class Configurator {
   Status ApplyMachine(ConfigCandidate candidate);
   void Commit(ConfigCandidate candidate, std::string losses);
   void Store(DeliveredConfig source);
-  void WarnNotStored(const Status& why);
+  void EndStoring(const Status& result);
   StatusOr<Preview> Plan(ConfigCandidate candidate);
   // Ends the first job and passes on its result.
   void Finish(StatusOr<Preview> result);
@@ -170,6 +172,9 @@ class Configurator {
   std::string losses_;
   std::optional<Refusal> refusal_;
   Status stored_;
+  bool stores_ = false;            // the one in force is being stored
+  std::vector<Done> want_stored_;  // told when that has ended
+  EventLoop::HandlePtr storing_timer_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
   uint64_t commits_ = 0;

@@ -437,6 +437,27 @@ TEST_F(ConfiguratorTest, AFailureToStoreTheOneInForceIsTold) {
   EXPECT_TRUE(RunUntil(loop_, [this] { return !configurator().stored().ok(); }));
 }
 
+TEST_F(ConfiguratorTest, WhoWantsToKnowWaitsUntilItIsStoredButNotForADiskThatHangs) {
+  const auto gate = std::make_shared<Gate>();
+  options_.save = [gate](const std::string&, const DeliveredConfig&) {
+    gate->opened.wait();
+    return OkStatus();
+  };
+  ASSERT_EQ(Deliver("logger: {Level: warn}"), OkStatus());
+  std::vector<Status> told;
+  configurator().WhenStored([&told](const Status& stored) { told.push_back(stored); });
+  EXPECT_THAT(told, IsEmpty());
+  clock_.Advance(seconds(5));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(configurator().stored(), told[0]);
+  gate->promise.set_value();
+  EXPECT_TRUE(RunUntil(loop_, [this] { return configurator().stored().ok(); }));
+  configurator().WhenStored([&told](const Status& stored) { told.push_back(stored); });
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[1], OkStatus());
+}
+
 TEST_F(ConfiguratorTest, TheEndDoesNotWaitForADiskThatHangs) {
   const auto gate = std::make_shared<Gate>();
   options_.save = [gate](const std::string&, const DeliveredConfig&) {

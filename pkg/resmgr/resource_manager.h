@@ -273,6 +273,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
 
   // For introspection; valid until the next call of another function here.
   const Snapshot& snapshot() const { return brain_.store.all(); }
+  // The number of pods in it, also those without containers.
+  size_t pod_count() const { return brain_.store.pods().size(); }
   const Policy& policy() const { return brain_.policy(); }
   // Whether all decided values are in force, and the runtime knows them.
   bool Settled(ContainerKey key) const { return brain_.pusher.Settled(key); }

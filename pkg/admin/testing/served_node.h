@@ -95,7 +95,7 @@ class ServedNode : public testing::Test {
            ConfigReader::Options{.machine = machine_, .policies = policies_}),
        .host = host_,
        .dumper = *dumper_,
-       .save = [](const std::string&, const DeliveredConfig&) { return OkStatus(); }},
+       .save = [this](const std::string&, const DeliveredConfig&) { return saved_; }},
       config_,
       "the command line"};
   Pipeline pipeline_{clock_};
@@ -105,6 +105,7 @@ class ServedNode : public testing::Test {
   std::vector<SeenContainer> seen_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
+  Status saved_;  // the result of storing a configuration
   uint64_t dump_lost_ = 0;
   bool dump_losing_ = true;
   bool dump_failing_ = false;
