@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/cmdline/command_line.h"
 
 namespace resmgr {
 namespace {
@@ -86,13 +87,43 @@ Argument Parse(std::string_view text) {
   return argument;
 }
 
+// The help, in the format that the argument ("-help=man") says.
+StatusOr<std::string> HelpOf(const std::string& argument) {
+  CommandLine line(kKoordProgram,
+                   "Asks Koordinator's hook servers about the calls of a kubelet: cri-resmgr with "
+                   "the flags of\nkoord-runtime-proxy, which it replaces.");
+  const CommandLine::Setter ignore = [](std::string_view) { return OkStatus(); };
+  for (const Renamed& flag : kRenamed) {
+    const char* const by_default = &flag == kRenamed.data() ? kEndpoint : "";
+    line.Flag(flag.name, "VALUE", fmt::format("The same as {}.", flag.ours), by_default, ignore);
+  }
+  line.Flag("remote-runtime-service-endpoint", "PATH",
+            "The same as -runtime-socket or, in front of dockerd, -docker-socket.", "", ignore);
+  line.Flag("backend-runtime-mode", "Containerd|Docker",
+            "Docker: in front of dockerd, as with -mode docker.", kBackends[0].name, ignore);
+  line.Group("Flags without effect");
+  for (const Meaningless& flag : kMeaningless) {
+    line.Flag(flag.name, "VALUE", fmt::format("Instead: {}.", flag.instead), "", ignore);
+    if (flag.is_switch) line.Bare(flag.name, "true");
+  }
+  line.Section(
+      "Other flags",
+      fmt::format("All flags of cri-resmgr are taken, too: see `cri-resmgr -help`. Unless "
+                  "one of them names a configuration,\n-policy is null and -hook-dir is {}.",
+                  kHookDirectory));
+  const std::array<const char*, 2> argv = {kKoordProgram.data(), argument.c_str()};
+  RESMGR_RETURN_IF_ERROR(line.Parse(static_cast<int>(argv.size()), argv.data()));
+  return line.Help();
+}
+
 class Translation {
  public:
   Translation(int argc, const char* const* argv) : arguments_(argv + 1, argv + argc) {}
 
   StatusOr<KoordCommandLine> Run(const char* program) {
-    while (next_ < arguments_.size())
+    while (next_ < arguments_.size() && help_.empty())
       RESMGR_RETURN_IF_ERROR(Take(arguments_[next_++]));
+    if (!help_.empty()) return KoordCommandLine{.help = std::move(help_)};
     if (runtime_) Say(backend_->endpoint, *runtime_);
     Say("-mode", backend_->mode);
     KoordCommandLine line{.arguments = {program, "-relay-socket", kEndpoint},
@@ -110,7 +141,9 @@ class Translation {
  private:
   Status Take(const std::string& text) {
     Argument argument = Parse(text);
-    if (const Renamed* const renamed = Find(kRenamed, argument.name)) {
+    if (argument.name == "help" || argument.name == "h") {
+      RESMGR_ASSIGN_OR_RETURN(help_, HelpOf(text));
+    } else if (const Renamed* const renamed = Find(kRenamed, argument.name)) {
       RESMGR_ASSIGN_OR_RETURN(const std::string value, ValueOf(argument));
       Say(renamed->ours, value);
     } else if (argument.name == "remote-runtime-service-endpoint") {
@@ -151,6 +184,7 @@ class Translation {
   size_t next_ = 0;
   const Backend* backend_ = kBackends.data();
   std::optional<std::string> runtime_;
+  std::string help_;
   bool own_configuration_ = false;
   std::vector<std::string> translated_;
   std::vector<std::string> passed_;

@@ -17,8 +17,9 @@ namespace resmgr {
 bool IsKoordProgram(std::string_view program);
 
 struct KoordCommandLine {
-  std::vector<std::string> arguments;  // for ParseFlags: argv[0], then flags of cri-resmgr
-  std::vector<std::string> warnings;   // name flags that have no effect, and flags to use instead
+  std::vector<std::string> arguments{};  // for ParseFlags: argv[0], then flags of cri-resmgr
+  std::vector<std::string> warnings{};   // name flags that have no effect, and flags to use instead
+  std::string help{};                    // of -help, which is then to be printed; else ""
 };
 
 // Flags of cri-resmgr stay as they are. kInvalidArgument: a flag's value is missing or invalid.

@@ -103,6 +103,21 @@ TEST(KoordFlagsTest, DockersSocketIsTheRuntimesInDockerMode) {
   EXPECT_EQ(flags->config.hooks.directory, "/etc/runtime/hookserver.d");
 }
 
+TEST(KoordFlagsTest, HelpListsTheFlagsOfThisName) {
+  for (const char* const flag : {"-help", "--help", "-h"}) {
+    const auto line = Translate({"--v=4", flag});
+    ASSERT_EQ(line.status(), OkStatus());
+    EXPECT_THAT(line->help, testing::StartsWith("Usage: koord-runtime-proxy [FLAG...]"));
+    for (const char* const part :
+         {"-koord-runtimeproxy-endpoint", "-remote-runtime-service-endpoint", "-log-file-max-size",
+          "-backend-runtime-mode", "see `cri-resmgr -help`"})
+      EXPECT_THAT(line->help, HasSubstr(part));
+    EXPECT_THAT(line->help, testing::Not(HasSubstr("-pods-cgroup")));
+  }
+  EXPECT_EQ(Translate({"-v=4"})->help, "");
+  EXPECT_EQ(Translate({"-help=music"}).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(KoordFlagsTest, MistakesAreOneLine) {
   EXPECT_THAT(Message(Translate({"--backend-runtime-mode=docker"}).status()),
               HasSubstr("-backend-runtime-mode: \"docker\" is not one of Containerd, Docker"));

@@ -74,6 +74,7 @@ int RunDaemon(int argc, const char* const* argv, std::string_view version) {
   const PolicyRegistry policies = BuiltinPolicies();
   const auto line = ArgumentsOf(argc, argv);
   if (!line.ok()) return Fail(line.status());
+  if (!line->help.empty()) return Print(line->help);
   std::vector<const char*> arguments;
   for (const std::string& argument : line->arguments)
     arguments.push_back(argument.c_str());
