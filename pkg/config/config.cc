@@ -317,6 +317,12 @@ StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
     const std::string where = fmt::format("{} key {}", source, Printable(key, 64));
     StatusOr<ConfigNode> value = ParseYaml(text, where, budget);
     problems.Add(value.status());
+    if (value.ok() && EqualsIgnoreCase(key, "policy") && value->entries.empty() &&
+        (value->kind == ConfigNode::Kind::kNull || value->kind == ConfigNode::Kind::kMap)) {
+      problems.Add(InvalidArgument(
+          "{}: is empty, which would switch off the policy: name one by Active, or say null",
+          where));
+    }
     if (value.ok()) document.entries.push_back({.key = key, .line = 1, .value = *std::move(value)});
   }
   StatusOr<Config> config = ParseConfig(document, checks);

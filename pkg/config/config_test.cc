@@ -236,6 +236,16 @@ TEST(ConfigTest, AConfigMapsMistakeNamesItsKeyAndLine) {
       "agent key policy:2: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
 }
 
+TEST(ConfigTest, AConfigMapWithAnEmptyPolicyDoesNotSwitchThePolicyOff) {
+  for (const char* const empty : {"", "\n", "# Active: static\n", "{}", "null"}) {
+    EXPECT_EQ(Message(ParseConfigMap({{"Policy", empty}}, "agent", Checks()).status()),
+              "agent key Policy: is empty, which would switch off the policy: name one by Active, "
+              "or say null");
+  }
+  EXPECT_TRUE(ParseConfigMap({{"policy", "Active: null"}}, "agent", Checks()).ok());
+  EXPECT_TRUE(ParseConfigMap({{"logger", ""}}, "agent", Checks()).ok()) << "-policy may name it";
+}
+
 TEST(ConfigTest, EachKeyHasAHelpAndOneDescription) {
   const std::vector<ConfigKey> keys = AllConfigKeys(Checks());
   std::set<std::string> paths;
