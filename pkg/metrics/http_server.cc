@@ -435,6 +435,7 @@ StatusOr<HttpRequest> ParseHttpHead(std::string_view head) {
     const std::string_view name = header.substr(0, colon);
     const std::string_view value = Trim(header.substr(colon + 1));
     if (EqualsIgnoreCase(name, "Host")) request.host = value;
+    if (EqualsIgnoreCase(name, "Origin")) request.origin = value;
     if (EqualsIgnoreCase(name, "Sec-Fetch-Site")) request.fetch_site = value;
   }
   return request;

@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string path{};        // decoded, without the query
   std::string query{};       // as sent, without "?"
   std::string host{};        // the header Host; "": none
+  std::string origin{};      // the header Origin; "": none
   std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, usual outside of browsers
 };
 

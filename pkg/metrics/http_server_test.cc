@@ -32,12 +32,14 @@ using testing::StartsWith;
 
 TEST(HttpHeadTest, ReadsWhatHandlersNeed) {
   const auto request = ParseHttpHead(
-      "GET /a%20b%2?c=%20 HTTP/1.1\r\nhost: h:1 \r\nX: y\r\nnonsense\r\nSEC-FETCH-SITE:none");
+      "GET /a%20b%2?c=%20 HTTP/1.1\r\nhost: h:1 \r\nX: y\r\nnonsense\r\nOrigin: http://h:1\r\n"
+      "SEC-FETCH-SITE:none");
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->method, "GET");
   EXPECT_EQ(request->path, "/a b%2");
   EXPECT_EQ(request->query, "c=%20");
   EXPECT_EQ(request->host, "h:1");
+  EXPECT_EQ(request->origin, "http://h:1");
   EXPECT_EQ(request->fetch_site, "none");
 }
 

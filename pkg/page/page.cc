@@ -123,6 +123,16 @@ HttpAnswer NodeAnswer(const std::string& name) {
   return {.type = std::string(kJson), .body = JsonText(node)};
 }
 
+// Whether a page of another site asks. Browsers of before 2023 tell that by Origin alone.
+bool IsOfAnotherSite(const HttpRequest& request) {
+  const std::string& site = request.fetch_site;
+  if (!site.empty()) return site != "same-origin" && site != "none";
+  constexpr std::string_view kScheme = "://";
+  const size_t scheme = request.origin.find(kScheme);
+  if (scheme == std::string::npos) return !request.origin.empty();  // "null"
+  return !EqualsIgnoreCase(request.origin.substr(scheme + kScheme.size()), request.host);
+}
+
 HttpAnswer ToPage() {
   return {.code = 308, .headers = {{"Location", std::string(kRoot)}}};
 }
@@ -140,10 +150,7 @@ void Page::Close() {
 }
 
 HttpAnswer Page::AnswerData(const HttpRequest& request, std::string_view name) {
-  if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
-      request.fetch_site != "none") {
-    return Refusal(403, "this is not for other sites");
-  }
+  if (IsOfAnotherSite(request)) return Refusal(403, "this is not for other sites");
   if (name == "node") return NodeAnswer(options_.node_name);
   const StatusOr<Question> question = QuestionOf(name, request.query);
   if (!question.ok()) return RefusalFor(question.status());

@@ -207,6 +207,16 @@ TEST_F(PageTest, OtherSitesGetNoData) {
     request.fetch_site = site;
     EXPECT_EQ(Ask(request).code, 200) << site;
   }
+  request.host = "node7:8891";
+  for (const char* const origin :
+       {"http://evil.example", "null", "http://node7", "http://node7:8892"}) {
+    request.origin = origin;
+    EXPECT_EQ(page_.Answer(request).code, 403) << origin;
+  }
+  for (const char* const origin : {"http://node7:8891", "https://NODE7:8891", ""}) {
+    request.origin = origin;
+    EXPECT_EQ(Ask(request).code, 200) << origin;
+  }
 }
 
 // To a browser, a site whose name is pointed here (DNS rebinding) would be the same origin.
