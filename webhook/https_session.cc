@@ -123,12 +123,13 @@ void Session::Answer(const Request& request) {
     return std::string_view(text.data(), text.size());
   };
   HttpReply reply = Serve({view(request.method_string()), view(request.target()),
-                           view(request[http::field::content_type]), request.body()});
+                           view(request[http::field::content_type]), request.body()},
+                          /*ready=*/!owner_.leaving());
   if (reply.review) {
     standing_.reviewed = true;
     standing_.proven_at = Standing::Clock::now();
   }
-  Write(std::move(reply), request.keep_alive() && !draining_);
+  Write(std::move(reply), request.keep_alive() && !draining_ && !owner_.leaving());
 }
 
 void Session::Write(HttpReply reply, bool keep_alive) {

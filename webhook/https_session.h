@@ -52,6 +52,8 @@ class Session : public std::enable_shared_from_this<Session> {
     virtual void MakeRoomForBody(size_t bytes) = 0;
     // The client has ended the handshake, since it does not accept the certificate.
     virtual void CertificateRefused(const boost::beast::error_code& alert) = 0;
+    // Whether the server is about to end: clients are to connect to another one.
+    virtual bool leaving() const = 0;
     // Called by the destructor: the session holds no room any more.
     virtual void Ended(Session& session) = 0;
   };

@@ -18,12 +18,13 @@ bool IsJson(std::string_view content_type) {
 
 }  // namespace
 
-HttpReply Serve(const HttpRequest& request) {
+HttpReply Serve(const HttpRequest& request, bool ready) {
   // The path without the query; an API server adds "?timeout=5s".
   const std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
-    if (request.method == "HEAD") return TextReply(200, "");
-    return request.method == "GET" ? TextReply(200, "ok\n") : TextReply(405, "use GET\n");
+    if (request.method == "HEAD") return TextReply(ready ? 200 : 503, "");
+    if (request.method != "GET") return TextReply(405, "use GET\n");
+    return ready ? TextReply(200, "ok\n") : TextReply(503, "it is about to end\n");
   }
   if (path != "/" && path != "/mutate") return TextReply(404, "reviews are taken at /mutate\n");
   if (request.method != "POST") return TextReply(405, "use POST\n");

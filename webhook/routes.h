@@ -15,7 +15,8 @@ struct HttpRequest {
 };
 
 // Answers one request: POST of application/json to / or /mutate is a review, GET or HEAD of
-// /healthz reports that the server lives. All others get 404, 405 or 415. A pure function.
-HttpReply Serve(const HttpRequest& request);
+// /healthz reports whether the server is `ready` for more clients (else 503). All others get 404,
+// 405 or 415. A pure function.
+HttpReply Serve(const HttpRequest& request, bool ready = true);
 
 }  // namespace resmgr::webhook

@@ -122,9 +122,18 @@ class Server::Impl : private Session::Owner {
     signals_.async_wait([this](const Error& error, int signal) {
       // Cancelling does not reach a handler that is queued already.
       if (error || stopping_) return;
-      if (signal != SIGHUP) return Drain();
-      Reload();
+      if (signal == SIGINT || (signal == SIGTERM && leaving_)) return Drain();
+      signal == SIGTERM ? Leave() : Reload();
       AwaitSignal();
+    });
+  }
+
+  void Leave() {
+    leaving_ = true;
+    Log().Info("SIGTERM: not ready any more, ends in {} ms", options_.shutdown_delay.count());
+    delay_timer_.expires_after(options_.shutdown_delay);
+    delay_timer_.async_wait([this](const Error& error) {
+      if (!error) Drain();
     });
   }
 
@@ -233,6 +242,8 @@ class Server::Impl : private Session::Owner {
     }
   }
 
+  bool leaving() const override { return leaving_; }
+
   void Ended(Session& session) override {
     sessions_.erase(&session);
     if (!session.standing().closed) --open_;
@@ -247,6 +258,7 @@ class Server::Impl : private Session::Owner {
     signals_.cancel(ignored);
     reload_timer_.cancel();
     accept_timer_.cancel();
+    delay_timer_.cancel();
     if (sessions_.empty()) return;
     grace_timer_.expires_after(options_.limits.grace);
     grace_timer_.async_wait([this](const Error& error) {
@@ -261,7 +273,8 @@ class Server::Impl : private Session::Owner {
   // Declared before io_, whose destructor ends the sessions.
   const ServerOptions options_;
   std::set<Session*> sessions_;
-  size_t open_ = 0;  // sessions_ without those whose end is under way
+  size_t open_ = 0;       // sessions_ without those whose end is under way
+  bool leaving_ = false;  // SIGTERM came; the server still serves
   bool stopping_ = false;
   bool destroyed_ = false;
   asio::io_context io_{1};
@@ -269,6 +282,7 @@ class Server::Impl : private Session::Owner {
   asio::signal_set signals_{io_};
   asio::steady_timer reload_timer_{io_};
   asio::steady_timer accept_timer_{io_};
+  asio::steady_timer delay_timer_{io_};
   asio::steady_timer grace_timer_{io_};
   CertificateFiles files_;
   TlsContext tls_;

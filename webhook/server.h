@@ -42,14 +42,17 @@ struct ServerOptions {
   uint16_t port = 443;  // 0: any free one
   std::string certificate_file{};
   std::string key_file{};
+  // Time for which the server goes on after SIGTERM. Kubernetes sends SIGTERM and takes the pod out
+  // of the Service at the same time, so API servers open connections for some seconds after it.
+  std::chrono::milliseconds shutdown_delay{5'000};
   ServerLimits limits{};
 };
 
 // The HTTPS server around ReviewAdmission (review.h): POST / and /mutate take reviews, GET /healthz
-// answers "ok". HTTP/1.1, many connections, one thread: the caller of Run. Whatever clients do, it
-// stays within its limits and goes on serving the others: at a limit, the least useful connection
-// is closed; a new one is never refused. A renewed certificate is loaded automatically, and with
-// SIGHUP at once; a bad one is reported and the old one kept.
+// answers "ok" until the server is about to end. HTTP/1.1, many connections, one thread: the caller
+// of Run. Whatever clients do, it stays within its limits and goes on serving the others: at a
+// limit, the least useful connection is closed; a new one is never refused. A renewed certificate
+// is loaded automatically, and with SIGHUP at once; a bad one is reported and the old one kept.
 class Server {
  public:
   // Loads the certificate and binds the port. kUnavailable when either fails; kInvalidArgument for
@@ -59,8 +62,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // From now on SIGTERM and SIGINT stop the server and SIGHUP reloads the certificate. Called
-  // before Run, for at most one server of the process.
+  // From now on SIGINT stops the server, SIGTERM does so after the delay, a second one at once, and
+  // SIGHUP reloads the certificate. Called before Run, for at most one server of the process.
   void HandleSignals();
 
   // Serves until Stop. kInternal for a bug of the server.

@@ -170,11 +170,40 @@ TEST_F(ServerTest, KeepsItsCertificateWhenTheNewOneIsNoGood) {
 
 TEST_F(ServerTest, SignalsReloadAndEnd) {
   options_.limits.reload = std::chrono::hours(1);
+  options_.shutdown_delay = milliseconds(0);
   Start(/*handle_signals=*/true);
   EXPECT_EQ(Connect().CertificateName(), "one");
   UseCertificate("two");
   ASSERT_EQ(raise(SIGHUP), 0);
   EXPECT_TRUE(Eventually([this] { return Connect().CertificateName() == "two"; }));
+  ASSERT_EQ(raise(SIGTERM), 0);
+  thread_.join();
+  EXPECT_TRUE(end_status_->ok());
+}
+
+// API servers hear only after SIGTERM that the pod ends.
+TEST_F(ServerTest, ServesNewClientsForAWhileAfterSigterm) {
+  options_.shutdown_delay = std::chrono::hours(1);
+  Start(/*handle_signals=*/true);
+  HttpsClient before = Connect();
+  EXPECT_EQ(before.Send("GET", "/healthz", "", "")->status, 200u);
+  ASSERT_EQ(raise(SIGTERM), 0);
+  EXPECT_TRUE(Eventually([&] { return StatusOf("GET /healthz HTTP/1.1\r\n\r\n") == 503; }));
+  HttpsClient after = Connect();
+  for (HttpsClient* const client : {&before, &after}) {
+    const auto response = client->PostReview(ReviewOf(EverydayPod()).dump());
+    ASSERT_TRUE(response.ok()) << Describe(response.status());
+    EXPECT_EQ(response->status, 200u);
+    EXPECT_THAT(response->header, HasSubstr("Connection: close")) << "the next one goes elsewhere";
+  }
+  ASSERT_EQ(raise(SIGTERM), 0) << "the second one ends it at once";
+  thread_.join();
+  EXPECT_TRUE(end_status_->ok());
+}
+
+TEST_F(ServerTest, EndsWhenTheDelayAfterSigtermIsOver) {
+  options_.shutdown_delay = milliseconds(20);
+  Start(/*handle_signals=*/true);
   ASSERT_EQ(raise(SIGTERM), 0);
   thread_.join();
   EXPECT_TRUE(end_status_->ok());

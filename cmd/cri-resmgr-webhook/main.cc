@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <limits>
@@ -9,6 +10,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
+#include "pkg/kube/quantity.h"
 #include "pkg/log/log.h"
 #include "webhook/server.h"
 
@@ -49,6 +51,17 @@ void Declare(CommandLine& line, Flags& flags) {
       &flags.server.certificate_file);
   line.Flag("key-file", "FILE", "The private key of the certificate, in PEM form.",
             &flags.server.key_file);
+  line.Flag(
+      "shutdown-delay", "TIME",
+      "How long it goes on after SIGTERM, until API servers have heard that the pod ends. With "
+      "five seconds for the last answers, less than the pod's grace period.",
+      "5s", [&](std::string_view value) -> Status {
+        constexpr std::chrono::hours kLongest{1};
+        const auto time = ParseDuration(value, kLongest);
+        if (!time) return InvalidArgument("\"{}\" is not a time up to 1h", Printable(value, 64));
+        flags.server.shutdown_delay = *time;
+        return OkStatus();
+      });
   line.Group("Other");
   line.Flag("logger-level", "LEVEL",
             "The lowest severity that is logged: debug, info, warn or error.", "info",
