@@ -252,6 +252,12 @@ TEST(NriConfigTest, WithoutASocketNoPluginsAreServed) {
 TEST(NriConfigTest, MistakesHaveTheirPlace) {
   EXPECT_EQ(ErrorOf("nri:\n  Host: {Sockets: /x}"),
             "f:2: nri.Host.Sockets: unknown key; did you mean Socket?");
+  for (const char* const key : {"Socket", "PluginPath", "PluginConfigPath"}) {
+    EXPECT_EQ(ErrorOf(fmt::format("nri: {{Host: {{{}: run/nri}}}}", key)),
+              fmt::format("f:1: nri.Host.{}: \"run/nri\" is neither an absolute path nor "
+                          "\"disabled\"",
+                          key));
+  }
   EXPECT_EQ(ErrorOf("nri:\n  Host:\n    RequestTimeout: 2"),
             "f:3: nri.Host.RequestTimeout: \"2\" is not a time from 1ms to 2m, as in 1m30s");
   EXPECT_EQ(ErrorOf("nri: {Host: {CallTimeout: 1h}}"),

@@ -24,9 +24,11 @@ ConfigSection& Path(ConfigSection& section, std::string_view key, std::string& p
                     std::string_view help) {
   return section.Parse(
       key, path.empty() ? std::string(kDisabled) : path,
-      [&path](std::string_view text) {
+      [&path](std::string_view text) -> Status {
         path = text == kDisabled ? "" : StripUnixPrefix(text);
-        return OkStatus();
+        if (path.empty() || path.front() == '/') return OkStatus();
+        return InvalidArgument("\"{}\" is neither an absolute path nor \"{}\"", Printable(text),
+                               kDisabled);
       },
       help);
 }
