@@ -16,6 +16,7 @@
 #include "pkg/admin/stage_json.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/classes/host_classes.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/dra/cdi_files.h"
 #include "pkg/kube/annotations.h"
 #include "pkg/node/machine_watch.h"
@@ -107,8 +108,9 @@ void AddMistyped(const ResourceManager& manager, OrderedJson& containers) {
     if (pod == pods.end()) continue;
     const StringMap& annotations = pod->second->annotations;
     std::vector<std::string> typos = MistypedAnnotations(annotations);
-    std::ranges::move(MistypedContainers(annotations, names[pod->second->id]),
-                      std::back_inserter(typos));
+    const std::vector<std::string_view>& of_pod = names[pod->second->id];
+    std::ranges::move(MistypedContainers(annotations, of_pod), std::back_inserter(typos));
+    std::ranges::move(MistypedInMaps(annotations, of_pod), std::back_inserter(typos));
     if (!typos.empty()) container["mistyped"] = typos;
   }
 }

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/annotations.h"
 
@@ -40,7 +43,49 @@ StatusOr<ConfigNode> ValueOf(const ScopedAnnotation& annotation, std::string_vie
   return own == nullptr ? ConfigNode{} : ConfigNode(*own);
 }
 
+// Limits of what MistypedInMaps reports.
+constexpr size_t kMostTypos = 5;
+constexpr size_t kMostValue = 64;
+
+// Why an entry of a map is probably mistyped; "" if it is not.
+std::string WhyMistyped(const ConfigNode::Entry& entry, bool is_boolean,
+                        const std::vector<std::string_view>& containers) {
+  const bool there = std::ranges::find(containers, entry.key) != containers.end();
+  const std::string_view closest = there ? "" : ClosestName(entry.key, containers);
+  if (!closest.empty()) {
+    return fmt::format("the pod has no container {} now; did you mean {}?", Printable(entry.key),
+                       Printable(closest));
+  }
+  const ConfigNode& value = entry.value;
+  if (!is_boolean || value.kind == ConfigNode::Kind::kNull ||
+      (value.kind == ConfigNode::Kind::kScalar && ParseBool(value.text)))
+    return "";
+  return fmt::format("{} is not true or false", value.kind == ConfigNode::Kind::kScalar
+                                                    ? '"' + Printable(value.text, kMostValue) + '"'
+                                                    : std::string(ToString(value.kind)));
+}
+
 }  // namespace
+
+std::vector<std::string> MistypedInMaps(const StringMap& annotations,
+                                        const std::vector<std::string_view>& containers) {
+  std::vector<std::string> typos;
+  for (const auto& [annotation, text] : annotations) {
+    const std::optional<MapAnnotation> known = AsMapAnnotation(annotation);
+    if (!known || (!known->has_booleans && containers.empty())) continue;
+    if (text.size() > kMaxAnnotationText || text.find(':') == std::string_view::npos) continue;
+    const StatusOr<ConfigNode> map = ParseYaml(text, annotation);
+    if (!map.ok() || map->kind != ConfigNode::Kind::kMap) continue;
+    for (const ConfigNode::Entry& entry : map->entries) {
+      const std::string why = WhyMistyped(entry, known->has_booleans, containers);
+      if (why.empty()) continue;
+      typos.push_back(fmt::format("annotation {}: {} ignored: {}", Printable(annotation),
+                                  Printable(entry.key), why));
+      if (typos.size() == kMostTypos) return typos;
+    }
+  }
+  return typos;
+}
 
 StatusOr<ConfigNode> ReadAnnotation(const StringMap& annotations, std::string_view key,
                                     std::string_view container_name) {

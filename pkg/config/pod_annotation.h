@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/string_map.h"
 #include "pkg/config/config_node.h"
@@ -25,6 +27,12 @@ StatusOr<ConfigNode> ReadAnnotation(const StringMap& annotations, std::string_vi
 // MistypedAnnotations reports.
 std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string_view key,
                                        std::string_view container_name);
+
+// As MistypedAnnotations (pkg/kube/annotations.h) and MistypedContainers, for the values and names
+// in maps from containers to values. `containers` are those that the pod has now; if they are not
+// known, only values are looked at.
+std::vector<std::string> MistypedInMaps(const StringMap& annotations,
+                                        const std::vector<std::string_view>& containers = {});
 
 // The value of a map's entry; nullptr if there is none, or `node` is not a map.
 const ConfigNode* FindMember(const ConfigNode& node, std::string_view key);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace resmgr {
@@ -47,6 +48,29 @@ TEST(PodAnnotationTest, TheNewFormsComeFirst) {
   EXPECT_EQ(ReadAnnotation({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "true"},
                             {"prefer-isolated-cpus.resource-policy.nri.io", "false"}}),
             false);
+}
+
+TEST(PodAnnotationTest, TyposInMapsAreTold) {
+  const StringMap annotations = {
+      {"cri-resource-manager.intel.com/prefer-shared-cpus",
+       "{main: maybe, side: [true], mian: true, third: null, later: false}"},
+      {"cri-resource-manager.intel.com/memory-type", "{mian: dram, main: tape}"},
+      {"resource-policy.nri.io/affinity", "mian: [side]"},
+      {"cri-resource-manager.intel.com/hide-hyperthreads", "maybe"},
+      {"cri-resource-manager.intel.com/cold-start", "duration: {"},
+      {"example.com/prefer-shared-cpus", "mian: maybe"}};
+  const std::string old = "annotation cri-resource-manager.intel.com/";
+  EXPECT_THAT(MistypedInMaps(annotations, {"main", "side"}),
+              testing::ElementsAre(
+                  old + "memory-type: mian ignored: the pod has no container mian now; did you "
+                        "mean main?",
+                  old + "prefer-shared-cpus: main ignored: \"maybe\" is not true or false",
+                  old + "prefer-shared-cpus: side ignored: a list is not true or false",
+                  old + "prefer-shared-cpus: mian ignored: the pod has no container mian now; did "
+                        "you mean main?",
+                  "annotation resource-policy.nri.io/affinity: mian ignored: the pod has no "
+                  "container mian now; did you mean main?"));
+  EXPECT_THAT(MistypedInMaps(annotations), testing::SizeIs(2)) << "values alone";
 }
 
 // A pod's annotations may have 256 KiB, and policies read them on the event loop.

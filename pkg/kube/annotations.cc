@@ -135,6 +135,10 @@ constexpr std::array<std::string_view, 11> kBooleans = {
     "prefer-shared-cpus",   "require-isolated-cpus",
     "strict.topologyhints"};
 
+bool IsBooleanKey(std::string_view key) {
+  return std::ranges::find(kBooleans, key) != kBooleans.end();
+}
+
 // The keys that stand behind a domain, in both domains.
 constexpr std::array<std::string_view, 2> kKeysBehindDomain = {"affinity", "anti-affinity"};
 
@@ -175,7 +179,7 @@ std::string_view WithoutComment(std::string_view value) {
 
 // Why no policy heeds the value; "" if one may do so.
 std::string WhyNoBoolean(std::string_view key, bool old_form, std::string_view value) {
-  if (std::ranges::find(kBooleans, key) == kBooleans.end()) return "";
+  if (!IsBooleanKey(key)) return "";
   const bool may_be_map = MayBeMap({.key = key, .value = value, .old_form = old_form});
   if (may_be_map || WithoutComment(value).empty() || BoolOfAnnotation(value)) return "";
   return fmt::format("\"{}\" is not true or false", Printable(value, kMostValue));
@@ -252,6 +256,17 @@ std::optional<bool> BoolOfAnnotation(std::string_view value) {
 
 bool MayBeMap(const ScopedAnnotation& annotation) {
   return annotation.old_form && annotation.value.find(':') != std::string_view::npos;
+}
+
+std::optional<MapAnnotation> AsMapAnnotation(std::string_view annotation) {
+  if (const std::string_view key = OldFormKey(annotation); IsKnownKey(key))
+    return MapAnnotation{.has_booleans = IsBooleanKey(key)};
+  for (const std::string_view domain : kDomains) {
+    for (const std::string_view key : kKeysBehindDomain) {
+      if (annotation == fmt::format("{}/{}", domain, key)) return MapAnnotation{};
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> MistypedAnnotations(const StringMap& annotations) {

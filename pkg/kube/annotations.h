@@ -55,9 +55,16 @@ inline constexpr std::string_view kAndSharedNote = ", and shared CPUs by annotat
 // and a comment of YAML behind it; nullopt for any other value.
 std::optional<bool> BoolOfAnnotation(std::string_view value);
 
-// Whether the value may be a map from containers to values. MistypedAnnotations does not look into
-// maps.
+// Whether the value may be a map from containers to values. MistypedInMaps
+// (pkg/config/pod_annotation.h) looks into maps.
 bool MayBeMap(const ScopedAnnotation& annotation);
+
+// An annotation that policies read and whose value may be a map from containers to values: one of
+// the old form, or an affinity. nullopt for all others.
+struct MapAnnotation {
+  bool has_booleans = false;  // the values of the map are true or false
+};
+std::optional<MapAnnotation> AsMapAnnotation(std::string_view annotation);
 
 // One sentence for each annotation in the domains of policies that has no effect, because its key
 // or the part behind the domain is probably mistyped, or its value is neither true nor false where

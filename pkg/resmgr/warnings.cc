@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/warnings.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
 
 namespace resmgr {
@@ -30,11 +33,11 @@ void AnnotationWarnings::Look(const Act& act) {
 }
 
 void AnnotationWarnings::LookForTypos(const Pod& pod) {
-  if (mistyped_.contains(pod.id)) return;
-  const std::vector<std::string> typos = MistypedAnnotations(pod.annotations);
-  if (typos.empty()) return;
-  if (mistyped_.size() == kMostPods) mistyped_.clear();
-  mistyped_.insert(pod.id);
+  if (pod.annotations.empty() || looked_at_.contains(pod.id)) return;
+  if (looked_at_.size() == kMostPods) looked_at_.clear();
+  looked_at_.insert(pod.id);
+  std::vector<std::string> typos = MistypedAnnotations(pod.annotations);
+  std::ranges::move(MistypedInMaps(pod.annotations), std::back_inserter(typos));
   for (const std::string& typo : typos) {
     log_.Warn("pod {}/{}: {}; see docs/annotations.md", Printable(pod.namespace_name),
               Printable(pod.name), typo);

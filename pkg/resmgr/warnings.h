@@ -28,7 +28,7 @@ class AnnotationWarnings final : public Observer {
   void LookForTypos(const Pod& pod);
 
   Logger& log_;
-  std::set<PodSandboxId> mistyped_;  // the pods that a warning named
+  std::set<PodSandboxId> looked_at_;  // the pods whose annotations were looked at for typos
 };
 
 // Warns of CPU limits that may have no effect: a kernel in user space runs all containers of a pod

@@ -76,6 +76,12 @@ TEST_F(AnnotationWarningsTest, AMistypedKeyIsToldOnce) {
   EXPECT_EQ(log_.Times("annotation aligment"), 1);
 }
 
+TEST_F(AnnotationWarningsTest, AMistypedValueInAMapIsToldToo) {
+  Create("map", {{"cri-resource-manager.intel.com/prefer-shared-cpus", "map: maybe"}});
+  EXPECT_THAT(log_.With("prefer-shared-cpus"),
+              ElementsAre(HasSubstr("map ignored: \"maybe\" is not true or false")));
+}
+
 TEST_F(AnnotationWarningsTest, AlsoOfWhatIsFoundRunningAndUnderAnotherPolicy) {
   Create("asks", {{"ask", "true"}});
   log_.lines.clear();
