@@ -82,6 +82,7 @@ Machine HugePagesHereAndThere() {
 
 constexpr Case kCases[] = {
     {"S1Ht", test::S1Ht, "0", kAnyNamespace},
+    {"S1HtAllReserved", test::S1Ht, "0-7", kAnyNamespace, 500},
     {"S2HtNoReservation", test::S2Ht, "", ""},
     {"M80", test::M80, "0,40", kAnyNamespace},
     {"M80Fraction", test::M80, "0,40", kAnyNamespace, 650},

@@ -24,12 +24,12 @@ constexpr int kColocationWeight = 10;
 StatusOr<std::unique_ptr<Policy>> TopologyAwarePolicy::Create(const PolicyContext& context) {
   RESMGR_ASSIGN_OR_RETURN(const TopologyAwareOptions options,
                           ReadTopologyAwareOptions(context.section));
-  if ((context.available - context.machine.isolated() - context.reserved).empty()) {
+  // Where all others are reserved, containers share these.
+  if (context.reserved.empty() && (context.available - context.machine.isolated()).empty()) {
     return InvalidArgument(
         "policy topology-aware: of the available CPUs ({}) none is left for containers without "
-        "the isolated ({}) and the reserved ones ({})",
-        context.available.ToString(), context.machine.isolated().ToString(),
-        context.reserved.ToString());
+        "the isolated ones ({})",
+        context.available.ToString(), context.machine.isolated().ToString());
   }
   return std::unique_ptr<Policy>(
       new TopologyAwarePolicy(context, options, PinningRule(context.runtimes)));

@@ -82,12 +82,38 @@ ContainerKey AddBurstable(Node& node, int64_t request, int64_t limit) {
 }
 
 TEST(TopologyAwarePolicyTest, NeedsCpusToShare) {
-  const Machine machine = test::S1Ht();
-  EXPECT_EQ(TopologyAwarePolicy::Create(
-                {.machine = machine, .available = test::Cpus("0-1"), .reserved = test::Cpus("0-1")})
-                .status()
-                .code(),
-            StatusCode::kInvalidArgument);
+  const Machine regular = test::MakeMachine(test::Shape{.cores = 2});
+  Machine::Parts parts{
+      .cpus = regular.cpus(), .nodes = regular.nodes(), .allowed = regular.allowed()};
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = true;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const auto code = [&machine](const CpuSet& reserved) {
+    return TopologyAwarePolicy::Create(
+               {.machine = machine, .available = test::Cpus("0-1"), .reserved = reserved})
+        .status()
+        .code();
+  };
+  EXPECT_EQ(code({}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0}), StatusCode::kOk) << "a reserved CPU can be shared";
+}
+
+// As under the other policies, all share the reserved CPUs, and nobody has one alone.
+TEST(TopologyAwarePolicyTest, WhereAllCpusAreReservedContainersShareThem) {
+  Node node(test::MakeMachine(test::Shape{.cores = 1}));
+  const ContainerKey system = node.Add("system", kBurstable, 100);
+  node.snapshot().PodOf(system).namespace_name = "kube-system";
+  EXPECT_TRUE(node.Place(system).ok());
+  const ContainerKey web = node.Run("web", kBurstable, 100);
+  const ContainerKey idle = node.Run("idle", kBestEffort, 0);
+  const ContainerKey part = node.Run("part", kGuaranteed, 200);
+  for (const ContainerKey key : {system, web, idle, part}) {
+    EXPECT_EQ(node.PlacementOf(key).cpus, CpuSet{0});
+    EXPECT_THAT(node.PlacementOf(key).exclusive, IsEmpty());
+  }
+  const Status refused = node.Place(node.Add("whole", kGuaranteed, 1000));
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("this node can grant no more than 0"));
 }
 
 TEST(TopologyAwarePolicyTest, ExclusiveContainersRunWithoutQuota) {
