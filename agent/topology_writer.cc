@@ -250,6 +250,7 @@ void TopologyWriter::Plan() {
 
 void TopologyWriter::Write() {
   timer_.reset();
+  refresh_.reset();
   last_write_ = timers_.Steady();
   sent_ = view_;
   if (!view_) return LookForOwn();
@@ -272,6 +273,11 @@ void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>&
     body_ = body;
     if (std::exchange(told_, std::nullopt))
       GetLogger("status").Info("the NodeResourceTopology is written again");
+    refresh_ = timers_.After(
+        jitter_.Between(options_.refresh, options_.refresh + options_.refresh / 5), [this] {
+          known_ = Known::kNothing;
+          Plan();
+        });
     return Plan();
   }
   known_ = Known::kNothing;

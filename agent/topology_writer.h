@@ -17,7 +17,8 @@
 namespace resmgr::agent {
 
 // Keeps the node's NodeResourceTopology equal to the daemon's last view, by server-side apply
-// without force. Content that the server has taken is not written again. A write
+// without force. Content that the server has taken is written again only `refresh` later, in case
+// somebody deleted the object: an apply that changes nothing costs the server no write. A write
 // - has the view at the time of sending, and follows the one before after `gap` at least; while the
 //   server does not answer, a new view replaces the one that is tried: an outage leaves no queue;
 // - is sent within `soon` where pods came or went or other CPUs are available, which a scheduler
@@ -33,6 +34,7 @@ class TopologyWriter {
     std::chrono::milliseconds soon{600};
     std::chrono::milliseconds gap{1000};
     std::chrono::milliseconds pause{std::chrono::minutes(10)};
+    std::chrono::milliseconds refresh{std::chrono::minutes(75)};  // and a fifth of it at most
     Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
   };
 
@@ -75,7 +77,8 @@ class TopologyWriter {
   std::optional<StatusCode> told_;  // the refusal that was logged last
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};
-  EventLoop::HandlePtr timer_;  // the next request
+  EventLoop::HandlePtr timer_;    // the next request
+  EventLoop::HandlePtr refresh_;  // the content is to be written again
   Delivery delivery_;
   EventSeries conflicts_;
 };

@@ -109,6 +109,24 @@ TEST_F(TopologyWriterTest, WhatTheServerHasIsNotWrittenAgain) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
+// Nothing tells the agent that somebody deleted the object.
+TEST_F(TopologyWriterTest, WhatTheServerHasIsWrittenAgainEveryOneAndAHalfHours) {
+  WriteFirst();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(transport_.Has(kObject));
+    timers_.Advance(minutes(91));
+    ASSERT_TRUE(transport_.Has(kObject)) << i;
+    EXPECT_EQ(Available(), "8");
+    ASSERT_TRUE(Answer());
+  }
+  Show(std::nullopt);
+  timers_.Advance(seconds(10));
+  ASSERT_TRUE(Answer(404));
+  const int sent = transport_.sent();
+  timers_.Advance(minutes(600));
+  EXPECT_EQ(transport_.sent(), sent) << "it has no object now";
+}
+
 // A scheduler waits for changes by pods.
 TEST_F(TopologyWriterTest, PodsAndTheirCpusAreWrittenSoon) {
   WriteFirst();
