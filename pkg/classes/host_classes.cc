@@ -258,7 +258,10 @@ std::vector<ClassSubject> HostClasses::Subjects() {
     const ChosenClasses& chosen = choice.chosen;
     if (!chosen.note.empty() && !container.id.value().empty())
       notes_.emplace(container.id.value(), chosen.note);
-    if (!chosen.any() && choice.memory_policy.value_or("").empty()) return;
+    // Only the worker knows whether an earlier daemon gave the container a memory policy.
+    const bool may_have_policy =
+        choice.memory_policy ? !choice.memory_policy->empty() : ways.memory_policy;
+    if (!chosen.any() && !may_have_policy) return;
     const std::string id(container.id.value());
     const LinuxResources& requested = container.requested;
     subjects.push_back(

@@ -488,6 +488,24 @@ TEST_F(MemoryPolicyTruthTest, WhatAContainerBeganWithStaysWhateverIsChosenLater)
   EXPECT_EQ(Told(id), "interleave 0, at creation; ");
 }
 
+TEST_F(MemoryPolicyTruthTest, WhatAContainerBeganWithIsKnownWhileNoClassIsChosenToo) {
+  classes_->Configure(Asks(MemoryPolicySettings::Mode::kInterleave));
+  const ContainerId id = CreateWithClass("db");
+  ASSERT_TRUE(Tells(id, "interleave 0, at creation; "));
+  ClassesConfig others = Asks(MemoryPolicySettings::Mode::kBind);
+  others.namespaces["memory"] = {"other"};
+  const std::string former = "interleave 0, at creation; it is not chosen any more";
+  classes_->Configure(others);
+  EXPECT_TRUE(Tells(id, former));
+  MakeClasses();
+  classes_->Configure(others);
+  EXPECT_TRUE(Tells(id, former)) << "after a restart";
+  classes_->Configure({});
+  EXPECT_TRUE(node_.RunUntil([&] { return Told(id).empty(); })) << "classes are off";
+  classes_->Configure(others);
+  EXPECT_TRUE(Tells(id, former));
+}
+
 TEST_F(MemoryPolicyTruthTest, AContainerThatBeganWithoutAPolicyDoesNotHaveIt) {
   using enum MemoryPolicySettings::Mode;
   ClassesConfig others = Asks(kBind);

@@ -64,7 +64,8 @@ class MemoryKind final : public ClassKind {
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
     ways_.KeepOnly(work.subjects);
-    begun_with_.KeepOnly(work.subjects);
+    // While classes are off, or under the null policy, there are no subjects.
+    if (!work.subjects.empty()) begun_with_.KeepOnly(work.subjects);
     for (size_t i = 0; i < work.subjects.size(); ++i)
       AddPolicy(work.subjects[i], i, plan);
     if (work.config.memory.empty() && work.config.memory_files.empty()) return;
