@@ -44,7 +44,7 @@ struct ServerOptions {
   std::string key_file{};
   // Time for which the server goes on after SIGTERM. Kubernetes sends SIGTERM and takes the pod out
   // of the Service at the same time, so API servers open connections for some seconds after it.
-  std::chrono::milliseconds shutdown_delay{5'000};
+  std::chrono::milliseconds shutdown_delay{0};
   ServerLimits limits{};
 };
 

@@ -170,7 +170,6 @@ TEST_F(ServerTest, KeepsItsCertificateWhenTheNewOneIsNoGood) {
 
 TEST_F(ServerTest, SignalsReloadAndEnd) {
   options_.limits.reload = std::chrono::hours(1);
-  options_.shutdown_delay = milliseconds(0);
   Start(/*handle_signals=*/true);
   EXPECT_EQ(Connect().CertificateName(), "one");
   UseCertificate("two");

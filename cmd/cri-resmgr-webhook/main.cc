@@ -51,17 +51,18 @@ void Declare(CommandLine& line, Flags& flags) {
       &flags.server.certificate_file);
   line.Flag("key-file", "FILE", "The private key of the certificate, in PEM form.",
             &flags.server.key_file);
-  line.Flag(
-      "shutdown-delay", "TIME",
-      "How long it goes on after SIGTERM, until API servers have heard that the pod ends. With "
-      "five seconds for the last answers, less than the pod's grace period.",
-      "5s", [&](std::string_view value) -> Status {
-        constexpr std::chrono::hours kLongest{1};
-        const auto time = ParseDuration(value, kLongest);
-        if (!time) return InvalidArgument("\"{}\" is not a time up to 1h", Printable(value, 64));
-        flags.server.shutdown_delay = *time;
-        return OkStatus();
-      });
+  line.Flag("shutdown-delay", "TIME",
+            "How long it goes on after SIGTERM. For a pod behind a Service some seconds, until API "
+            "servers have heard that it ends; with five seconds for the last answers, less than "
+            "the pod's grace period.",
+            "0s", [&](std::string_view value) -> Status {
+              constexpr std::chrono::hours kLongest{1};
+              const auto time = ParseDuration(value, kLongest);
+              if (!time)
+                return InvalidArgument("\"{}\" is not a time up to 1h", Printable(value, 64));
+              flags.server.shutdown_delay = *time;
+              return OkStatus();
+            });
   line.Group("Other");
   line.Flag("logger-level", "LEVEL",
             "The lowest severity that is logged: debug, info, warn or error.", "info",
