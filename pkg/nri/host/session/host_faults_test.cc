@@ -341,10 +341,13 @@ TEST_F(HostFaultsTest, PluginsAreToldThatTheHostStops) {
   const auto hangs = Ready({.name = "hangs"});
   hangs->Hang();
   const auto early = Connect({.name = "early", .registers = false});
+  const auto synchronizing = Connect({.name = "synchronizing", .hangs_at_inventory = true});
+  ASSERT_TRUE(RunUntil([&] { return synchronizing->synchronized; }));
   bool stopped = false;
   host().Stop([&] { stopped = true; });
   ASSERT_TRUE(RunUntil([&] { return stopped; }));
-  EXPECT_TRUE(plugin->shut_down && hangs->shut_down && !early->shut_down);
+  EXPECT_TRUE(plugin->shut_down && hangs->shut_down && synchronizing->shut_down);
+  EXPECT_FALSE(early->shut_down);
   EXPECT_THAT(listener.ready, IsEmpty());
   ASSERT_TRUE(RunUntil([&] { return plugin->lost && hangs->lost && early->lost; }));
 }

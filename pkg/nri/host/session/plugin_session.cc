@@ -228,7 +228,7 @@ void PluginSession::Refuse(const Status& why, size_t request_size,
 }
 
 void PluginSession::Shutdown(std::chrono::milliseconds timeout, std::function<void()> done) {
-  if (!ready()) return done();
+  if (!ready() && phase_ != Phase::kSynchronizing) return done();
   plugin_.Call(kPluginService, "Shutdown", api::Empty().SerializeAsString(), timeout,
                [done = std::move(done)](const Answer&) { done(); });
 }

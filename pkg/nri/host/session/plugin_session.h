@@ -101,7 +101,8 @@ class PluginSession final : public PluginPort {
   void SetShadow(bool shadow) { shadow_ = shadow; }
   // Called when the context's options have changed.
   void FindSettings();
-  // Tells the plugin that the host ends, and calls `done` at its answer or after `timeout`.
+  // Tells the plugin that the host ends, if it has been configured, and calls `done` at its answer
+  // or after `timeout`.
   void Shutdown(std::chrono::milliseconds timeout, std::function<void()> done);
 
   const std::string& full_name() const override { return full_name_; }
