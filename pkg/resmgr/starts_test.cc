@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -204,6 +205,16 @@ TEST_F(UnpinnedTest, AnAdoptedUnpinnedContainerBlocksNoStart) {
 
 class UnclearCallsTest : public ::testing::Test {
  protected:
+  explicit UnclearCallsTest(std::chrono::milliseconds start_limit = std::chrono::hours(1))
+      : node_(test::S1Ht(), test::FirstFit, Options(start_limit)) {}
+
+  // No time is over before a slow machine has checked what should happen until then.
+  static ResourceManager::Options Options(std::chrono::milliseconds start_limit) {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.start_timeout = std::chrono::minutes(1);
+    options.start_limit = start_limit;
+    return options;
+  }
   ResourceManager& manager() { return node_.manager(); }
   FakeRuntimeClient& runtime() { return node_.runtime; }
 
@@ -235,8 +246,13 @@ class UnclearCallsTest : public ::testing::Test {
   void ExpectLook() { ASSERT_TRUE(node_.AnswerNextList()); }
 
   test::CrashingFileSystem files_{1};
-  TestNode node_{test::S1Ht(), test::FirstFit};
+  TestNode node_;
   bool started_ = false;
+};
+
+class LostStartTest : public UnclearCallsTest {
+ protected:
+  LostStartTest() : UnclearCallsTest(std::chrono::milliseconds(20)) {}
 };
 
 TEST_F(UnclearCallsTest, NothingIsSentToAContainerThatIsBeingStarted) {
@@ -291,7 +307,7 @@ TEST_F(UnclearCallsTest, AStartWithoutAnAnswerIsFollowedUntilItIsKnown) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-TEST_F(UnclearCallsTest, ALostStartExpires) {
+TEST_F(LostStartTest, Expires) {
   const ContainerId shared = *node_.Create("shared", kBurstable, 100);
   BeginStart(shared);
   manager().StartUnclear(shared);
