@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A brain with a small policy, and a tree of the host's files.
 #include "pkg/classes/host_classes.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/pipeline/pipeline_call.h"
-#include "pkg/resmgr/observers.h"
-#include "pkg/resmgr/testing/test_node.h"
-#include "pkg/sys/clock.h"
-#include "pkg/sys/files.h"
-#include "pkg/sys/temp_dir.h"
-#include "test/support/machines/machines.h"
+#include "pkg/classes/testing/host_classes_fixture.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
@@ -27,7 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
+using test::HostClassesTest;
 using test::IsOk;
+using test::kDefaultAffinity;
 using test::TestNode;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -35,211 +31,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 using enum QosClass;
-
-const char* const kDefaultAffinity = "proc/irq/default_smp_affinity";
-
-// A creation behind the policy, as a front door has it.
-class Creation final : private Request::Source, private PipelineCall::Front {
- public:
-  Creation(Pipeline& pipeline, CreateRequest create)
-      : request_(Operation::kCreateContainer, static_cast<Request::Source&>(*this)),
-        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
-    request_.body = std::move(create);
-    call_.Start(request_);
-  }
-  const Status& refusal() const { return refusal_; }
-  const std::string& blockio_class() const { return blockio_class_; }
-  const std::vector<std::string>& environment() const { return environment_; }
-
- private:
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
-    refusal_ = refusal;
-    if (adjustment.wide() == nullptr) return;
-    blockio_class_ = adjustment.wide()->blockio_class.value_or("");
-    for (const auto& [name, value] : adjustment.wide()->environment)
-      environment_.push_back(fmt::format("{}={}", name, value.value_or("")));
-  }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  Request request_;
-  Status refusal_;
-  std::string blockio_class_;
-  std::vector<std::string> environment_;
-  PipelineCall call_;
-};
-
-// An update of a CPU quota.
-class QuotaUpdate final : private Request::Source, private PipelineCall::Front {
- public:
-  QuotaUpdate(Pipeline& pipeline, const ContainerId& id, int64_t quota,
-              std::function<void()> on_decided)
-      : on_decided_(std::move(on_decided)),
-        request_(Operation::kUpdateContainerResources, static_cast<Request::Source&>(*this)),
-        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
-    request_.container_id = id;
-    ContainerUpdate update;
-    update.has_linux = true;
-    update.resources.cpu_quota = quota;
-    request_.body = std::move(update);
-    call_.Start(request_);
-  }
-
- private:
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status&, const Adjustment&) override { on_decided_(); }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  const std::function<void()> on_decided_;
-  Request request_;
-  PipelineCall call_;
-};
-
-// A start, likewise.
-class Starting final : private Request::Source, private PipelineCall::Front {
- public:
-  Starting(Pipeline& pipeline, const ContainerId& id)
-      : request_(Operation::kStartContainer, static_cast<Request::Source&>(*this)),
-        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
-    request_.container_id = id;
-    call_.Start(request_);
-  }
-  bool decided() const { return decided_; }
-  const Status& refusal() const { return refusal_; }
-
- private:
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status& refusal, const Adjustment&) override {
-    decided_ = true;
-    refusal_ = refusal;
-  }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  Request request_;
-  bool decided_ = false;
-  Status refusal_;
-  PipelineCall call_;
-};
-
-// A policy with a class for the CPUs that containers share, and one of block I/O for each
-// container.
-class ZonedPolicy final : public test::FirstFitPolicy {
- public:
-  explicit ZonedPolicy(const Machine& machine)
-      : FirstFitPolicy(machine), online_(machine.online()) {}
-
-  std::unique_ptr<Policy> Clone() const override { return std::make_unique<ZonedPolicy>(*this); }
-  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
-                          const Container* predecessor) override {
-    names_[container.key] = container.name;
-    return FirstFitPolicy::Allocate(snapshot, pod, container, predecessor);
-  }
-  ClassNames ClassesOf(ContainerKey key) const override {
-    const auto name = names_.find(key);
-    if (name == names_.end()) return {};
-    return {{"blockio", "of-" + name->second}};
-  }
-  std::vector<Zone> Zones(const Snapshot&) const override {
-    CpuSet exclusive;
-    for (const auto& [key, cpus] : grants())
-      exclusive |= cpus;
-    return {{.name = "all",
-             .cpus = online_,
-             .exclusive = exclusive,
-             .shared = online_ - exclusive - CpuSet{0},
-             .classes = {{"cpu", "plain"}}}};
-  }
-
- private:
-  const CpuSet online_;
-  std::map<ContainerKey, std::string> names_;
-};
-
-class HostClassesTest : public testing::Test {
- protected:
-  static ClassesConfig Interrupts() {
-    return {.isolation = {.interrupts = IsolationConfig::Interrupts::kIsolate}};
-  }
-
-  HostClassesTest() {
-    Put(kDefaultAffinity, "ff\n");
-    Put("sys/devices/system/cpu/online", "0-7\n");
-    MakeClasses();
-  }
-  // A daemon's, which begins.
-  void MakeClasses() {
-    observers_ = Observers();
-    classes_.reset();
-    classes_ = std::make_unique<HostClasses>(HostClasses::Options{
-        .loop = node_.loop(),
-        .pipeline = pipeline_,
-        .host_root = Root(),
-        .directory = directory_.path() + "/classes",
-        .door = [this] { return ways_; },
-        .machine = &machine_,
-        .manager = [this] { return with_policy_ ? &node_.manager() : nullptr; },
-        .period = period_,
-        .retry = milliseconds(5),
-        // A start on a busy machine waits until its work is done.
-        .start_patience = std::chrono::seconds(30)});
-    observers_.Add(*classes_);
-  }
-  std::string Root() const { return directory_.path() + "/root"; }
-  void Put(const std::string& path, std::string_view text) const {
-    fs::create_directories(fs::path(Root() + "/" + path).parent_path());
-    std::ofstream(Root() + "/" + path) << text;
-  }
-  std::string At(const std::string& path) const {
-    return ReadFile(Root() + "/" + path, 1 << 10).value_or("?");
-  }
-  // A container of a pod with these annotations, whose cgroup v2 has these files.
-  ContainerId RunWith(const StringMap& annotations,
-                      std::initializer_list<std::pair<const char*, const char*>> files) {
-    Put("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
-    Pod pod;
-    pod.id = PodSandboxId("sandbox-p");
-    pod.uid = PodUid("uid-p");
-    pod.name = "p";
-    pod.namespace_name = "ns";
-    pod.cgroup_parent = "/kubepods/p";
-    pod.qos = kBurstable;
-    pod.annotations = annotations;
-    node_.runtime.held.pods.push_back(pod);
-    node_.manager().PodCreated(Pod(pod));
-    ContainerId id = node_.Create(TestNode::Request(pod.id, "p", 500)).value();
-    for (const auto& [file, text] : files)
-      Put(CgroupOf(id) + "/" + file, text);
-    return id;
-  }
-  static std::string CgroupOf(const ContainerId& id) {
-    return fmt::format("sys/fs/cgroup/kubepods/p/{}", id.value());
-  }
-  bool Becomes(const std::string& path, std::string_view text) {
-    return node_.RunUntil([&] { return At(path) == text; });
-  }
-
-  const TempDir directory_;
-  Observers observers_;
-  bool with_policy_ = true;
-  CreationWays ways_;
-  const Machine machine_ = test::S1Ht();
-  milliseconds period_{20};
-  TestNode node_{test::S1Ht(),  // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<ZonedPolicy>(machine); },
-                 TestNode::Observed(observers_)};
-  LoopClock clock_{node_.loop()};
-  Pipeline pipeline_{clock_};
-  std::unique_ptr<HostClasses> classes_;
-};
 
 TEST_F(HostClassesTest, FromCreationToTheEnd) {
   classes_->Configure(Interrupts());
@@ -351,15 +142,15 @@ TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
   request.pod->annotations = StringMap({{"cpu-c-states.crio.io", "foo"}});
   ClassesConfig config;
   classes_->Configure(config);
-  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+  EXPECT_THAT(Refusal(request), IsOk());
   config.namespaces["isolation"] = {"ns"};
   classes_->Configure(config);
-  const Status refusal = Creation(pipeline_, request).refusal();
+  const Status refusal = Refusal(request);
   EXPECT_EQ(refusal.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("annotation cpu-c-states.crio.io: \"foo\""));
   config.namespaces["isolation"] = {"other"};
   classes_->Configure(config);
-  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+  EXPECT_THAT(Refusal(request), IsOk());
 }
 
 TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuotaAndUpAfterAHigherOne) {
@@ -374,18 +165,17 @@ TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuotaAndUpAfterAHigherOne) {
   classes_->Configure(config);
   ASSERT_TRUE(Becomes(burst, "50000"));
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
-  std::string at_update;
   {
-    const QuotaUpdate update(pipeline_, id, 30'000, [&] { at_update = At(burst); });
-    ASSERT_TRUE(node_.RunUntil([&] { return !at_update.empty(); }));
-    EXPECT_EQ(at_update, "30000");
+    const auto update = SetQuota(id, 30'000);
+    ASSERT_TRUE(node_.RunUntil([&] { return update->passed(); }));
+    EXPECT_EQ(At(burst), "30000");
     // The runtime refuses it for another reason.
   }
   EXPECT_TRUE(Becomes(burst, "50000"));
-  at_update.clear();
   {
-    const QuotaUpdate rise(pipeline_, id, 80'000, [&] { at_update = At(burst); });
-    EXPECT_EQ(at_update, "50000") << "at once";
+    const auto rise = SetQuota(id, 80'000);
+    EXPECT_TRUE(rise->passed()) << "at once";
+    EXPECT_EQ(At(burst), "50000");
     // The runtime writes it when it has been decided.
     Put(CgroupOf(id) + "/cpu.max", "80000 100000\n");
   }
@@ -401,11 +191,8 @@ TEST_F(HostClassesTest, ABurstStaysDownForTheUpdateThatIsStillUnderWay) {
   const std::string burst = CgroupOf(id) + "/cpu.max.burst";
   classes_->Configure(config);
   ASSERT_TRUE(Becomes(burst, "50000"));
-  const auto update = [&](int64_t quota) {
-    return std::make_unique<QuotaUpdate>(pipeline_, id, quota, [] {});
-  };
-  std::unique_ptr<QuotaUpdate> first = update(30'000);
-  std::unique_ptr<QuotaUpdate> second = update(20'000);
+  auto first = SetQuota(id, 30'000);
+  auto second = SetQuota(id, 20'000);
   ASSERT_TRUE(Becomes(burst, "20000"));
   second.reset();
   EXPECT_TRUE(Becomes(burst, "30000"));
@@ -452,7 +239,7 @@ class MemoryPolicyTruthTest : public HostClassesTest {
     node_.manager().PodCreated(Pod(pod));
     const CreateRequest request = TestNode::Request(pod.id, name, 500);
     const Admission admission = node_.manager().AdmitCreate(CreateRequest(request)).value();
-    EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+    EXPECT_THAT(Refusal(request), IsOk());
     return node_.Created(request, admission);
   }
   // Returns the part of `explain` about the policy; "" if there is nothing yet.
@@ -541,9 +328,13 @@ TEST_F(HostClassesTest, AnnotationsOfCrioSetItsVariables) {
     node_.manager().PodCreated(Pod(pod));
     const CreateRequest request = TestNode::Request(pod.id, name, 2000);
     EXPECT_THAT(node_.manager().AdmitCreate(CreateRequest(request)).status(), IsOk());
-    const Creation creation(pipeline_, request);
-    EXPECT_THAT(creation.refusal(), IsOk());
-    return creation.environment();
+    const auto creation = Create(request);
+    EXPECT_TRUE(creation->passed());
+    std::vector<std::string> variables;
+    if (!creation->wide) return variables;
+    for (const auto& [variable, value] : creation->wide->environment)
+      variables.push_back(fmt::format("{}={}", variable, value.value_or("")));
+    return variables;
   };
   // The machine's cores are {0,4} {1,5} {2,6} {3,7}, and the policy gives the lowest free CPUs.
   EXPECT_THAT(environment("keeps", kGuaranteed,
@@ -568,9 +359,10 @@ TEST_F(HostClassesTest, ACreationGetsTheClassOfItsOwnPlaceAmongSeveral) {
     ASSERT_THAT(node_.manager().AdmitCreate(CreateRequest(requests.back())).status(), IsOk());
   }
   for (const CreateRequest& request : requests) {
-    const Creation creation(pipeline_, request);
-    EXPECT_THAT(creation.refusal(), IsOk());
-    EXPECT_EQ(creation.blockio_class(), "of-" + request.name);
+    const auto creation = Create(request);
+    EXPECT_TRUE(creation->passed());
+    ASSERT_TRUE(creation->wide);
+    EXPECT_EQ(creation->wide->blockio_class, "of-" + request.name);
   }
 }
 
@@ -702,10 +494,10 @@ TEST_F(RdtStartTest, AStartWaitsUntilTheTasksAreInTheirGroup) {
   ASSERT_TRUE(Becomes("sys/fs/resctrl/cri-resmgr.Burstable/schemata", "L3:0=3\n"));
   const ContainerId id = node_.Create("web", kBurstable, 500).value();
   Put(fmt::format("sys/fs/cgroup/kubepods/{}/cgroup.threads", id.value()), "100\n");
-  Starting start(pipeline_, id);
-  EXPECT_FALSE(start.decided());
-  ASSERT_TRUE(node_.RunUntil([&] { return start.decided(); }));
-  EXPECT_THAT(start.refusal(), IsOk());
+  const auto start = Start(id);
+  EXPECT_FALSE(start->decided);
+  ASSERT_TRUE(node_.RunUntil([&] { return start->decided.has_value(); }));
+  EXPECT_TRUE(start->passed());
   EXPECT_EQ(At(kTasks), "100");
   // A task in its group does not wait.
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
@@ -734,173 +526,21 @@ TEST_F(RdtStartTest, StartsThatWaitAreBounded) {
   ASSERT_TRUE(Becomes("sys/fs/resctrl/cri-resmgr.Burstable/schemata", "L3:0=3\n"));
   const ContainerId id = node_.Create("web", kBurstable, 500).value();
   Put(fmt::format("sys/fs/cgroup/kubepods/{}/cgroup.threads", id.value()), "100\n");
-  std::vector<std::unique_ptr<Starting>> starts;
+  std::vector<std::unique_ptr<test::TestCall>> starts;
   for (int i = 0; i < 2000; ++i)
-    starts.push_back(std::make_unique<Starting>(pipeline_, id));
-  EXPECT_FALSE(starts.front()->decided());
-  EXPECT_TRUE(starts.back()->decided());
+    starts.push_back(Start(id));
+  EXPECT_FALSE(starts.front()->decided);
+  EXPECT_TRUE(starts.back()->decided);
   EXPECT_TRUE(node_.RunUntil([&] {
-    return std::ranges::all_of(starts, [](const auto& start) { return start->decided(); });
+    return std::ranges::all_of(starts,
+                               [](const auto& start) { return start->decided.has_value(); });
   }));
 }
 
 TEST_F(RdtStartTest, AStartOfAContainerWithoutAClassDoesNotWait) {
   const ContainerId id = node_.Create("dsp", kGuaranteed, 1000).value();
-  EXPECT_TRUE(Starting(pipeline_, id).decided());
-  EXPECT_TRUE(Starting(pipeline_, ContainerId("unknown")).decided());
-}
-
-TEST_F(RdtStartTest, AbsentClassesThatAPodAsksForAreRefusedWhereTheConfigurationSaysSo) {
-  fs::remove(Root() + "/sys/fs/resctrl/schemata");
-  ClassesConfig config;
-  config.rdt.partitions["p"].classes["gold"];
-  config.namespaces["rdt"] = {"ns"};
-  classes_->Configure(config);
-  // A report about the former configuration may come first.
-  ASSERT_TRUE(node_.RunUntil([&] {
-    return std::ranges::any_of(classes_->report().classes, [](const ClassState& one) {
-      return one.name == "gold" && !one.active;
-    });
-  }));
-  CreateRequest request = TestNode::Request(node_.AddPod("web", kBurstable), "web", 500);
-  request.pod_id = PodSandboxId("unknown");
-  request.pod.emplace();
-  request.pod->namespace_name = "ns";
-  request.pod->annotations = StringMap({{"rdtclass.resource-policy.nri.io", "gold"}});
-  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
-  config.absent = ClassesConfig::Absent::kRefuse;
-  classes_->Configure(config);
-  EXPECT_EQ(Creation(pipeline_, request).refusal().code(), StatusCode::kUnavailable)
-      << "the machine has not been looked at yet";
-  Status refusal;
-  ASSERT_TRUE(node_.RunUntil([&] {
-    refusal = Creation(pipeline_, request).refusal();
-    return refusal.code() == StatusCode::kFailedPrecondition;
-  }));
-  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("there is no sys/fs/resctrl/schemata"));
-}
-
-TEST_F(HostClassesTest, AnAbsentClassOfCpusIsRefusedAlsoWhileContainersHaveIt) {
-  ClassesConfig config;
-  config.cpu.classes = {{.name = "quiet", .disabled_cstates = {"C6"}}};
-  config.namespaces["cpu"] = {"ns"};
-  config.absent = ClassesConfig::Absent::kRefuse;
-  CreateRequest request = TestNode::Request(node_.AddPod("web", kBurstable), "web", 500);
-  request.pod_id = PodSandboxId("unknown");
-  request.pod.emplace();
-  request.pod->namespace_name = "ns";
-  request.pod->annotations = StringMap({{"cpu-class.resource-policy.nri.io/pod", "quiet"}});
-  const auto refused = [&] {
-    const Status refusal = Creation(pipeline_, request).refusal();
-    return refusal.code() == StatusCode::kFailedPrecondition &&
-           Message(refusal).find("there is no sys/devices/system/cpu/cpu0/cpuidle") !=
-               std::string_view::npos;
-  };
-  classes_->Configure(config);
-  EXPECT_TRUE(node_.RunUntil(refused));
-  const ContainerId id = RunWith(request.pod->annotations, {});
-  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
-  EXPECT_TRUE(refused());
-}
-
-// A class that a pod asks for, and the words of the refusal where its machine lacks support for it.
-struct Absence {
-  const char* key;
-  const char* value;
-  const char* message = "";
-  const char* reason = "";
-};
-
-class AbsentClassTest : public HostClassesTest {
- protected:
-  AbsentClassTest() {
-    config_.memory = {{.name = "silver", .high = "1Gi"}};
-    config_.memory_files = {"memory.swap.max"};
-    config_.namespaces = {{"memory", {"ns"}}, {"isolation", {"ns"}}};
-    config_.absent = ClassesConfig::Absent::kRefuse;
-  }
-  // The refusal of a container with CPUs of its own, which has been placed.
-  Status RefusalOf(const Absence& absence) {
-    const std::string name = fmt::format("c{}", ++created_);
-    Pod pod;
-    pod.id = PodSandboxId("sandbox-" + name);
-    pod.name = name;
-    pod.namespace_name = "ns";
-    pod.qos = kGuaranteed;
-    pod.annotations = StringMap({{absence.key, absence.value}});
-    node_.runtime.held.pods.push_back(pod);
-    node_.manager().PodCreated(Pod(pod));
-    const CreateRequest request = TestNode::Request(pod.id, name, 1000);
-    const StatusOr<Admission> admission = node_.manager().AdmitCreate(CreateRequest(request));
-    EXPECT_THAT(admission.status(), IsOk());
-    Status refusal = Creation(pipeline_, request).refusal();
-    if (admission.ok()) node_.manager().CreateFailed(admission->key);
-    return refusal;
-  }
-
-  ClassesConfig config_;
-  int created_ = 0;
-};
-
-TEST_F(AbsentClassTest, IsolationAndMemoryThatTheMachineLacksAreRefused) {
-  fs::remove(Root() + "/" + kDefaultAffinity);
-  const Absence absences[] = {
-      {"irq-load-balancing.crio.io", "disable",
-       "annotation irq-load-balancing.crio.io: the machine lacks interrupts isolate: ",
-       "/proc/irq/default_smp_affinity"},
-      {"isolation.resource-policy.nri.io/pod", "{Workqueues: isolate}",
-       "the machine lacks workqueues isolate: ", "/sys/devices/virtual/workqueue/cpumask"},
-      {"cpu-quota.crio.io", "disable", "the machine lacks quota lift: ", "sys/fs/cgroup/cpu"},
-      {"cpu-load-balancing.crio.io", "disable",
-       "the machine lacks partition isolated: ", "/sys/fs/cgroup/cgroup.controllers"},
-      {"cpu-c-states.crio.io", "max_latency:10",
-       "the machine lacks idle 10us: ", "cpu0/power/pm_qos_resume_latency_us"},
-      {"cpu-freq-governor.crio.io", "performance",
-       "the machine lacks clock performance: ", "cpu0/cpufreq/scaling_governor"},
-      {"class.memory-qos.nri.io", "silver",
-       "annotation class.memory-qos.nri.io: the machine lacks memory silver: ", "cgroup v2"},
-      {"memory.swap.max.memory-qos.nri.io", "0",
-       "the machine lacks memory annotated files: ", "cgroup v2"}};
-  classes_->Configure(config_);
-  EXPECT_EQ(RefusalOf(absences[0]).code(), StatusCode::kUnavailable)
-      << "the machine has not been looked at yet";
-  ASSERT_TRUE(node_.RunUntil([&] { return classes_->known(); }));
-  for (const Absence& absence : absences) {
-    const Status refusal = RefusalOf(absence);
-    EXPECT_EQ(refusal.code(), StatusCode::kFailedPrecondition) << absence.key;
-    EXPECT_THAT(std::string(Message(refusal)),
-                AllOf(HasSubstr(absence.message), HasSubstr(absence.reason)));
-  }
-  EXPECT_THAT(RefusalOf({"cpu-c-states.crio.io", "enable"}), IsOk()) << "it needs nothing";
-}
-
-TEST_F(AbsentClassTest, IsolationAndMemoryThatTheMachineHasAreNot) {
-  Put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory\n");
-  Put("proc/sys/kernel/osrelease", "6.12.1-cloud\n");
-  Put("sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "0\n");
-  Put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
-  Put("sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", "performance powersave\n");
-  classes_->Configure(config_);
-  ASSERT_TRUE(node_.RunUntil([&] { return classes_->known(); }));
-  const Absence present[] = {
-      {"irq-load-balancing.crio.io", "housekeeping"}, {"cpu-quota.crio.io", "disable"},
-      {"cpu-load-balancing.crio.io", "disable"},      {"cpu-c-states.crio.io", "disable"},
-      {"cpu-freq-governor.crio.io", "performance"},   {"class.memory-qos.nri.io", "silver"}};
-  for (const Absence& one : present)
-    EXPECT_THAT(RefusalOf(one), IsOk()) << one.key;
-  EXPECT_THAT(std::string(Message(RefusalOf({"cpu-freq-governor.crio.io", "ondemand"}))),
-              HasSubstr("the machine lacks clock ondemand: there are the governors performance, "
-                        "powersave"));
-}
-
-TEST_F(AbsentClassTest, WhatTheConfigurationAloneAsksForIsNotRefused) {
-  fs::remove(Root() + "/" + kDefaultAffinity);
-  config_.isolation.interrupts = IsolationConfig::Interrupts::kIsolate;
-  classes_->Configure(config_);
-  ASSERT_TRUE(node_.RunUntil([&] { return classes_->known(); }));
-  EXPECT_THAT(RefusalOf({"other", ""}), IsOk());
-  const Status refusal = RefusalOf({"irq-load-balancing.crio.io", "disable"});
-  EXPECT_EQ(refusal.code(), StatusCode::kFailedPrecondition) << "the pod asks for the same";
+  EXPECT_TRUE(Start(id)->passed());
+  EXPECT_TRUE(Start(ContainerId("unknown"))->passed());
 }
 
 }  // namespace
