@@ -7,6 +7,7 @@
 #include "pkg/cri/call_route.h"
 #include "pkg/cri/edit_fields.h"
 #include "pkg/cri/handler_aliases.h"
+#include "pkg/grpc/unary_client.h"
 
 namespace resmgr {
 namespace {
