@@ -32,6 +32,10 @@ if(RESMGR_SANITIZE)
   target_compile_options(resmgr_flags INTERFACE
     -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
+  # What inputs reach in all libraries guides the search; without it libFuzzer ends at once.
+  if(RESMGR_FUZZ)
+    target_compile_options(resmgr_flags INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_link_options(resmgr_flags INTERFACE -fuse-ld=lld)
   endif()
