@@ -184,7 +184,7 @@ void DockerCall::Find() {
     front_.Learn(container.id.value(), kind);
     OnFound(container.id.value(), kind);
   };
-  // Without its client, this call ends, and nobody needs the answer.
+  // Without its client, this call ends, and the answer is not needed.
   front_.engine().Call("GET", path, "", EngineClient::kCallTimeout, lifetime_.Guard(found),
                        lifetime_.token());
 }

@@ -2,9 +2,13 @@
 #include "pkg/docker/docker_front.h"
 
 #include <array>
+#include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,6 +107,24 @@ class DockerFrontTest : public testing::Test {
     for (int i = 0; i < 1000 && ::ioctl(fd.get(), SIOCOUTQ, &unread) == 0 && unread > 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return unread == 0;
+  }
+  // Lets a request pass that was held. A whole turn of the loop begins before, and sees a client's
+  // end.
+  void PassAfterATurn(std::optional<LateAnswer>& answer) {
+    const auto on_loop = [this](const std::function<void()>& task) {
+      std::promise<void> done;
+      loop_.Post([&] {
+        task();
+        done.set_value();
+      });
+      done.get_future().wait();
+    };
+    for (int i = 0; i < 2; ++i)
+      on_loop([] {});
+    on_loop([&answer] {
+      answer->Pass();
+      answer.reset();
+    });
   }
   static std::string Post(const std::string& target, const std::string& body) {
     return "POST " + target +
@@ -364,19 +386,7 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
     ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
     asked.get_future().wait();
   }
-  // A whole turn of the loop begins after the client's end, and sees it.
-  for (int i = 0; i < 2; ++i) {
-    std::promise<void> turned;
-    loop_.Post([&turned] { turned.set_value(); });
-    turned.get_future().wait();
-  }
-  std::promise<void> passed;
-  loop_.Post([&] {
-    answer->Pass();
-    answer.reset();
-    passed.set_value();
-  });
-  passed.get_future().wait();
+  PassAfterATurn(answer);
   EXPECT_TRUE(engine_->requests().empty());
 }
 
@@ -415,19 +425,7 @@ TEST_F(DockerFrontTest, AClientThatClosesItsSideGetsTheReply) {
   ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
   ASSERT_EQ(::shutdown(fd.get(), SHUT_WR), 0);
   std::optional<LateAnswer> answer = asked.get_future().get();
-  // The loop sees the client's end before the decision.
-  for (int i = 0; i < 2; ++i) {
-    std::promise<void> turned;
-    loop_.Post([&turned] { turned.set_value(); });
-    turned.get_future().wait();
-  }
-  std::promise<void> passed;
-  loop_.Post([&] {
-    answer->Pass();
-    answer.reset();
-    passed.set_value();
-  });
-  passed.get_future().wait();
+  PassAfterATurn(answer);
   // Longer than the reply is awaited for a client that is gone.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   open.set_value();
@@ -466,6 +464,26 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   open.set_value();
   EXPECT_THAT(Ask(Post("/containers/present/stop", "")), StartsWith("HTTP/1.1 204 "));
   EXPECT_EQ(engine_->requests().size(), EngineClient::kParallel + 2);
+}
+
+TEST(EngineClientTest, GivenUpCallsDoNotPileUpBehindOneThatWaits) {
+  const TempDir dir;
+  const std::string socket = dir.File("docker.sock");
+  const FakeEngine hangs(socket, [](const FakeEngine::Request&) { return ""; });
+  EventLoop loop;
+  EngineClient client(loop, socket);
+  const auto call = [&](EngineClient::Done done, std::optional<std::weak_ptr<void>> caller) {
+    client.Call("GET", "/_ping", "", EngineClient::kCallTimeout, std::move(done),
+                std::move(caller));
+  };
+  for (size_t i = 0; i <= EngineClient::kParallel; ++i)
+    call([](const StatusOr<EngineClient::Reply>&) {}, std::nullopt);
+  const auto kept = std::make_shared<int>();
+  for (int i = 0; i < 100; ++i) {
+    const auto caller = std::make_shared<int>();
+    call([kept](const StatusOr<EngineClient::Reply>&) {}, caller);
+  }
+  EXPECT_LE(kept.use_count(), 2);
 }
 
 // Clients of an API before 1.24 may send one.

@@ -37,8 +37,7 @@ EngineClient::~EngineClient() = default;
 void EngineClient::Call(std::string_view method, std::string_view target, std::string_view body,
                         std::chrono::milliseconds deadline, Done done,
                         std::optional<std::weak_ptr<void>> caller) {
-  while (!waiting_.empty() && waiting_.front().given_up())
-    waiting_.pop_front();
+  std::erase_if(waiting_, [](const Waiting& each) { return each.given_up(); });
   waiting_.push_back(
       {MakeRequest(method, target, body), deadline, std::move(done), std::move(caller)});
   StartWaiting();

@@ -118,8 +118,8 @@ bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
   const Phase phase = held_->phase();
-  // The request is dropped if its end is missing, as dockerd does, or if nobody waits for the
-  // reply. A client that has only closed its own side waits for it.
+  // The request is dropped if its end is missing, as dockerd does, or if no client waits for
+  // the reply. A client that has only closed its own side waits for it.
   const bool dropped =
       phase == Phase::kCollecting || (phase == Phase::kDeciding && client_.IsGone());
   if (client_.ended && dropped) {
