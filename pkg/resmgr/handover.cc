@@ -170,15 +170,21 @@ std::vector<ContainerKey> Handover::BlockersOf(const ContainerRecord& waiting,
   return blockers;
 }
 
-std::vector<ContainerKey> Handover::AwaitedBy(ContainerKey key) const {
-  const ContainerRecord* const waiting = Followed(key);
-  if (waiting == nullptr || !WaitsIdly(*waiting)) return {};
+std::map<ContainerKey, std::vector<ContainerKey>> Handover::Waits() const {
   std::vector<InTheWay> all;
-  for (const auto& [other, record] : store_.containers()) {
+  for (const auto& [key, record] : store_.containers()) {
     if (!record->MayRun()) continue;
-    all.push_back({.key = other, .leaves = ToLeave(*record), .leftover = LeftoverOf(*record)});
+    InTheWay each{.key = key, .leaves = ToLeave(*record), .leftover = LeftoverOf(*record)};
+    if (!each.leaves.empty() || !each.leftover.empty()) all.push_back(std::move(each));
   }
-  return BlockersOf(*waiting, all);
+  std::map<ContainerKey, std::vector<ContainerKey>> waits;
+  for (const ContainerKey key : held_back_) {
+    const ContainerRecord* const waiting = Followed(key);
+    if (waiting == nullptr || !WaitsIdly(*waiting)) continue;
+    std::vector<ContainerKey> blockers = BlockersOf(*waiting, all);
+    if (!blockers.empty()) waits.emplace(key, std::move(blockers));
+  }
+  return waits;
 }
 
 std::set<ContainerKey> Handover::FindCircle() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -55,9 +56,9 @@ class Handover {
   // The container is not followed any more.
   void Forget(ContainerKey key);
 
-  // Returns the containers that have to leave CPUs before this one is sent all of its own. Empty if
-  // it does not wait, or an answer is pending for it.
-  std::vector<ContainerKey> AwaitedBy(ContainerKey key) const;
+  // For each container that waits, and for which no answer is pending: those that have to leave
+  // CPUs before it is sent all of its own.
+  std::map<ContainerKey, std::vector<ContainerKey>> Waits() const;
   // Returns containers for which no answer is pending and that wait in a circle, each for the next
   // one: they can only go on if the circle is broken. Empty if there is none.
   std::set<ContainerKey> FindCircle() const;

@@ -2,8 +2,10 @@
 #include "pkg/resmgr/policy_changes.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/amount_text.h"
@@ -191,17 +193,18 @@ void PolicyChanges::SkipBlocked() {
     return !change_->pending.contains(entry.key) && !brain_.pusher.LastError(entry.key).ok();
   };
   if (std::ranges::none_of(brain_.store.containers(), is_stuck)) return;
+  const std::map<ContainerKey, std::vector<ContainerKey>> waits = brain_.pusher.handover().Waits();
+  const auto blocks = [&](ContainerKey other) {
+    return !change_->pending.contains(other) &&
+           (!brain_.pusher.LastError(other).ok() || waits.contains(other));
+  };
+  const auto is_blocked = [&](ContainerKey key) {
+    const auto waiting = waits.find(key);
+    return waiting != waits.end() && std::ranges::any_of(waiting->second, blocks);
+  };
   // Others may wait for one that is skipped.
-  while (std::erase_if(change_->pending, [this](ContainerKey key) { return IsBlocked(key); }) > 0) {
+  while (std::erase_if(change_->pending, is_blocked) > 0) {
   }
-}
-
-bool PolicyChanges::IsBlocked(ContainerKey key) const {
-  const Handover& handover = brain_.pusher.handover();
-  return std::ranges::any_of(handover.AwaitedBy(key), [&](ContainerKey other) {
-    if (change_->pending.contains(other)) return false;
-    return !brain_.pusher.LastError(other).ok() || !handover.AwaitedBy(other).empty();
-  });
 }
 
 void PolicyChanges::OnDisconnected() {

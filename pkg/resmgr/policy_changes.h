@@ -68,7 +68,6 @@ class PolicyChanges {
   std::vector<PlannedMove> MovesOf(const Plan& plan) const;
   void ForgetUnrestricted();
   void SkipBlocked();
-  bool IsBlocked(ContainerKey key) const;
   void End();
   void RollBack(ContainerKey key, const Status& why);
   ContainerKeys GiveBackCpus(const std::string& why);
