@@ -109,8 +109,7 @@ StatusOr<UniqueFd> ListenOn(int family, const std::string& host, int port) {
   return last;
 }
 
-StatusOr<UniqueFd> Listen(std::string host, int port) {
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+StatusOr<UniqueFd> Listen(const std::string& host, int port) {
   if (!host.empty()) return ListenOn(AF_UNSPEC, host, port);
   StatusOr<UniqueFd> both = ListenOn(AF_INET6, host, port);
   return both.ok() ? std::move(both) : ListenOn(AF_INET, host, port);  // the kernel has no IPv6

@@ -34,7 +34,9 @@ StatusOr<Address> ParseAddress(std::string_view address) {
   if (!port || *port > kHighestPort || host.find_first_of(", +") != std::string_view::npos) {
     return InvalidArgument("metrics address \"{}\" is not HOST:PORT", Printable(address));
   }
-  return Address{.host = std::string(host), .port = static_cast<int>(*port)};
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  return Address{.host = std::string(in_brackets ? host.substr(1, host.size() - 2) : host),
+                 .port = static_cast<int>(*port)};
 }
 
 bool IsOfPage(const HttpRequest& request) {
@@ -77,11 +79,9 @@ Status CheckMetricsAddress(std::string_view address) {
 bool NeedsLookUp(std::string_view address) {
   const auto where = ParseAddress(address);
   if (!where.ok() || where->host.empty()) return false;
-  std::string host = where->host;
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const char* const host = where->host.c_str();
   in6_addr binary{};  // has room for both
-  return ::inet_pton(AF_INET, host.c_str(), &binary) != 1 &&
-         ::inet_pton(AF_INET6, host.c_str(), &binary) != 1;
+  return ::inet_pton(AF_INET, host, &binary) != 1 && ::inet_pton(AF_INET6, host, &binary) != 1;
 }
 
 StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view address,

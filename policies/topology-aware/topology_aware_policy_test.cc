@@ -98,7 +98,7 @@ TEST(TopologyAwarePolicyTest, NeedsCpusToShare) {
   EXPECT_EQ(code({0}), StatusCode::kOk) << "a reserved CPU can be shared";
 }
 
-// As under the other policies, all share the reserved CPUs, and nobody has one alone.
+// As under the other policies, all share the reserved CPUs, and no container has one alone.
 TEST(TopologyAwarePolicyTest, WhereAllCpusAreReservedContainersShareThem) {
   Node node(test::MakeMachine(test::Shape{.cores = 1}));
   const ContainerKey system = node.Add("system", kBurstable, 100);
