@@ -102,6 +102,22 @@ TEST(CommandDocumentTest, BashCompletesCommandsFlagsAndValues) {
   EXPECT_THAT(Completed("tool -level info show -"), ElementsAre("-o", "-level", "-help"));
   EXPECT_THAT(Completed("tool show -o j"), ElementsAre("json"));
   EXPECT_THAT(Completed("tool config s"), ElementsAre("show", "set"));
+  EXPECT_THAT(Completed("tool --le"), ElementsAre("--level"));
+  EXPECT_THAT(Completed("tool show --"), ElementsAre("--o", "--level", "--help"));
+}
+
+// The word is one of several and stands before the file, or may be left out.
+TEST(CommandDocumentTest, BashCompletesWhatFollowsAWord) {
+  EXPECT_THAT(Completed("tool config set us"), ElementsAre("usr"));
+  EXPECT_THAT(Completed("tool config -force set us"), ElementsAre("usr"));
+  EXPECT_THAT(Completed("tool config set -"), ElementsAre("-force", "-help"));
+  CommandDocument document = Sample();
+  document.commands[0].arguments_usage = "[all|some]";
+  EXPECT_THAT(Completed("tool show ''", document), ElementsAre("all", "some"));
+  document.commands[0].arguments_usage = "[COMMAND]";
+  EXPECT_THAT(Completed("tool show ''", document), ElementsAre("show", "config"));
+  EXPECT_THAT(Completed("tool show c", document), ElementsAre("config"));
+  EXPECT_THAT(ZshCompletion(document), HasSubstr("'1:what:(show config)'"));
 }
 
 // A program that prints names itself is asked for them.

@@ -19,16 +19,32 @@ bool IsWord(std::string_view text) {
                                       [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
 }
 
-// The words of "show|check FILE|set FILE": show, check, set. Words in capitals, which name values,
-// are left out.
+// The words of "show|check FILE|set FILE": show, check, set; also of "[nodes|cpus]". Words in
+// capitals, which name values, are left out.
 std::vector<std::string_view> Words(std::string_view usage) {
   std::vector<std::string_view> words;
   if (usage.find('|') == std::string_view::npos) return words;
+  if (usage.starts_with('[') && usage.find(']') + 1 == usage.size())
+    usage = usage.substr(1, usage.size() - 2);
   for (const std::string_view alternative : Split(usage, '|')) {
     const std::string_view word = alternative.substr(0, alternative.find(' '));
     if (IsWord(word)) words.push_back(word);
   }
   return words;
+}
+
+using Names = std::vector<std::string_view>;
+
+Names CommandNames(const CommandDocument& document) {
+  Names names;
+  for (const CommandDocument& command : document.commands)
+    names.push_back(CommandName(command));
+  return names;
+}
+
+// The words that a command takes as its first argument. `names`: the program's commands.
+Names ArgumentWords(const CommandDocument& command, const Names& names) {
+  return command.arguments_usage == "[COMMAND]" ? names : Words(command.arguments_usage);
 }
 
 bool IsFile(std::string_view value_name) {
@@ -48,6 +64,11 @@ constexpr std::string_view kBashSocket =
     "    [[ ${COMP_WORDS[j]} == -socket || ${COMP_WORDS[j]} == --socket ]] || continue\n"
     "    [ \"${COMP_WORDS[j + 1]}\" != '=' ] || ((j++))\n"
     "    [ $((j + 1)) -ge \"$COMP_CWORD\" ] || socket=(-socket \"${COMP_WORDS[j + 1]}\")\n"
+    "  done\n";
+// Once one of the words was given, others are not completed.
+constexpr std::string_view kBashFirstWord =
+    "  for ((i++; i < COMP_CWORD; i++)); do\n"
+    "    [[ \" $words \" != *\" ${COMP_WORDS[i]} \"* ]] || words=''\n"
     "  done\n";
 // Passes on -socket in a zsh command, whether it was given before or after the command.
 constexpr std::string_view kZshSocket =
@@ -81,16 +102,18 @@ std::string FunctionName(std::string_view program) {
 
 // The bash code for one command: it sets the shell variables `flags` and `words` to what can be
 // completed, and `value` to the way in which the value of $flag is completed. With `live`, existing
-// names, such as those of pods, are asked from the running daemon.
-std::string BashCase(const CommandDocument& document, std::string_view indent, bool live) {
+// names, such as those of pods, are asked from the running daemon. `words` are those that can stand
+// first behind the command.
+std::string BashCase(const CommandDocument& document, const Names& words, std::string_view indent,
+                     bool live) {
   std::vector<std::string> flags;
   std::string values;
   for (const FlagDocument& flag : document.flags) {
     flags.push_back("-" + flag.name);
     if (flag.value_name.empty()) continue;
-    const auto words = Words(flag.value_name);
+    const auto choices = Words(flag.value_name);
     std::string how = "none";
-    if (!words.empty()) how = fmt::format("words '{}'", fmt::join(words, " "));
+    if (!choices.empty()) how = fmt::format("words '{}'", fmt::join(choices, " "));
     if (IsFile(flag.value_name)) how = "files";
     if (IsDirectory(flag.value_name)) how = "directories";
     const std::string_view kind = live ? LiveKind(flag) : "";
@@ -98,9 +121,6 @@ std::string BashCase(const CommandDocument& document, std::string_view indent, b
     values += fmt::format("{}  -{}) value=\"{}\" ;;\n", indent, flag.name, how);
   }
   flags.emplace_back("-help");
-  std::vector<std::string_view> words = Words(document.arguments_usage);
-  for (const CommandDocument& command : document.commands)
-    words.push_back(CommandName(command));
   std::string text = fmt::format("{}flags='{}'\n{}words='{}'\n", indent, fmt::join(flags, " "),
                                  indent, fmt::join(words, " "));
   const std::string_view kind = live ? LiveKind(document.arguments_usage) : "";
@@ -165,14 +185,13 @@ std::string ZshFlag(const FlagDocument& flag, std::string_view program) {
 }
 
 // A call of _arguments with the flags and arguments of one command.
-std::string ZshArguments(const CommandDocument& document, std::string_view indent,
-                         std::string_view rest, bool live) {
+std::string ZshArguments(const CommandDocument& document, const Names& words,
+                         std::string_view indent, std::string_view rest, bool live) {
   const std::string_view program = live ? std::string_view(document.program) : "";
   std::string text = fmt::format("{}_arguments -C", indent);
   for (const FlagDocument& flag : document.flags)
     text += fmt::format(" \\\n{}  {}", indent, ZshFlag(flag, program));
   text += fmt::format(" \\\n{}  '-help[Explain it and exit]'", indent);
-  const auto words = Words(document.arguments_usage);
   if (!words.empty()) text += fmt::format(" \\\n{}  '1:what:({})'", indent, fmt::join(words, " "));
   const std::string_view kind = live ? LiveKind(document.arguments_usage) : "";
   if (!kind.empty()) {
@@ -197,10 +216,8 @@ std::string BashCompletion(const CommandDocument& document) {
       "  [ \"$flag\" != '=' ] || flag=${{COMP_WORDS[COMP_CWORD - 2]}}\n"
       "  [[ $flag != --* ]] || flag=${{flag#-}}\n",
       document.program, function);
-  if (!document.commands.empty()) {
-    std::vector<std::string_view> names;
-    for (const CommandDocument& command : document.commands)
-      names.push_back(CommandName(command));
+  const Names names = CommandNames(document);
+  if (!names.empty()) {
     text += fmt::format(
         "  local i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case ${{COMP_WORDS[i]}} in\n"
         "      {})\n        command=${{COMP_WORDS[i]}}\n        break\n        ;;\n    esac\n  "
@@ -211,9 +228,10 @@ std::string BashCompletion(const CommandDocument& document) {
   text += "  case $command in\n";
   for (const CommandDocument& command : document.commands) {
     text += fmt::format("    {})\n{}      ;;\n", CommandName(command),
-                        BashCase(command, "      ", live));
+                        BashCase(command, ArgumentWords(command, names), "      ", live));
   }
-  text += fmt::format("    *)\n{}      ;;\n  esac\n", BashCase(document, "      ", live));
+  text += fmt::format("    *)\n{}      ;;\n  esac\n", BashCase(document, names, "      ", live));
+  if (!names.empty()) text += kBashFirstWord;
   const std::string live_case =
       live ? fmt::format(
                  "    live*)\n      compopt +o filenames 2>/dev/null\n"
@@ -222,7 +240,8 @@ std::string BashCompletion(const CommandDocument& document) {
                  document.program, kLiveCommand)
            : "";
   text += fmt::format(
-      "  if [[ -z $value && $cur == -* ]]; then\n    value=\"words '$flags'\"\n"
+      "  if [[ -z $value && $cur == --* ]]; then\n    value=\"words '-${{flags// -/ --}}'\"\n"
+      "  elif [[ -z $value && $cur == -* ]]; then\n    value=\"words '$flags'\"\n"
       "  elif [[ -z $value && -n $words ]]; then\n    value=\"words '$words'\"\n"
       "  elif [[ -z $value && -n $live ]]; then\n    value=\"live $live\"\n  fi\n"
       "  case $value in\n    none) COMPREPLY=() ;;\n    words*)\n"
@@ -241,7 +260,8 @@ std::string ZshCompletion(const CommandDocument& document) {
       "#compdef {}\n# Made by `{} -help=zsh`.\nlocal curcontext=$curcontext state\n"
       "local -A opt_args\nlocal -a socket\n",
       document.program, document.program);
-  if (document.commands.empty()) return text + ZshArguments(document, "", "", false);
+  const Names commands = CommandNames(document);
+  if (commands.empty()) return text + ZshArguments(document, {}, "", "", false);
   const bool live = HasLiveNames(document);
   std::string names;
   for (const CommandDocument& command : document.commands) {
@@ -250,17 +270,18 @@ std::string ZshCompletion(const CommandDocument& document) {
     names += fmt::format("{}{}\\:\"{}\"", names.empty() ? "" : " ", CommandName(command), summary);
   }
   text += ZshArguments(
-      document, "",
+      document, {}, "",
       fmt::format("{} '*::argument:->rest'", InQuotes(fmt::format("1:command:(({}))", names))),
       false);
   text +=
       "[[ $state == rest ]] || return\n"
       "[[ -z ${opt_args[-socket]} ]] || socket=(-socket ${opt_args[-socket]})\ncase $words[1] in\n";
   for (const CommandDocument& command : document.commands) {
-    const bool words = !Words(command.arguments_usage).empty();
-    const bool files = words || command.arguments_usage.starts_with("SCENARIO");
+    const bool files = command.arguments_usage.find("FILE") != std::string::npos ||
+                       command.arguments_usage.starts_with("SCENARIO");
     text += fmt::format("  {})\n{}    ;;\n", CommandName(command),
-                        ZshArguments(command, "    ", files ? "'*:file:_files'" : "", live));
+                        ZshArguments(command, ArgumentWords(command, commands), "    ",
+                                     files ? "'*:file:_files'" : "", live));
   }
   return text + "esac\n";
 }
