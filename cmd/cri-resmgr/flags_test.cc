@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include "pkg/config/config.h"
+#include "pkg/config/config_file.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/print_config.h"
 #include "pkg/hooks/hook_file.h"
@@ -87,6 +90,27 @@ TEST(FlagsTest, HasTheDocumentedDefaults) {
   EXPECT_EQ(flags->config.policy.start_failure, FailurePolicy::kFail);
   EXPECT_EQ(flags->config.logger.level, "info");
   EXPECT_EQ(flags->help, "");
+}
+
+// An options file may have each of them, also where it is read after the start.
+TEST(FlagsTest, EachFlagIsOfTheConfigurationOrForTheStart) {
+  std::set<std::string> of_configuration;
+  const std::vector<ConfigKey> keys = DescribeConfig();
+  for (const ConfigLeaf& leaf : LeavesOf(keys))
+    of_configuration.insert(leaf.key->flag);
+  const StatusOr<Flags> flags = Parse({"-help"});
+  ASSERT_TRUE(flags.ok());
+  const std::set<std::string> no_options = {"config", "force-config", "fallback-config", "help"};
+  int for_the_start = 0;
+  const std::regex line("\n  -([a-z-]+)");
+  for (std::sregex_iterator at(flags->help.begin(), flags->help.end(), line), end; at != end;
+       ++at) {
+    const std::string name = (*at)[1];
+    if (no_options.contains(name)) continue;
+    EXPECT_NE(of_configuration.contains(name), IsStartOption(name)) << name;
+    for_the_start += IsStartOption(name) ? 1 : 0;
+  }
+  EXPECT_EQ(for_the_start, 31);
 }
 
 TEST(FlagsTest, TakesTheOriginalsFirstCommandLine) {

@@ -2,6 +2,7 @@
 #include "pkg/config/config_file.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,12 +20,7 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
                               const ConfigChecks& checks) {
   Problems problems;
   std::vector<OptionLine> lines = ParseOptionLines(text, source, problems);
-  std::erase_if(lines, [](const OptionLine& line) {
-    return line.name.ends_with("-socket") ||
-           (line.name.ends_with("-dir") && line.name != "hook-dir") || line.name == "mode" ||
-           line.name.starts_with("nri-plugin-") || line.name == "metrics-address" ||
-           line.name == "topology" || line.name == "dump-secrets";
-  });
+  std::erase_if(lines, [](const OptionLine& line) { return IsStartOption(line.name); });
   CommandLine line("cri-resmgr", "");
   ConfigOptions options;
   options.DeclareFlags(line, checks);
@@ -34,6 +30,38 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
   options.ApplyTo(config);
   return config;
 }
+
+constexpr std::array<std::string_view, 31> kStartOptions = {"admin-socket",
+                                                            "agent-socket",
+                                                            "check-config",
+                                                            "config-socket",
+                                                            "cpu-file-dir",
+                                                            "docker-others",
+                                                            "docker-socket",
+                                                            "dump-dir",
+                                                            "dump-secrets",
+                                                            "host-root",
+                                                            "image-socket",
+                                                            "list-policies",
+                                                            "metrics-address",
+                                                            "metrics-page",
+                                                            "mode",
+                                                            "nri-plugin-index",
+                                                            "nri-plugin-name",
+                                                            "nri-socket",
+                                                            "pod-resources-socket",
+                                                            "pods-cgroup",
+                                                            "print-config",
+                                                            "print-config-page",
+                                                            "print-schema",
+                                                            "relay-dir",
+                                                            "relay-socket",
+                                                            "reset-config",
+                                                            "reset-policy",
+                                                            "runtime-socket",
+                                                            "take-over",
+                                                            "topology",
+                                                            "version"};
 
 constexpr std::string_view kApiVersion = "apiVersion";
 
@@ -95,6 +123,10 @@ bool OnlyYamlHas(std::string_view line) {
 }
 
 }  // namespace
+
+bool IsStartOption(std::string_view name) {
+  return std::ranges::find(kStartOptions, name) != kStartOptions.end();
+}
 
 std::string WhyNotDelivered(bool has_data, std::string_view binary_key) {
   if (!binary_key.empty()) {

@@ -25,6 +25,10 @@ StatusOr<Config> ParseYamlFile(std::string_view text, std::string_view source,
 StatusOr<Config> ParseConfigFile(std::string_view text, std::string_view source,
                                  const ConfigChecks& checks);
 
+// Whether an options file may have an option of this name that is no part of the configuration:
+// flags of cri-resmgr that count only when it starts.
+bool IsStartOption(std::string_view name);
+
 enum class ConfigFormat { kYaml, kOptions };
 
 // The format of a configuration file's text (as CheckConfigText returns it). Only the lines that

@@ -69,9 +69,17 @@ TEST(ConfigFileTest, RefusesAConfigMapThatAnAgentDoesNotDeliver) {
 TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
   const StatusOr<Config> config = ParseFile(
       "relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n"
-      "mode relay\nnri-plugin-name p\nnri-plugin-index 10\nnri-socket /n\n");
+      "mode relay\nnri-plugin-name p\nnri-plugin-index 10\nnri-socket /n\n"
+      "host-root /host\npods-cgroup /pods\nmetrics-page\ndocker-others fit\ntake-over\n");
   ASSERT_TRUE(config.ok()) << Message(config.status());
   EXPECT_EQ(config->policy.active, "static");
+}
+
+TEST(ConfigFileTest, UnknownOptionsAreRefused) {
+  EXPECT_THAT(Message(ParseFile("relay-sockt /r\n").status()),
+              StartsWith("f:1: unknown option relay-sockt"));
+  EXPECT_THAT(Message(ParseFile("my-socket /r\n").status()),
+              StartsWith("f:1: unknown option my-socket"));
 }
 
 TEST(ConfigFileTest, TheHookDirectoryIsNoPlaceOfTheDaemonItself) {
