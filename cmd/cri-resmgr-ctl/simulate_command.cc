@@ -17,6 +17,7 @@
 #include "pkg/base/terminal.h"
 #include "pkg/classes/class_preview.h"
 #include "pkg/config/config_file.h"
+#include "pkg/config/config_options.h"
 #include "pkg/config/policy_classes.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
@@ -226,7 +227,8 @@ void SimulateCommand::Declare(CommandLine& line) {
 
 StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() const {
   const PolicyRegistry registry = BuiltinPolicies();
-  RESMGR_ASSIGN_OR_RETURN(const Config config, ReadConfigFile(config_file_, ChecksWith(registry)));
+  const ConfigChecks checks = ChecksWith(registry);
+  RESMGR_ASSIGN_OR_RETURN(const Config config, ReadConfigFile(config_file_, checks));
   std::vector<std::string> topologies = topologies_;
   if (topologies.empty()) topologies.emplace_back("live");
   std::vector<std::string> policies = policies_;
@@ -238,7 +240,9 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
     const auto shared = std::make_shared<const Machine>(*std::move(machine));
     for (const std::string& policy : policies) {
       Setting setting = {.topology = topology, .machine = shared, .config = config};
-      setting.config.policy.active = policy;
+      ConfigOptions options;
+      RESMGR_RETURN_IF_ERROR(Annotate(options.Set("policy", policy, checks), "-policy"));
+      options.ApplyTo(setting.config);
       RESMGR_RETURN_IF_ERROR(
           CheckPolicyClassesOf(registry, setting.config, ClassesInForce(setting.config, registry)));
       if (!rdt_.empty()) {

@@ -54,6 +54,20 @@ class SimulateTest : public testing::Test {
   TempDir directory_;
 };
 
+// As with the daemon's flag.
+TEST_F(SimulateTest, PoliciesHaveTheNamesOfCriResourceManagerToo) {
+  const std::string pod = File("pod.yaml",
+                               "kind: Pod\nmetadata: {name: a}\n"
+                               "spec: {containers: [{name: c, resources: {limits: {cpu: 2}}}]}\n");
+  const std::string machine = "synthetic:core:4 pu:1";
+  EXPECT_EQ(Simulate({"-topology", machine, "-policy", "memtier", pod}).out,
+            Simulate({"-topology", machine, "-policy", "topology-aware", pod}).out);
+  EXPECT_THAT(Simulate({"-topology", machine, "-policy", "none", pod}).out,
+              HasSubstr("policy         null, which places nothing"));
+  ExpectError({"-topology", machine, "-policy", "statik", pod},
+              "-policy: there is no policy \"statik\"; did you mean static?");
+}
+
 // The expected output for the sample on machines of different kinds is stored beside this file;
 // with RESMGR_UPDATE_GOLDEN set it is written anew.
 struct Golden {
