@@ -461,6 +461,27 @@ TEST_F(FlagsFileTest, MistakesInFilesAreOneLineWithFileAndLine) {
   EXPECT_THAT(Error({"-config", broken}), StartsWith(broken + ":"));
 }
 
+// `config show` prints the defaults of the active policy, too: none of them may count in place of a
+// key of `classes`.
+TEST(FlagsTest, TheShownConfigurationHasTheSameClasses) {
+  const PolicyRegistry policies = BuiltinPolicies();
+  const ConfigChecks checks = ChecksWith(policies);
+  const std::string classes =
+      "classes: {isolation: {Interrupts: isolate, Quota: lift}, irq: {Controllable: [eth*]}}\n";
+  for (const char* const policy :
+       {"{Active: static}", "{Active: static-plus}", "{Active: topology-aware}",
+        "{Active: balloons}", "{Active: static, static: {undisturbed: {interrupts: leave}}}",
+        "{Active: topology-aware, topology-aware: {controllableInterrupts: ['*']}}",
+        "{Active: balloons, balloons: {controllableInterrupts: [nvme*]}}"}) {
+    const auto config = ParseConfig(classes + "policy: " + policy, "a", checks);
+    ASSERT_TRUE(config.ok()) << Describe(config.status());
+    const std::string shown = PrintConfig(WithDefaults(*config, policies));
+    const auto again = ParseConfig(shown, "b", checks);
+    ASSERT_TRUE(again.ok()) << Describe(again.status());
+    EXPECT_EQ(ClassesInForce(*again, policies), ClassesInForce(*config, policies)) << shown;
+  }
+}
+
 TEST_F(FlagsFileTest, PrintedConfigurationReadsBackToTheSame) {
   const StatusOr<Flags> flags =
       Parse({"-policy=static", "-reserved-resources=CPU=750m", "-dump=reset,full:.*"});

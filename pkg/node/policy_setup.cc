@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/policy_setup.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/base/parse.h"
@@ -13,13 +16,38 @@
 namespace resmgr {
 namespace {
 
+// Keys of policies that count in place of keys of `classes` (OverrideIsolation, AddPolicyClasses):
+// the default of one that is not stated would read as an override.
+constexpr std::array<std::string_view, 2> kOverrides = {"Undisturbed", "controllableInterrupts"};
+
+const ConfigNode* FindStated(const ConfigNode& section, std::string_view key) {
+  const auto found = std::ranges::find_if(section.entries, [key](const ConfigNode::Entry& entry) {
+    return EqualsIgnoreCase(entry.key, key) && entry.value.kind != ConfigNode::Kind::kNull;
+  });
+  return found == section.entries.end() ? nullptr : &found->value;
+}
+
+void KeepStated(const ConfigNode& section, ConfigNode& complete) {
+  std::erase_if(complete.entries, [&section](ConfigNode::Entry& entry) {
+    if (std::ranges::find(kOverrides, entry.key) == kOverrides.end()) return false;
+    const ConfigNode* const stated = FindStated(section, entry.key);
+    if (stated == nullptr) return true;
+    std::erase_if(entry.value.entries, [stated](const ConfigNode::Entry& each) {
+      return FindStated(*stated, each.key) == nullptr;
+    });
+    return false;
+  });
+}
+
 // Empty if the policy has no options.
 ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& section) {
   std::vector<ConfigKey> keys;
   if (factory.read_section != nullptr && !factory.read_section(section, &keys).ok()) {
     return section;
   }
-  return ValuesOf(keys);
+  ConfigNode complete = ValuesOf(keys);
+  KeepStated(section, complete);
+  return complete;
 }
 
 }  // namespace
