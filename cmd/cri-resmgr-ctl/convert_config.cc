@@ -144,7 +144,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   const std::string kind = TextOf(document, "kind");
   const ConfigNode* const spec = FindKey(document, "spec");
   if (spec == nullptr || (kind != "BalloonsPolicy" && kind != "TopologyAwarePolicy")) {
-    return InvalidArgument("this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
+    return ErrorAt(document, "", "this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
   const Keys elsewhere = {"instrumentation", "log"};
@@ -259,7 +259,9 @@ StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNod
     const std::string path =
         fmt::format("policy.podpools.Pools[{}]", Printable(name, kMostKeyText));
     NoteOthers(pool, path, name == "default" ? Keys{"Name", "CPU"} : known, notes);
-    Entries type = {MakeEntry("name", ScalarNode(name)), MakeEntry("minCPUs", ScalarNode(cpus))};
+    Entries type = {MakeEntry("name", ScalarNode(name))};
+    // Without CPUs of its own the default pool had the reserved ones.
+    if (!cpus.empty() || name != "default") type.push_back(MakeEntry("minCPUs", ScalarNode(cpus)));
     if (name == "default") {
       notes.emplace_back("the balloon default[0] grows with requests; left-over CPUs stay idle");
     } else {
@@ -302,6 +304,7 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
       NoteOthers(lists[i], fmt::format("{}.cpuLists[{}]", path, i), {"Cpuset"}, notes);
       types.push_back(MapNode(std::move(type)));
     }
+    if (count == 0) notes.push_back(fmt::format("{} has no cpuLists and is left out", path));
     if (count > 1) {
       notes.push_back(fmt::format("each list of pool {} is a type of its own: {}-0 and so on",
                                   pool.key, pool.key));
@@ -357,9 +360,10 @@ constexpr std::array kPolicies = {
 };
 
 // Returns the module itself, or parses its text from a ConfigMap.
-StatusOr<ConfigNode> ModuleOf(const ConfigNode& value, std::string_view source) {
+StatusOr<ConfigNode> ModuleOf(const ConfigNode& value, std::string_view source,
+                              std::string_view key) {
   if (value.kind != Kind::kScalar) return value;
-  return ParseYaml(value.text, source);
+  return ParseYaml(value.text, fmt::format("{} key {}", source, key));
 }
 
 // Finds the module `policy` in a file, or in the data of a ConfigMap. Modules that define classes
@@ -371,15 +375,15 @@ StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view s
   const ConfigNode& modules = data == nullptr ? document : *data;
   RESMGR_RETURN_IF_ERROR(CheckKind(modules, "data", Kind::kMap));
   const ConfigNode* const policy = FindKey(modules, "policy");
-  if (policy == nullptr) return InvalidArgument("there is no module `policy`");
+  if (policy == nullptr) return ErrorAt(document, "", "there is no module `policy`");
   NoteOthers(modules, data == nullptr ? "" : "data", {"policy", "cpu", "rdt", "blockio"}, notes);
   for (const ConfigNode::Entry& entry : modules.entries) {
     if (!IsControlKey(entry.key)) continue;
-    RESMGR_ASSIGN_OR_RETURN(const ConfigNode control, ModuleOf(entry.value, source));
+    RESMGR_ASSIGN_OR_RETURN(const ConfigNode control, ModuleOf(entry.value, source, entry.key));
     RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, control, entry.key, classes, notes));
   }
   if (data != nullptr) NoteOthers(document, "", {"apiVersion", "kind", "metadata", "data"}, notes);
-  RESMGR_ASSIGN_OR_RETURN(ConfigNode module, ModuleOf(*policy, source));
+  RESMGR_ASSIGN_OR_RETURN(ConfigNode module, ModuleOf(*policy, source, "policy"));
   RESMGR_RETURN_IF_ERROR(CheckKind(module, "policy", Kind::kMap));
   return module;
 }
@@ -441,15 +445,15 @@ StatusOr<ConvertedConfig> FromModule(const PolicyKind& kind, const ConfigNode& d
                                      std::string_view source) {
   Notes notes;
   Entries classes;
-  const StatusOr<ConfigNode> policy = PolicyModule(document, source, classes, notes);
-  if (!policy.ok()) return Annotate(policy.status(), source);
-  const ConfigNode* const section = FindKey(*policy, kind.name);
-  if (section == nullptr) return InvalidArgument("{}: there is no policy.{}", source, kind.name);
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode policy, PolicyModule(document, source, classes, notes));
+  const ConfigNode* const section = FindKey(policy, kind.name);
+  if (section == nullptr)
+    return ErrorAt(policy, "", fmt::format("there is no policy.{}", kind.name));
   const std::string path = fmt::format("policy.{}", kind.name);
   RESMGR_RETURN_IF_ERROR(CheckKind(*section, path, Kind::kMap));
-  NoteOthers(*policy, "policy", {"Active", "AvailableResources", "ReservedResources", kind.name},
+  NoteOthers(policy, "policy", {"Active", "AvailableResources", "ReservedResources", kind.name},
              notes);
-  RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, kind.convert(*policy, *section));
+  RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, kind.convert(policy, *section));
   converted.notes.insert(converted.notes.begin(), notes.begin(), notes.end());
   if (!classes.empty())
     converted.yaml += PrintNode(MapNode({MakeEntry("classes", MapNode(std::move(classes)))}));
@@ -480,9 +484,7 @@ StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view 
   }
   StatusOr<ConvertedConfig> converted =
       object ? FromObject(document) : FromModule(*known, document, source);
-  if (!converted.ok()) {
-    return object ? Annotate(converted.status(), source) : converted.status();
-  }
+  if (!converted.ok()) return converted.status();
   NoteEffects(*converted);
   return converted;
 }

@@ -18,8 +18,11 @@ namespace {
 
 using resmgr::test::Ctl;
 using resmgr::test::Outcome;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 std::string Read(const std::string& path) {
   std::ifstream file(path);
@@ -289,6 +292,35 @@ TEST(ConvertConfigTest, TheFileMayBeGivenAsForKubectl) {
   EXPECT_THAT(Ctl({"config", "check", "-f", file, file}).err, HasSubstr("config takes"));
   EXPECT_THAT(Ctl({"config", "check", "-f", file, "-socket", "/nowhere"}).err,
               HasSubstr("/nowhere"));
+}
+
+// As podpools has it, the default pool without CPUs of its own has the reserved ones.
+TEST(ConvertConfigTest, ADefaultPoolNeedsNoCpus) {
+  const auto converted =
+      ConvertConfig("podpools", "policy: {podpools: {Pools: [{Name: default}]}}", "a.yaml");
+  ASSERT_TRUE(converted.ok());
+  EXPECT_THAT(converted->yaml, Not(HasSubstr("minCPUs")));
+  EXPECT_THAT(converted->notes, Not(Contains(HasSubstr("refuses the result"))));
+}
+
+TEST(ConvertConfigTest, APoolWithoutListsIsNoted) {
+  EXPECT_THAT(NotesOf("static-pools", "policy: {static-pools: {pools: {a: {exclusive: true}}}}"),
+              Contains("policy.static-pools.pools.a has no cpuLists and is left out"));
+}
+
+// The line is that of the text within the key.
+TEST(ConvertConfigTest, ErrorsNameTheirPlaceOnce) {
+  const auto error = [](std::string_view kind, std::string_view text) {
+    return std::string(Message(ConvertConfig(kind, text, "a.yaml").status()));
+  };
+  EXPECT_THAT(error("podpools", "data:\n  logger: x\n  policy: |\n    a: 1\n    a: 2\n"),
+              StartsWith("a.yaml key policy:2: duplicate key"));
+  EXPECT_EQ(error("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {rdt: [1]}}}"),
+            "a.yaml:1: control.rdt: must be a map, not a list");
+  EXPECT_EQ(error("nri-plugins", "kind: List"),
+            "a.yaml:1: this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
+  EXPECT_EQ(error("podpools", "data: {}"), "a.yaml:1: there is no module `policy`");
+  EXPECT_EQ(error("podpools", "policy: {Active: x}"), "a.yaml:1: there is no policy.podpools");
 }
 
 // A value of another kind was taken for an empty one.
