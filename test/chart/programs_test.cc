@@ -102,7 +102,7 @@ TEST(ChartProgramsTest, TheInstallerHasItsCommands) {
   ForEachContainer([&](const std::string& what, const ConfigNode&, const ConfigNode& container) {
     if (ProgramOf(container) != kInstaller) return;
     const std::string command = At(container, "command/1").text;
-    EXPECT_THAT(*script, HasSubstr(fmt::format("\n  {}) ", command))) << what;
+    EXPECT_THAT(*script, HasSubstr(fmt::format("\n    {}) ", command))) << what;
     EXPECT_THAT(*script, HasSubstr("# usage: install-on-node install")) << what;
   });
 }
