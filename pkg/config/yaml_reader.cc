@@ -219,6 +219,7 @@ std::string InPlainWords(const std::string& message) {
 constexpr size_t kMaxSignsOfALine = 200'000;
 
 Status CheckLines(std::string_view text, std::string_view source, const YamlBudget& budget) {
+  const size_t most = std::min(budget.values, kMaxSignsOfALine);
   int line = 1;
   size_t signs = 0;
   for (const char c : text) {
@@ -226,8 +227,12 @@ Status CheckLines(std::string_view text, std::string_view source, const YamlBudg
       ++line;
       signs = 0;
     } else if (c == '[' || c == ']' || c == '{' || c == '}' || c == ',') {
-      if (++signs > std::min(budget.values, kMaxSignsOfALine)) {
-        return InvalidArgument("{}:{}: too many values", source, line);
+      if (++signs > most) {
+        return InvalidArgument(
+            "{}:{}: too many values in one line: write it in several lines, with at most {} "
+            "brackets "
+            "and commas in each",
+            source, line, most);
       }
     }
   }
