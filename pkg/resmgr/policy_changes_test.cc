@@ -104,6 +104,7 @@ class SwappedCpusTest : public PolicyChangeTest {
   void Swap(std::function<void(Plan&)> more = [](Plan&) {}) {
     for (const char* const name : {"a", "b", "c"})
       ids_.push_back(node_.Run(name, kGuaranteed, 2000));
+    if (full_) node_.Run("last", kGuaranteed, 1000);
     runtime().AnswerAll();
     if (with_claim_) {
       const auto grant = node_.Reserve({.uid = "u1",
@@ -148,6 +149,7 @@ class SwappedCpusTest : public PolicyChangeTest {
 
   const std::vector<CpuSet> places_{CpuSet{1, 2}, CpuSet{3, 4}, CpuSet{5, 6}};
   bool with_claim_ = false;
+  bool full_ = false;  // CPU 7 is exclusive to another container, too
   CpuSet claimed_;
   std::vector<ContainerId> ids_;
 };
@@ -193,6 +195,25 @@ TEST_F(SwappedCpusTest, DoNotWaitForAnotherThatIsNeverMoved) {
   }));
   ASSERT_THAT(runtime().updates, SizeIs(1));
   EXPECT_EQ(runtime().updates[0].id, other);
+}
+
+// No container can move aside, and the one whose update is never answered is in nobody's way.
+TEST_F(SwappedCpusTest, DoNotWaitForeverForAnotherWhereNoCpuIsFree) {
+  full_ = true;
+  const ContainerId other = node_.Run("other", kBurstable, 100);
+  runtime().AnswerAll();
+  Swap([&](Plan& plan) {
+    Put(plan, node_.Known(other)->key, CpuSet{0});
+    plan.changes.back().placement.exclusive = CpuSet{0};
+    plan.changes.back().placement.cpu_shares = 77;
+  });
+  EXPECT_TRUE(node_.RunUntil([&] {
+    const auto next = std::ranges::find_if(runtime().updates,
+                                           [&](const auto& update) { return update.id != other; });
+    if (next != runtime().updates.end())
+      runtime().Answer(static_cast<size_t>(next - runtime().updates.begin()));
+    return Swapped();
+  }));
 }
 
 // A container that the runtime cannot update stays on CPUs that others are to get. The change does

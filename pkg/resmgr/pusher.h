@@ -53,6 +53,10 @@ class Pusher {
     std::chrono::milliseconds written_retry{60'000};
     // How often waiting containers are searched for circles while other containers are being moved.
     std::chrono::milliseconds circle_check{1'000};
+    // If so many searches find the same circle, and none of its containers can move aside, one is
+    // sent its CPUs anyway. Each update that was under way at the first search has been answered by
+    // then, or has failed: runtimes have ten seconds.
+    int circle_checks = 11;
     ValuesOfOthers* others = nullptr;       // outlives the pusher; may be null
     CpusetWriter* cpuset_writer = nullptr;  // outlives the pusher; may be null
     RefusalCauses* causes = nullptr;        // outlives the pusher; may be null
@@ -234,8 +238,9 @@ class Pusher {
   void ResumeAfterAnswers();
   bool NothingMoves() const;
   bool MoveSomeAside(const std::set<ContainerKey>& stuck);
-  void SendFirstAnyway();
+  void SendAnyway(ContainerKey waiting);
   void WatchForCircles();
+  void BreakCircle(const std::set<ContainerKey>& circle);
   bool MoveAside(ContainerKey key);
 
   EventLoop& loop_;
@@ -265,7 +270,9 @@ class Pusher {
   std::vector<LookedUp> to_look_up_;
   bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
-  Lifetime lifetime_;  // answers may come after the pusher is gone
+  std::set<ContainerKey> circle_;  // found by the last search
+  int circle_seen_ = 0;            // number of searches in a row that have found it
+  Lifetime lifetime_;              // answers may come after the pusher is gone
 };
 
 }  // namespace resmgr

@@ -18,7 +18,7 @@ void Pusher::ResumeHeldBack() {
     Step(key);
   if (held_back.empty()) return;
   if (!NothingMoves()) return WatchForCircles();
-  if (!MoveSomeAside(std::set(held_back))) SendFirstAnyway();
+  if (!MoveSomeAside(std::set(held_back))) SendAnyway(*held_back.begin());
 }
 
 // Containers that are held back are examined once for all answers that come together. If they were
@@ -62,26 +62,35 @@ bool Pusher::MoveSomeAside(const std::set<ContainerKey>& stuck) {
   return true;
 }
 
-// Sends the first waiting container its CPUs although others are on them: called if all CPUs are
+// Sends a waiting container its CPUs although others are on them: called if all CPUs are
 // exclusively assigned, so that none can move aside.
-void Pusher::SendFirstAnyway() {
-  const ContainerKey first = *handover_.held_back().begin();
-  (void)handover_.Release(first);
-  ContainerRecord* const record = Followed(first);
+void Pusher::SendAnyway(ContainerKey waiting) {
+  (void)handover_.Release(waiting);
+  ContainerRecord* const record = Followed(waiting);
   if (record == nullptr || !record->Placeable()) return;
   Send(*record, Shared(DesiredResources(record->container)));
 }
 
 // Searches for circles at intervals even while other containers move, since an update may fail for
-// ever or never be answered. If no container of a circle can move aside, the moves of others may
-// still free CPUs.
+// ever or never be answered.
 void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
   circle_check_ = clock_.After(options_.circle_check, [this] {
     circle_check_.reset();
-    (void)MoveSomeAside(handover_.FindCircle());
+    BreakCircle(handover_.FindCircle());
     if (!handover_.held_back().empty()) WatchForCircles();
   });
+}
+
+// If no container of a circle can move aside, the moves of others may still free CPUs, but only for
+// so long.
+void Pusher::BreakCircle(const std::set<ContainerKey>& circle) {
+  if (circle.empty() || circle != circle_) circle_seen_ = 0;
+  circle_ = circle;
+  if (circle.empty() || MoveSomeAside(circle)) return;
+  if (++circle_seen_ < options_.circle_checks) return;
+  circle_seen_ = 0;
+  SendAnyway(*circle.begin());
 }
 
 // Sends the container to CPUs where it is in no other's way; false if it stays.
