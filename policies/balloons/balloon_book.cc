@@ -359,15 +359,42 @@ void BalloonBook::GrowShort() {
   GrowAtHome();
   for (size_t place = 0; place < balloons_.size(); ++place) {
     const Balloon& balloon = balloons_[place];
-    const int size = balloon.size;
-    const int target = Target(balloon);
     if (Lacks(balloon) == 0) continue;
     if (idle_.empty()) return;
-    // If a composite balloon has no room for one more CPU in each component, a smaller size may
-    // still fit.
-    for (int wanted = std::min(target, MostNow(balloon)); wanted > size; --wanted) {
-      if (Resize(balloons_.Change(place), wanted).ok()) break;
-    }
+    balloon.part.parts.empty() ? GrowAsFarAsPossible(place) : GrowParts(place);
+  }
+}
+
+void BalloonBook::GrowAsFarAsPossible(size_t place) {
+  const Balloon& balloon = balloons_[place];
+  const int size = balloon.size;
+  for (int wanted = std::min(Target(balloon), MostNow(balloon)); wanted > size; --wanted) {
+    if (Resize(balloons_.Change(place), wanted).ok()) return;
+  }
+}
+
+// If a composite balloon has no room for one more CPU in each component, a smaller size may still
+// fit; else components grow by single CPUs, unless the balloon has none at all.
+void BalloonBook::GrowParts(size_t place) {
+  const int size = balloons_[place].size;
+  const int target = Target(balloons_[place]);
+  Balloon& balloon = balloons_.Change(place);
+  for (int wanted = target; wanted > 0 && SizeAt(balloon.part, wanted) > size; --wanted) {
+    if (Resize(balloon, wanted).ok()) return;
+  }
+  if (size == 0) return;
+  FillPart(balloon, balloon.part, target);
+  balloon.grown = CpuSet();
+  balloon.Recount();
+}
+
+void BalloonBook::FillPart(const Balloon& balloon, BalloonPart& part, int size) {
+  for (BalloonPart& below : part.parts)
+    FillPart(balloon, below, setup_->ShareOf(below.type, size, part.parts.size()));
+  if (!part.parts.empty()) return;
+  std::vector<std::string> dropped;
+  for (int wanted = size; wanted > part.cpus.size(); --wanted) {
+    if (ResizePart(balloon, part, wanted, dropped).ok()) return;
   }
 }
 
@@ -378,7 +405,7 @@ void BalloonBook::ShrinkLarge() {
 
 int BalloonBook::Lacks(const Balloon& balloon) const {
   if (setup_->type(balloon.type).alone) return 0;
-  return std::max(0, Target(balloon) - balloon.size);
+  return std::max(0, SizeAt(balloon.part, Target(balloon)) - balloon.size);
 }
 
 void BalloonBook::GiveUp(size_t place, const CpuSet& part, int count) {

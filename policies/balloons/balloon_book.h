@@ -123,6 +123,10 @@ class BalloonBook {
   int SizeAt(const BalloonPart& part, int size) const;
   void Shrink(size_t place, ContainerKey gone = {});
   void GrowAtHome();
+  void GrowAsFarAsPossible(size_t place);
+  void GrowParts(size_t place);
+  // Gives the components what they lack of their shares of `size`, as far as CPUs are idle.
+  void FillPart(const Balloon& balloon, BalloonPart& part, int size);
   CpuSet FreeFor(const Balloon& balloon) const;
   StatusOr<CpuSet> ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
                               const CpuSet& own, int count,

@@ -230,7 +230,7 @@ bool BalloonPlacer::SchedulerMaySend(int64_t request) const {
   for (const Balloon& balloon : book_.balloons()) {
     if (!setup.type(balloon.type).alone) sum += balloon.request;
   }
-  return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
+  return sum <= setup.allocatable_milli();
 }
 
 // The best merge: the containers of one balloon move into another one of the same type. Types that
@@ -435,9 +435,8 @@ Status BalloonPlacer::Refusal(const BalloonMember& member) const {
   }
   if (type.max_pods > 0) limits += fmt::format(", maxPods {}", type.max_pods);
   // A request above all allocatable CPUs can never be met.
-  const int64_t allocatable = int64_t{1000} * setup.available().size() - setup.reserved_milli();
-  const auto code =
-      member.request > allocatable ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted;
+  const auto code = member.request > setup.allocatable_milli() ? StatusCode::kInvalidArgument
+                                                               : StatusCode::kResourceExhausted;
   return MakeStatus(
       code,
       fmt::format(

@@ -177,7 +177,10 @@ Status BalloonSetup::Reserve(const PolicyContext& context) {
   }
   if (cpus.empty()) return OkStatus();
   if (type.composite()) {
-    return InvalidArgument("{}: type reserved has components; reserve a number of CPUs", origin);
+    return InvalidArgument(
+        "{}: type reserved has components, and cannot have the CPUs {}; reserve a number of CPUs: "
+        "policy.balloons.reservedResources: {{cpu: {}}}",
+        origin, cpus.ToString(), cpus.size());
   }
   reserved_milli_ = int64_t{1000} * cpus.size();
   if (!options_.reserved) reserved_milli_ -= context.unreserved.value;
@@ -359,13 +362,34 @@ int BalloonSetup::MaxCpus(int index, int balloon) const {
   return MinCpus(index, balloon) + missing_[static_cast<size_t>(index)];
 }
 
+int64_t BalloonSetup::allocatable_milli() const {
+  const int64_t all = int64_t{1000} * available_.size();
+  return reserved_milli_ < all ? all - reserved_milli_ : all;
+}
+
+// The number of rooms for balloons of the type if no CPU is offline. CPUs that were always offline
+// may be in any part of the machine.
+int BalloonSetup::RoomsOnline(const BalloonType& type) const {
+  const CpuSet all = available_ | offline_;
+  const std::vector<CpuSet> parts = PartsAt(*machine_, type.grow_within, all);
+  CpuSet unknown = offline_;
+  for (const CpuSet& part : parts)
+    unknown -= part;
+  int rooms = 0;
+  for (const CpuSet& part : parts)
+    rooms += (part.size() + unknown.size()) / static_cast<int>(type.max_cpus);
+  return rooms;
+}
+
 bool BalloonSetup::FitsOnline() const {
   int64_t needed = 0;
   for (int index = 0; index < types(); ++index) {
     const BalloonType& own = type(index);
+    const bool keeps_room = own.grow_within != BalloonLevel::kNone;
+    if (keeps_room && MinBalloons(index) > RoomsOnline(own)) return false;
     for (int balloon = 0; balloon < MinBalloons(index); ++balloon) {
       const int size = WholeSize(index, MinCpus(index, balloon));
-      needed += own.grow_within == BalloonLevel::kNone ? size : MaxCpus(index, balloon);
+      needed += keeps_room ? MaxCpus(index, balloon) : size;
     }
   }
   return !offline_.empty() && needed <= available_.size() + offline_.size();

@@ -23,8 +23,9 @@ class BalloonSetup {
   const CpuChooser& chooser() const { return chooser_; }
   // Whether the balloons that always exist fit if no CPU is offline, as far as numbers tell.
   bool FitsOnline() const;
-  // Milli-CPUs that the scheduler does not count as allocatable.
-  int64_t reserved_milli() const { return reserved_milli_; }
+  // Milli-CPUs that the scheduler counts as allocatable; all of them if all are reserved: a node
+  // that gets containers with requests counts others.
+  int64_t allocatable_milli() const;
 
   // Whether any type keeps room for its balloons, or follows what containers use.
   bool keeps_rooms() const { return keeps_rooms_; }
@@ -66,6 +67,7 @@ class BalloonSetup {
   Status CheckCounts() const;
   Status CheckFixed() const;
   Status CheckRooms() const;
+  int RoomsOnline(const BalloonType& type) const;
   void MakeRules();
   std::vector<BalloonHint> HintsOf(const BalloonType& type,
                                    const std::vector<BalloonHint>& devices) const;
@@ -74,9 +76,9 @@ class BalloonSetup {
   CpuSet available_;
   BalloonsOptions options_;
   CpuChooser chooser_;
-  CpuSet offline_;            // CPUs that would be available if they were online
-  std::vector<int> missing_;  // by type: number of the CPUs in its list that are offline
-  int64_t reserved_milli_ = 0;
+  CpuSet offline_;              // CPUs that would be available if they were online
+  std::vector<int> missing_;    // by type: number of the CPUs in its list that are offline
+  int64_t reserved_milli_ = 0;  // not allocatable
   bool keeps_rooms_ = false;
   bool follows_use_ = false;
   std::vector<CpuChoiceRules> rules_;

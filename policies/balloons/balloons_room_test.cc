@@ -17,6 +17,7 @@ namespace {
 using test::Apart;
 using test::BalloonsNode;
 using test::Cpus;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::ResultOf;
@@ -164,6 +165,32 @@ TEST(BalloonsRoomTest, AContainerWithoutRequestIsTakenByANodeThatLostCpus) {
   const StatusOr<ContainerKey> key = node.Run("b", {.request = 0, .type = "other"});
   ASSERT_TRUE(key.ok()) << key.status();
   EXPECT_FALSE(node.SetOf(*key).empty());
+}
+
+// Schedulers do not send by such a reservation, or the node would get no containers with requests.
+TEST(BalloonsRoomTest, AllCpusMayBeReserved) {
+  for (const std::string_view reserved : {"cpuset:0-15", "exclude-cpuset:16", "16"}) {
+    SCOPED_TRACE(reserved);
+    BalloonsNode node(fmt::format("reservedResources: {{cpu: \"{}\"}}", reserved));
+    const ContainerKey system = *node.Run("s", {.namespace_name = "kube-system", .request = 100});
+    EXPECT_EQ(node.CpusOf(system), "0-15");
+    const StatusOr<ContainerKey> key = node.Run("a", {.request = 500});
+    ASSERT_TRUE(key.ok()) << key.status();
+    EXPECT_EQ(node.CpusOf(*key), "0-15");
+    EXPECT_THAT(node.PlacementOf(*key).reason, StartsWith(std::string(kWantOfRoom)));
+    EXPECT_FALSE(node.Run("b", {.request = 15'500}).ok()) << "more than there is";
+  }
+}
+
+TEST(BalloonsRoomTest, AReservedCompositeIsToldHowToReserve) {
+  const std::string types =
+      "balloonTypes: [{name: part}, {name: reserved, components: [{balloonType: part}]}]";
+  EXPECT_THAT(Message(test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0", types)),
+              AllOf(HasSubstr("policy.ReservedResources.CPU"),
+                    HasSubstr("policy.balloons.reservedResources: {cpu: 1}")));
+  EXPECT_TRUE(test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0",
+                                types + "\nreservedResources: {cpu: 1}")
+                  .ok());
 }
 
 // Limits: those of types, those of a configuration's size, and limits that change.
@@ -526,6 +553,25 @@ TEST(BalloonsOfflineTest, ABalloonTakesACpuBackOnAMachineWithoutNodes) {
   EXPECT_EQ(node.CpusOf(key), "0-1");
 }
 
+// Components have a minimum size, so the balloon has more CPUs than its container asks for, also
+// after it has lost some.
+TEST(BalloonsOfflineTest, ACompositeBalloonTakesItsCpusBack) {
+  BalloonsNode node(
+      "balloonTypes: [{name: part, minCPUs: 2}, {name: pair, components: [{balloonType: part}, "
+      "{balloonType: part}]}, {name: other, preferNewBalloons: true}]");
+  const ContainerKey key = *node.Run("a", {.request = 1000, .type = "pair"});
+  const CpuSet own = node.SetOf(key);
+  ASSERT_EQ(own.size(), 4);
+  ASSERT_TRUE(node.Run("b", {.request = 12'000, .type = "other"}).ok());
+  const CpuSet lost = {own.First(), own.Last()};
+  node.SetOffline(lost);
+  EXPECT_EQ(node.SetOf(key), own - lost);
+  node.SetOffline({own.First()});
+  EXPECT_EQ(node.SetOf(key), own - CpuSet{own.First()});
+  node.SetOffline({});
+  EXPECT_EQ(node.SetOf(key), own);
+}
+
 // A section that fits the machine with all of its CPUs is not refused because some are offline.
 TEST(BalloonsOfflineTest, WhatFitsWithAllCpusIsNotRefusedWithoutSome) {
   for (const std::string_view type :
@@ -558,6 +604,7 @@ TEST(BalloonsOfflineTest, WhatNeverFitsIsRefusedWithOfflineCpusToo) {
   for (const std::string_view type :
        {"{name: x, cpus: 14-16}", "{name: x, minCPUs: 2, minBalloons: 9}",
         "{name: x, maxCPUs: 10, growWithin: package}", "{name: x, maxCPUs: 1, growWithin: l3cache}",
+        "{name: x, maxCPUs: 3, growWithin: numa, minBalloons: 5}",
         "{name: x, minCPUs: 9, instances: 50 %}", "{name: x, instances: 1 per l3}"}) {
     EXPECT_EQ(refusal(type).code(), StatusCode::kInvalidArgument) << type;
   }
