@@ -21,6 +21,7 @@
 #include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
+#include "pkg/sys/signal_wakeup.h"
 
 namespace resmgr {
 namespace {
@@ -112,6 +113,9 @@ Status Run(const AgentFlags& flags) {
 }
 
 int Main(int argc, const char* const* argv) {
+  // `pkill -HUP cri-resmgr` and `pkill -USR1 cri-resmgr`, for the daemon, reach the agent, too.
+  HoldSignal(SIGHUP);
+  HoldSignal(SIGUSR1);
   // Without this, a write to a closed connection or pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
   SendProtobufLogToOurs();

@@ -12,6 +12,7 @@
 #include "pkg/cmdline/command_line.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/signal_wakeup.h"
 #include "webhook/server.h"
 
 namespace resmgr {
@@ -102,6 +103,10 @@ int Serve(Flags flags) {
 }
 
 int Main(int argc, const char* const* argv) {
+  // The server handles SIGHUP as soon as it runs. `pkill -USR1 cri-resmgr`, for the daemon, reaches
+  // the webhook, too.
+  HoldSignal(SIGHUP);
+  HoldSignal(SIGUSR1);
   // Without this, a write to a closed pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
   Flags flags;

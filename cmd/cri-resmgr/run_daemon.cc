@@ -19,6 +19,7 @@
 #include "pkg/node/run_node.h"
 #include "pkg/node/startup.h"
 #include "pkg/sys/inherited_sockets.h"
+#include "pkg/sys/signal_wakeup.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {
@@ -65,6 +66,8 @@ StatusOr<KoordCommandLine> ArgumentsOf(int argc, const char* const* argv) {
 }  // namespace
 
 int RunDaemon(int argc, const char* const* argv, std::string_view version) {
+  HoldSignal(SIGHUP);
+  HoldSignal(SIGUSR1);
   // Without this, a write to a closed connection or pipe would end the process.
   std::signal(SIGPIPE, SIG_IGN);
   // Before any other file is opened, since inherited sockets are identified by their descriptor

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/all_debug.h"
 #include "pkg/log/line_format.h"
 #include "pkg/log/line_sink.h"
 
@@ -45,9 +46,19 @@ class Registry {
     Apply();
   }
 
+  bool ToggleAllDebug() {
+    const std::lock_guard lock(mutex_);
+    all_debug_ = !all_debug_;
+    level_.reset();
+    levels_.clear();
+    Apply();
+    return all_debug_;
+  }
+
   void SetLevel(LogLevel level, std::string_view source) {
     const std::lock_guard lock(mutex_);
     if (source.empty()) {
+      all_debug_ = false;
       level_ = level;
       levels_.clear();
     } else {
@@ -72,6 +83,7 @@ class Registry {
   LogLevel ThresholdOf(std::string_view source) const {
     const auto own = levels_.find(source);
     if (own != levels_.end()) return own->second;
+    if (all_debug_) return LogLevel::kDebug;
     if (level_) return *level_;
     if (settings_.debug.Contains(source)) return LogLevel::kDebug;
     if (settings_.enabled.Contains(source)) return settings_.level;
@@ -87,6 +99,7 @@ class Registry {
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Logger>, std::less<>> loggers_;
   LogSettings settings_;
+  bool all_debug_ = false;  // by ToggleAllDebug
   // Levels set by SetLogLevel: for all sources, and for single ones.
   std::optional<LogLevel> level_;
   std::map<std::string, LogLevel, std::less<>> levels_;
@@ -132,6 +145,10 @@ void ConfigureLogging(LogSettings settings) {
 
 void SetLogLevel(LogLevel level, std::string_view source) {
   Registry::Instance().SetLevel(level, source);
+}
+
+bool ToggleAllDebug() {
+  return Registry::Instance().ToggleAllDebug();
 }
 
 std::vector<std::string> LogSources() {

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pkg/log/all_debug.h"
 #include "pkg/base/utf8.h"
 #include "pkg/log/line_sink.h"
 #include "pkg/sys/files.h"
@@ -172,6 +173,28 @@ TEST_F(LogTest, LevelOfAllSourcesReplacesSingleOnesUntilConfiguredAnew) {
   EXPECT_TRUE(GetLogger("a").Enabled(LogLevel::kDebug));
   ConfigureLogging({});
   EXPECT_FALSE(GetLogger("a").Enabled(LogLevel::kDebug));
+}
+
+TEST_F(LogTest, AllDebugOutlastsSettingsUntilItIsTurnedOff) {
+  Logger& log = GetLogger("a");
+  EXPECT_TRUE(ToggleAllDebug());
+  SetLogLevel(LogLevel::kError, "a");
+  EXPECT_FALSE(log.Enabled(LogLevel::kWarn)) << "asked for later, and for this source";
+  ConfigureLogging({.level = LogLevel::kWarn});
+  EXPECT_TRUE(log.Enabled(LogLevel::kDebug));
+  EXPECT_FALSE(ToggleAllDebug());
+  EXPECT_FALSE(log.Enabled(LogLevel::kInfo));
+  EXPECT_TRUE(log.Enabled(LogLevel::kWarn));
+}
+
+TEST_F(LogTest, ALevelForAllSourcesEndsAllDebug) {
+  Logger& log = GetLogger("a");
+  EXPECT_TRUE(ToggleAllDebug());
+  SetLogLevel(LogLevel::kInfo);
+  EXPECT_FALSE(log.Enabled(LogLevel::kDebug));
+  EXPECT_TRUE(ToggleAllDebug()) << "one call turns it on again";
+  EXPECT_TRUE(log.Enabled(LogLevel::kDebug));
+  EXPECT_FALSE(ToggleAllDebug());
 }
 
 TEST_F(LogTest, LoggingAndChangingLevelsFromSeveralThreads) {

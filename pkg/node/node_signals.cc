@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pkg/config/config_node.h"
+#include "pkg/log/all_debug.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/sys/notify.h"
 
@@ -59,12 +60,8 @@ void Reload(const NodeOptions& options, Configurator& configurator) {
   });
 }
 
-void ToggleDebug(bool on, const Configurator& configurator) {
-  if (on) {
-    SetLogLevel(LogLevel::kDebug);
-  } else if (const Status status = ApplyLogging(configurator.current().logger); !status.ok()) {
-    GetLogger("config").Warn("{}", Message(status));
-  }
+void ToggleDebug() {
+  const bool on = ToggleAllDebug();
   GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
 }
 

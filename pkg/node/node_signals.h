@@ -22,8 +22,8 @@ void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& c
 // Reads the configuration file again, for SIGHUP, unless the configuration in force comes from
 // elsewhere.
 void Reload(const NodeOptions& options, Configurator& configurator);
-// Turns on all debug messages of all sources, or restores the configured ones.
-void ToggleDebug(bool on, const Configurator& configurator);
+// Turns on all debug messages of all sources, or restores the configured ones, for SIGUSR1.
+void ToggleDebug();
 
 // Handles signals as long as the handles are kept. SIGTERM and SIGINT run `first`, wait for the
 // calls in flight and stop the loop. SIGHUP and SIGUSR1 run the other tasks.

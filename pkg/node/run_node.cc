@@ -207,7 +207,7 @@ void RunningNode::Run() {
   hand_over_.emplace(HandOverOptions(options_, loop_, *door_, leave_kubelet));
   const auto signals = HandleSignals(
       loop_, *door_, *hand_over_, leave_kubelet, [this] { Reload(options_, *configurator_); },
-      [this, on = false]() mutable { ToggleDebug(on = !on, *configurator_); });
+      [] { ToggleDebug(); });
   ready_.emplace(
       loop_,
       fmt::format("policy {} on {}, {}", setup_.config.policy.active,

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "pkg/sys/signal_wakeup.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -356,6 +357,31 @@ TEST_F(EventLoopTest, SignalsHaveTheirDefaultEffectAfterTheLastWatch) {
   }
   ASSERT_EQ(::sigaction(SIGUSR2, nullptr, &action), 0);
   EXPECT_EQ(action.sa_handler, SIG_DFL);
+}
+
+// SIGWINCH, since the signal stays held: other tests of this process need the default effects of
+// SIGUSR1 and SIGUSR2.
+TEST_F(EventLoopTest, AHeldSignalWaitsForItsTask) {
+  HoldSignal(SIGWINCH);
+  HoldSignal(SIGWINCH);
+  ASSERT_EQ(std::raise(SIGWINCH), 0);
+  int calls = 0;
+  {
+    const auto watch = loop_.OnSignal(SIGWINCH, [&](pid_t sender) {
+      EXPECT_EQ(sender, ::getpid());
+      ++calls;
+      loop_.Stop();
+    });
+    Run();
+  }
+  EXPECT_EQ(calls, 1);
+  struct sigaction action = {};
+  ASSERT_EQ(::sigaction(SIGWINCH, nullptr, &action), 0);
+  EXPECT_NE(action.sa_handler, SIG_DFL) << "it is held when the watch has ended, too";
+  const auto next = loop_.OnSignal(SIGWINCH, [&](pid_t) { ++calls; });
+  loop_.Post([this] { loop_.Stop(); });
+  Run();
+  EXPECT_EQ(calls, 1) << "what the first watch got does not come again";
 }
 
 TEST_F(EventLoopTest, PostsOfOneThreadRunInTheirOrder) {

@@ -7,8 +7,8 @@ namespace resmgr {
 
 // Makes an fd readable when the process gets a signal, in place of the signal's default effect.
 // Several objects may exist for one signal, in any thread; when the last one ends, the default
-// effect is back. Unlike with signalfd, no thread has to block the signal, so child programs do not
-// inherit a mask.
+// effect is back, unless the signal is held. Unlike with signalfd, no thread has to block the
+// signal, so child programs do not inherit a mask.
 class SignalWakeup {
  public:
   // Ends the process if the signal cannot be caught, or for more than kMaxSignalWakeups at once:
@@ -30,5 +30,13 @@ class SignalWakeup {
 };
 
 constexpr int kMaxSignalWakeups = 16;
+
+// From now until the process ends the signal has no default effect. If it comes while there is no
+// SignalWakeup for it, the next SignalWakeup is readable from the beginning. Called first in
+// `main`, so that a signal does not end a program that will handle it, or that is ending. Programs
+// that this process starts have the default effect. At most kMaxHeldSignals different signals.
+void HoldSignal(int signal);
+
+constexpr int kMaxHeldSignals = 4;
 
 }  // namespace resmgr
