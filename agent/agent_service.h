@@ -44,7 +44,8 @@ class AgentHandler {
   // The ResourceClaim as JSON.
   virtual void GetClaim(const std::string& namespace_name, const std::string& name,
                         TextDone done) = 0;
-  // nullopt: the ResourceSlice is to be removed. Results as from ShowCpus.
+  // nullopt: the ResourceSlice is to be removed. Results as from ShowCpus, and kPermissionDenied:
+  // accepted, but the API server has refused the last write.
   virtual Status ShowDevices(std::optional<DeviceReport> report) = 0;
   // The name of the pool that the reported devices belong to.
   virtual std::string Pool() const = 0;

@@ -121,7 +121,7 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
   }
   version_ = std::move(version);
   gone_ = false;
-  refusals_ = 0;
+  Succeeded();
   const auto found = std::find_if(items->begin(), items->end(),
                                   [this](const Json& item) { return IsTarget(item); });
   changed_(found == items->end() ? nullptr : &*found);
@@ -165,7 +165,7 @@ bool ObjectWatch::Event(const WatchEvent& event) {
   if (!version.empty()) version_ = version;
   backoff_.Reset();
   gate_.Succeeded();
-  refusals_ = 0;
+  Succeeded();
   if (event.type == WatchEvent::Type::kBookmark || !IsTarget(event.object)) return true;
   changed_(event.type == WatchEvent::Type::kDeleted ? nullptr : &event.object);
   return true;
@@ -176,7 +176,7 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
   if (timers_.Steady() - watch_began_ >= kGoodWatch) {
     backoff_.Reset();
     gate_.Succeeded();
-    refusals_ = 0;
+    Succeeded();
   }
   if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Steady()));
   const Status status = StatusOfReply(*reply);
@@ -192,6 +192,11 @@ std::chrono::milliseconds ObjectWatch::Refused(int code) {
   return backoff_.Next();
 }
 
+void ObjectWatch::Succeeded() {
+  refusals_ = 0;
+  trouble_ = OkStatus();
+}
+
 void ObjectWatch::LogTrouble(const Status& why) {
   const auto more = log_limit_.Pass(timers_.Steady());
   // Errors of another kind are logged at once, such as a refused token once the server is back.
@@ -203,7 +208,10 @@ void ObjectWatch::LogTrouble(const Status& why) {
 
 void ObjectWatch::Retry(const Status& why, std::chrono::milliseconds wait,
                         std::chrono::milliseconds at_least) {
-  if (!why.ok()) LogTrouble(why);
+  if (!why.ok()) {
+    trouble_ = why;
+    LogTrouble(why);
+  }
   wait += at_least;
   GetLogger("watch").Debug("{}: next try in {} ms", target_.name, wait.count());
   timer_ = timers_.After(wait, [this] { Ask(); });

@@ -91,6 +91,9 @@ class ObjectWatch {
 
   void Start();
 
+  // The last error; OK since the server has shown the object's state.
+  const Status& trouble() const { return trouble_; }
+
  private:
   void List();
   void Listed(const StatusOr<HttpReply>& reply);
@@ -106,6 +109,7 @@ class ObjectWatch {
   void Retry(const Status& why, std::chrono::milliseconds wait,
              std::chrono::milliseconds at_least = {});
   void Ask();
+  void Succeeded();
   void LogTrouble(const Status& why);
   std::string Selector() const;
   std::string Accepted(std::string_view kind) const;
@@ -125,6 +129,7 @@ class ObjectWatch {
   std::string version_;  // resourceVersion seen last; "": list first
   bool gone_ = false;    // the server cannot watch from version_: list, from it on
   int refusals_ = 0;     // since the last success
+  Status trouble_;
   WatchDecoder decoder_;
   Clock::SteadyTime watch_began_{};
   std::unique_ptr<HttpTransport::Call> call_;

@@ -134,7 +134,17 @@ Status SliceWriter::Show(std::optional<DeviceReport> report) {
   // The object of the former driver is not followed any more: the kubelet removes it.
   if (wanted_ && wanted_->driver != driver_) Follow();
   Plan();
-  return OkStatus();
+  return Refused();
+}
+
+Status SliceWriter::Refused() const {
+  const Status why = refusal_.ok() && watch_ && !known_ ? watch_->trouble() : refusal_;
+  const bool away =
+      why.code() == StatusCode::kUnavailable || why.code() == StatusCode::kDeadlineExceeded;
+  if (why.ok() || away || !wanted_) return OkStatus();
+  return MakeStatus(
+      StatusCode::kPermissionDenied,
+      fmt::format("the API server refuses the ResourceSlice: {}", Printable(Message(why), 512)));
 }
 
 void SliceWriter::Follow() {
@@ -239,7 +249,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
     // If the watch has shown another object meanwhile, that may be newer than the reply.
     const bool look = seen_ && object_ != object;
     object_ = object;
-    if (std::exchange(told_, std::nullopt))
+    if (!std::exchange(refusal_, OkStatus()).ok())
       GetLogger("status").Info("the ResourceSlice of this node is written again");
     if (look) return Look();
     return Plan();
@@ -288,7 +298,7 @@ void SliceWriter::Found(const StatusOr<HttpReply>& reply) {
 }
 
 void SliceWriter::Pause(const Status& why) {
-  if (std::exchange(told_, why.code()) != why.code()) {
+  if (std::exchange(refusal_, why).code() != why.code()) {
     GetLogger("status").Warn("the ResourceSlice of this node is not written: {}",
                              Printable(Message(why), 512));
   }

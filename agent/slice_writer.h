@@ -77,7 +77,8 @@ class SliceWriter {
               uint64_t seed);
 
   // nullopt: the object is removed. kInvalidArgument as from CheckDevices: the former report stays
-  // in force.
+  // in force. kPermissionDenied: the server has refused the last write, or to show the object; the
+  // report is tried again all the same.
   Status Show(std::optional<DeviceReport> report);
   // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
@@ -104,6 +105,7 @@ class SliceWriter {
   void Look();
   void Found(const StatusOr<HttpReply>& reply);
   void Pause(const Status& why);
+  Status Refused() const;
   std::string Path() const;
 
   const std::string node_;
@@ -123,7 +125,7 @@ class SliceWriter {
   std::optional<DeviceReport> sent_;  // the report of the request under way; nullopt: a removal
   bool seen_ = false;                 // the watch showed the object since the last write
   bool paused_ = false;
-  std::optional<StatusCode> told_;  // the refusal that was logged last
+  Status refusal_;  // the server's last one, which was logged; OK after a write that it took
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};
   EventLoop::HandlePtr timer_;

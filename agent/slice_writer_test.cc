@@ -40,9 +40,9 @@ class SliceWriterTest : public testing::Test {
     EXPECT_EQ(writer_.Show(std::move(report)), OkStatus());
   }
   // The daemon goes on reporting the same for so long.
-  void Live(const DeviceReport& report, milliseconds time) {
+  void Live(const DeviceReport& report, milliseconds time, StatusCode answer = StatusCode::kOk) {
     for (milliseconds passed{0}; passed < time; passed += seconds(10)) {
-      Show(report);
+      ASSERT_EQ(writer_.Show(report).code(), answer);
       timers_.Advance(seconds(10));
     }
   }
@@ -250,12 +250,36 @@ TEST_F(SliceWriterTest, ARefusalIsTriedEveryTenMinutes) {
   ASSERT_TRUE(List());
   ASSERT_EQ(Due(), "POST");
   ASSERT_TRUE(Answer(403));
-  Live(Report(7), minutes(9));
+  Live(Report(7), minutes(9), StatusCode::kPermissionDenied);
   EXPECT_EQ(Method(), "");
-  Live(Report(7), minutes(4));
+  Live(Report(7), minutes(4), StatusCode::kPermissionDenied);
   ASSERT_EQ(Method(), "POST");
   Take();
   EXPECT_EQ(Cpus(), "7") << "the last report";
+  Show(Report(7));
+}
+
+// Without the right to follow the object nothing is ever written.
+TEST_F(SliceWriterTest, ARefusedListIsToldToo) {
+  SeeNode();
+  Show(Report(8));
+  timers_.Advance(milliseconds(0));
+  ASSERT_TRUE(transport_.Answer(kList, 403, {{"message", "no such role"}}));
+  const Status told = writer_.Show(Report(8));
+  EXPECT_EQ(told.code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(Message(told), testing::HasSubstr("no such role"));
+  timers_.Advance(minutes(1));
+  ASSERT_TRUE(List());
+  Show(Report(8));
+}
+
+// An API server that is away says nothing about the ResourceSlice.
+TEST_F(SliceWriterTest, AnOutageIsNoRefusal) {
+  SeeNode();
+  Show(Report(8));
+  timers_.Advance(milliseconds(0));
+  ASSERT_TRUE(transport_.Answer(kList, 503, Json::object()));
+  Show(Report(8));
 }
 
 // A server whose feature gates are off stores less than it is sent.

@@ -446,7 +446,8 @@ TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
 
 TEST_F(DraHostTest, DevicesThatNoAgentTakesAreAProblem) {
   for (const Status& refusal :
-       {FailedPrecondition("-node-reports lacks claims"), Unavailable("the agent ends")}) {
+       {FailedPrecondition("-node-reports lacks claims"), Unavailable("the agent ends"),
+        MakeStatus(StatusCode::kPermissionDenied, "the API server refuses the ResourceSlice")}) {
     refusal_ = refusal;
     host_->NoteConfiguration(kOn);
     ASSERT_TRUE(RunUntil(loop_, [this] { return !host_->problems().empty(); }));

@@ -89,11 +89,15 @@ std::optional<Problem> HeldOfFormerDriver(const HeldClaims& held, const dra::Dri
 }
 
 Problem DevicesUntaken(const Status& why) {
-  return {.kind = "plugin",
-          .message = fmt::format("no ResourceSlice says which CPUs can be claimed: {}",
-                                 why.ok() ? "the agent does not answer" : Printable(Message(why))),
-          .objects = {},
-          .next = "start cri-resmgr-agent, with claims in its -node-reports"};
+  return {
+      .kind = "plugin",
+      .message = fmt::format("no ResourceSlice says which CPUs can be claimed: {}",
+                             why.ok() ? "the agent does not answer" : Printable(Message(why))),
+      .objects = {},
+      .next = why.code() == StatusCode::kPermissionDenied
+                  ? "compare the agent's role with charts/ or sample-configs/, and the cluster's "
+                    "version with docs/scheduler.md; the agent tries again every ten minutes"
+                  : "start cri-resmgr-agent, with claims in its -node-reports"};
 }
 
 std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devices) {
