@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "pkg/log/all_debug.h"
 #include "pkg/base/utf8.h"
+#include "pkg/log/all_debug.h"
 #include "pkg/log/line_sink.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
