@@ -456,6 +456,14 @@ std::vector<Problem> RunningNode::OwnProblems() const {
   // Under the null policy, refusals are no problem any more.
   if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
   std::ranges::move(dra_->problems(), std::back_inserter(problems));
+  if (const Status& noted = state_->open_calls().noted(); !noted.ok()) {
+    problems.push_back({.kind = "state",
+                        .message = fmt::format("calls under way cannot be noted: {}; after a kill "
+                                               "all containers are updated again",
+                                               Message(noted)),
+                        .objects = {options_.CallsFile()},
+                        .next = "make room on the file system of -relay-socket (df -h)"});
+  }
   std::ranges::move(door_->problems(), std::back_inserter(problems));
   std::ranges::move(cpu_files_->problems(), std::back_inserter(problems));
   for (const OptionalSocket& socket : sockets_)

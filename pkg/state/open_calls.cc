@@ -106,15 +106,16 @@ void OpenCalls::Write() {
   const Status status = append ? Append() : Rewrite();
   // After an error all open calls are written anew, so single notes are not needed.
   unwritten_.clear();
+  const Status before = std::exchange(noted_, status);
   if (status.ok()) {
-    complained_ = false;
+    if (!before.ok()) report_("open calls are noted again");
     return;
   }
-  // The next note tries again and writes all open calls.
+  // The next note tries again and writes all open calls. Until then the file lacks calls, and must
+  // not be taken for complete. If it cannot be removed either, no more can be done.
   file_.reset();
-  if (!std::exchange(complained_, true)) {
-    report_(fmt::format("open calls cannot be noted: {}", Message(status)));
-  }
+  (void)files_->Remove(path_);
+  if (before.ok()) report_(fmt::format("open calls cannot be noted: {}", Message(status)));
 }
 
 // Writes all calls that are open now, the latest change included.

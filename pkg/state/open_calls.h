@@ -21,6 +21,9 @@ namespace resmgr {
 // from the values in force. A call is noted before it is sent, and until its outcome is known, so
 // no open call is ever missing.
 //
+// If notes cannot be written, calls go on without them, and the file is removed: the next daemon
+// then takes any call for open, as without a former daemon.
+//
 // A note is one small append by the caller itself, not synced: it survives the process, which is
 // enough, since no call survives the machine. Notes of several calls are one append if they are
 // gathered; the end of a call is written with the next note or by Write. Not thread-safe.
@@ -58,6 +61,9 @@ class OpenCalls {
     return !open_.empty() && open_.contains(Entry(KeyOf(kind, id)));
   }
 
+  // The error of the last write; OK if notes are written.
+  const Status& noted() const { return noted_; }
+
   // Ends the calls about all containers except these. From then on all open calls are known.
   void Retain(const std::vector<ContainerId>& ids);
   size_t size() const { return open_.size(); }
@@ -80,7 +86,7 @@ class OpenCalls {
   std::string path_;
   Report report_;
   bool complete_ = false;
-  bool complained_ = false;
+  Status noted_;
   absl::flat_hash_set<uint64_t> open_;
   std::unique_ptr<FileSystem::File> file_;
   size_t written_ = 0;  // number of entries in the file

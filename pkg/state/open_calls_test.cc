@@ -119,9 +119,11 @@ TEST_F(OpenCallsTest, NotesThatWereGatheredAreWrittenAgainAfterAnError) {
   calls_->Begin(Kind::kStart, kB);
   calls_->Write();
   EXPECT_THAT(reports_, ElementsAre(HasSubstr("no space")));
+  EXPECT_THAT(Message(calls_->noted()), HasSubstr("no space"));
   files_.fail = nullptr;
   calls_->End(Kind::kUpdate, kA);
   calls_->Write();
+  EXPECT_EQ(calls_->noted(), OkStatus());
   EXPECT_EQ(Open().size(), 2u);
   EXPECT_TRUE(calls_->Contains(Kind::kStart, kA));
   EXPECT_TRUE(calls_->Contains(Kind::kStart, kB));
@@ -193,6 +195,17 @@ TEST_F(OpenCallsTest, NotesAllAgainAfterAnError) {
   EXPECT_TRUE(Open().Contains(Kind::kStart, kB));
   EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
   EXPECT_FALSE(calls_->Contains(Kind::kStart, kA));
+}
+
+// A full tmpfs takes no bytes, and lets files be removed.
+TEST_F(OpenCallsTest, IsIncompleteAfterANoteThatCouldNotBeWritten) {
+  Open().Begin(Kind::kStart, kA);
+  files_.fail_append = [] { return Unavailable("no space"); };
+  calls_->Begin(Kind::kStart, kB);
+  EXPECT_FALSE(Open().complete()) << "the call about b is missing in the former notes";
+  files_.fail_append = nullptr;
+  calls_->Begin(Kind::kStart, kB);
+  EXPECT_TRUE(Open().complete());
 }
 
 // Between any two operations, all earlier notes exist.

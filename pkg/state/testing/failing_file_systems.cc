@@ -13,6 +13,7 @@ class CrashingFileSystem::OpenFile final : public FileSystem::File {
   Status Append(std::string_view bytes) override {
     const std::lock_guard lock(files_.mutex_);
     Status status = files_.Operate();
+    if (status.ok() && files_.fail_append) status = files_.fail_append();
     // A write that fails may have written a part.
     const size_t written = status.ok() ? bytes.size() : files_.random_() % (bytes.size() + 1);
     node_->content += bytes.substr(0, written);

@@ -32,6 +32,8 @@ class CrashingFileSystem : public FileSystem {
 
   // Errors without a crash: each operation asks.
   std::function<Status()> fail;
+  // As on a full disk: each append asks, and nothing else.
+  std::function<Status()> fail_append;
 
   StatusOr<std::string> Read(const std::string& path, size_t limit) override;
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
