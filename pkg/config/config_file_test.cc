@@ -130,13 +130,17 @@ TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
       {"dump rules",
        [](size_t n) { return Repeat([](int) { return std::string("full:A,"); }, n, "dump: "); }},
   };
+  const auto fast_enough = [](std::map<size_t, double>& milliseconds) {
+    return milliseconds[1'000'000] < std::min(25 * milliseconds[100'000] + 50, 3000.0);
+  };
   for (const auto& [name, form] : forms) {
     std::map<size_t, double> milliseconds;
     for (const size_t bytes : {size_t{10'000}, size_t{100'000}, size_t{1'000'000}}) {
       const std::string text = form(bytes);
       milliseconds[bytes] = 1e9;
-      // The shortest processor time of some runs: other load only adds to it.
-      for (int i = 0; i < 3; ++i) {
+      // The shortest processor time of some runs: other load only adds to it. A run of the longest
+      // text that is fast enough is the last one.
+      for (int i = 0; i < 3 && (bytes < 1'000'000 || !fast_enough(milliseconds)); ++i) {
         const std::clock_t begin = std::clock();
         static_cast<void>(ParseFile(text));
         const double took = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
@@ -146,8 +150,7 @@ TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
     const std::string shown = fmt::format("{:.1f}, {:.1f}, {:.1f} ms", milliseconds[10'000],
                                           milliseconds[100'000], milliseconds[1'000'000]);
     RecordProperty(name, shown);
-    EXPECT_LT(milliseconds[1'000'000], 25 * milliseconds[100'000] + 50) << name << ": " << shown;
-    EXPECT_LT(milliseconds[1'000'000], 3000) << name << ": " << shown;
+    EXPECT_TRUE(fast_enough(milliseconds)) << name << ": " << shown;
   }
 }
 
