@@ -106,11 +106,6 @@ constexpr std::array<Options, 8> kBalloonsOptions = {{
 constexpr std::array<std::string_view, 5> kOptionMachines = {"S1Ht", "M80", "Hybrid", "IsolatedM80",
                                                              "XmlEpyc2sCcx"};
 
-const std::vector<NamedMachine>& Machines() {
-  static const auto* const kMachines = new std::vector<NamedMachine>(AllMachines());
-  return *kMachines;
-}
-
 std::vector<NodeCase> AllCases() {
   std::vector<NodeCase> cases;
   const auto add = [&cases](const NamedMachine& machine, const PolicyFactory& factory,
@@ -122,7 +117,7 @@ std::vector<NodeCase> AllCases() {
     cases.push_back({fmt::format("{}{}{}", policy, machine.name, options.name), &machine,
                      options.reserved, factory, std::string(options.section)});
   };
-  for (const NamedMachine& machine : Machines()) {
+  for (const NamedMachine& machine : AllMachines()) {
     add(machine, StaticPolicyFactory(), {});
     add(machine, StaticPlusPolicyFactory(), {});
     add(machine, TopologyAwarePolicyFactory(), {});

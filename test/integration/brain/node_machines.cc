@@ -78,9 +78,7 @@ void AddFiles(std::vector<NamedMachine>& machines) {
   }
 }
 
-}  // namespace
-
-std::vector<NamedMachine> AllMachines() {
+std::vector<NamedMachine> MakeMachines() {
   std::vector<NamedMachine> machines = {
       {"S1Ht", S1Ht()},
       {"S2Ht", S2Ht()},
@@ -109,6 +107,13 @@ std::vector<NamedMachine> AllMachines() {
   };
   AddFiles(machines);
   return machines;
+}
+
+}  // namespace
+
+const std::vector<NamedMachine>& AllMachines() {
+  static const auto* const kMachines = new std::vector<NamedMachine>(MakeMachines());
+  return *kMachines;
 }
 
 }  // namespace resmgr::test

@@ -15,7 +15,8 @@ struct NamedMachine {
 
 // Machines of many kinds: 1 to 8 packages, 1, 2 and 4 threads per core, several nodes per package
 // and packages per node, nodes without CPUs, CPUs that are offline, isolated, hybrid or not
-// allowed, 1024 CPUs; hand-made ones and all of test/data/topology.
-std::vector<NamedMachine> AllMachines();
+// allowed, 1024 CPUs; hand-made ones and all of test/data/topology. Made once for a process: each
+// file is read by a child.
+const std::vector<NamedMachine>& AllMachines();
 
 }  // namespace resmgr::test

@@ -41,8 +41,8 @@ uint64_t Scenarios() {
 const std::vector<Machine>& SmallMachines() {
   static const auto* const kMachines = [] {
     auto* const machines = new std::vector<Machine>;
-    for (NamedMachine& each : AllMachines()) {
-      if (each.machine.allowed().size() <= kMostCpus) machines->push_back(std::move(each.machine));
+    for (const NamedMachine& each : AllMachines()) {
+      if (each.machine.allowed().size() <= kMostCpus) machines->push_back(each.machine);
     }
     return machines;
   }();

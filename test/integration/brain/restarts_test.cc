@@ -154,7 +154,7 @@ class RestartsTest : public testing::TestWithParam<NobodyMoves> {
   void ExpectNobodyMovesBy(void (FullNode::*act)()) {
     const uint64_t first = SeedOr(1);
     int sharers = 0;
-    const std::vector<NamedMachine> machines = AllMachines();
+    const std::vector<NamedMachine>& machines = AllMachines();
     for (size_t at = 0; at < machines.size(); at += kStride) {
       const auto& [name, machine] = machines[at];
       for (uint64_t seed = first; seed < first + kLives; ++seed) {
