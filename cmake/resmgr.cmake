@@ -24,7 +24,7 @@ elseif(CMAKE_UNITY_BUILD)
   target_compile_options(resmgr_flags INTERFACE -Wno-shadow)
 endif()
 # GCC otherwise looks for unused memory of its own each time the memory has doubled. With this it takes 0.91 to 0.94 of the time
-# where two run at once, writes the same code, and needs a fifth more memory (1.65 GB for the largest unity source).
+# where two run at once, writes the same code, and needs a fifth more memory (2.0 GB for the largest unity source).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(resmgr_flags INTERFACE --param=ggc-min-expand=1000)
 endif()

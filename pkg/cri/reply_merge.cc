@@ -82,7 +82,7 @@ std::string DriverName(uint64_t driver) {
 // first entry with each string.
 StatusOr<std::string> UnionByText(const Backends& backends,
                                   const std::vector<RuntimeReply>& replies) {
-  constexpr uint32_t kEntries = 1;
+  constexpr uint32_t kEntry = 1;
   constexpr uint32_t kText = 1;
   std::set<std::string_view> texts;
   std::string merged;
@@ -91,10 +91,10 @@ StatusOr<std::string> UnionByText(const Backends& backends,
     for (size_t i = 0; i < replies.size(); ++i) {
       WireReader reader(replies[i].message);
       while (reader.Next()) {
-        if (reader.field() != kEntries || !reader.is_bytes()) continue;
+        if (reader.field() != kEntry || !reader.is_bytes()) continue;
         std::string_view text;
         if (!ReadTextField(reader.bytes(), kText, text)) return NoProtobuf(backends, i);
-        if (texts.insert(text).second) writer.Bytes(kEntries, reader.bytes());
+        if (texts.insert(text).second) writer.Bytes(kEntry, reader.bytes());
       }
       if (reader.failed()) return NoProtobuf(backends, i);
     }

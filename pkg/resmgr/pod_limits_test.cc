@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/resmgr/testing/state_files.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
@@ -36,12 +37,7 @@ LinuxResources Limited(int64_t milli_cpu, int64_t limit) {
   return resources;
 }
 
-// Outlives the node, whose state is written on a thread.
-struct StateFiles {
-  test::CrashingFileSystem files_{1};
-};
-
-class PodLimitsTest : protected StateFiles, public test::ManagerFixture {
+class PodLimitsTest : protected test::StateFiles, public test::ManagerFixture {
  protected:
   void AddPod(std::string_view name, QosClass qos, int64_t milli_cpu) {
     pod_ = node_.AddPod(name, qos);

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/resmgr/testing/state_files.h"
 #include "pkg/resmgr/testing/test_node.h"
-#include "pkg/state/testing/failing_file_systems.h"
 
 namespace resmgr {
 namespace {
@@ -21,12 +21,7 @@ using testing::SizeIs;
 using enum QosClass;
 using Kind = ContainerEvent::Kind;
 
-// Outlives the node, whose state is written on a thread.
-struct StateFiles {
-  test::CrashingFileSystem files_{1};
-};
-
-class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
+class SecondLivesTest : protected test::StateFiles, public test::ManagerFixture {
  protected:
   SecondLivesTest() {
     runtime().starts_exited = true;
