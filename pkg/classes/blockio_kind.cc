@@ -5,14 +5,13 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
-#include "pkg/classes/subject_ways.h"
+#include "pkg/classes/kept_texts.h"
 #include "pkg/kube/annotations.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kBlockio = "blockio";
-constexpr const char* kBlockioCgroups = "sys/fs/cgroup";
 constexpr const char* kWeightFile = "io.weight";
 constexpr const char* kBfqFile = "io.bfq.weight";
 
@@ -70,9 +69,7 @@ class BlockioKind final : public ClassKind {
   void Plan(const ClassWork& work, ClassPlan& plan) override;
 
  private:
-  void Resolve(const ClassWork& work);
   void Publish(HostFiles& files) const;
-  Status Controller(HostFiles& files) const;
   void PlanOne(const ClassWork& work, size_t index, const ClassChoice& choice, ClassPlan& plan);
   Status AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
                   HostKeeper& host, ClassPart& part, ClassPlan& plan) const;
@@ -82,13 +79,15 @@ class BlockioKind final : public ClassKind {
   const std::unique_ptr<BlockDevices> devices_;
   std::map<std::string, BlockioLimits, std::less<>> limits_;  // all classes, by name
   bool unified_ = false;
-  SubjectWays ways_;
+  KeptTexts ways_;
 };
 
-void BlockioKind::Resolve(const ClassWork& work) {
-  limits_.clear();
-  for (const auto& [name, items] : work.config.blockio.classes)
-    limits_.emplace(name, ResolveBlockio(items, *devices_, work.host.files()));
+// NotFound: the host has no controller for block I/O.
+Status CheckBlockio(bool unified, HostFiles& files) {
+  if (unified) return CheckController(files, "io");
+  const std::string path = fmt::format("{}/blkio", kCgroupRoot);
+  if (!files.List(path).empty()) return OkStatus();
+  return NotFound("there is no {}: the kernel has no controller for block I/O", path);
 }
 
 // Publishes the files that exist in a cgroup of runtimes: a runtime refuses a creation with a file
@@ -99,7 +98,7 @@ void BlockioKind::Publish(HostFiles& files) const {
     // On cgroup v1, only io.max: its limits have files there, and dockerd takes them as fields.
     if (!unified_) return name == "io.max";
     return std::ranges::any_of(kParents, [&](const char* parent) {
-      return files.Read(fmt::format("{}/{}/{}", kBlockioCgroups, parent, name)).ok();
+      return files.Read(fmt::format("{}/{}/{}", kCgroupRoot, parent, name)).ok();
     });
   };
   ResolvedBlockio::Classes classes;
@@ -108,19 +107,6 @@ void BlockioKind::Publish(HostFiles& files) const {
       if (has(file.name)) classes[name].push_back(std::move(file));
   }
   context_.blockio->Set(std::move(classes));
-}
-
-Status BlockioKind::Controller(HostFiles& files) const {
-  if (!unified_) {
-    const std::string path = fmt::format("{}/blkio", kBlockioCgroups);
-    if (!files.List(path).empty()) return OkStatus();
-    return NotFound("there is no {}: the kernel has no controller for block I/O", path);
-  }
-  const std::string path = fmt::format("{}/cgroup.controllers", kBlockioCgroups);
-  RESMGR_ASSIGN_OR_RETURN(const std::string text, files.Read(path));
-  const std::vector<std::string_view> names = Split(Trim(text), ' ');
-  if (std::ranges::find(names, "io") != names.end()) return OkStatus();
-  return NotFound("{} has no io", path);
 }
 
 Status BlockioKind::AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
@@ -172,7 +158,7 @@ void BlockioKind::PlanOne(const ClassWork& work, size_t index, const ClassChoice
     } else if (cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup");
     } else {
-      part.way = ways_.Of(subject, there);
+      part.way = WayOf(subject, there, ways_);
       part.possible = AddFiles(wanted, cgroup, work.host, part, plan);
     }
   }
@@ -181,12 +167,14 @@ void BlockioKind::PlanOne(const ClassWork& work, size_t index, const ClassChoice
 
 void BlockioKind::Plan(const ClassWork& work, ClassPlan& plan) {
   HostFiles& files = work.host.files();
-  unified_ = files.Read(fmt::format("{}/cgroup.controllers", kBlockioCgroups)).ok();
-  Resolve(work);
+  unified_ = HasCgroupV2(files);
+  limits_.clear();
+  for (const auto& [name, items] : work.config.blockio.classes)
+    limits_.emplace(name, ResolveBlockio(items, *devices_, files));
   Publish(files);
   ways_.KeepOnly(work.subjects);
   if (!work.config.blockio.any()) return;
-  const Status controller = limits_.empty() ? OkStatus() : Controller(files);
+  const Status controller = limits_.empty() ? OkStatus() : CheckBlockio(unified_, files);
   for (const auto& [name, limits] : limits_) {
     plan.parts.push_back({.kind = kBlockio,
                           .name = name,

@@ -5,7 +5,6 @@
 #include <array>
 #include <memory>
 #include <set>
-#include <string_view>
 
 #include <dirent.h>
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/class_choice.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -79,12 +78,9 @@ Status CheckChosen(std::string_view kind, const Chosen& chosen,
   const std::string shown = Printable(chosen.name, kLongestName);
   const auto found = std::ranges::find(known, chosen.name, &KnownClass::name);
   if (found == known.end()) {
-    std::vector<std::string_view> names;
-    names.reserve(known.size());
-    for (const KnownClass& one : known)
-      names.push_back(one.name);
     Status unknown = InvalidArgument("annotation {}: there is no class \"{}\" of the kind {}; {}",
-                                     Printable(chosen.key, 256), shown, kind, ThereAre(names));
+                                     Printable(chosen.key, 256), shown, kind,
+                                     ThereAre(known, &KnownClass::name));
     if (config.unknown == ClassesConfig::Unknown::kRefuse) return unknown;
     choice.note = Message(unknown);
     return OkStatus();
@@ -135,10 +131,6 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
   ClassChoice without = DefaultClass(about, known);
   without.note = std::move(choice.note);
   return without;
-}
-
-std::string ThereAre(const std::vector<std::string_view>& names) {
-  return names.empty() ? "there are none" : fmt::format("there are: {}", fmt::join(names, ", "));
 }
 
 ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -59,8 +61,14 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
 // The class that ChooseClass chooses without annotations: by 2 and 3.
 ClassChoice DefaultClass(const ClassQuestion& about, const std::vector<KnownClass>& known);
 
-// "there are: A, B", for the end of a message about an unknown name; "there are none".
-std::string ThereAre(const std::vector<std::string_view>& names);
+// "there are: A, B", for the end of a message about an unknown name; "there are none". `name` is a
+// member of the elements.
+template <typename Element, typename Name>
+std::string ThereAre(const std::vector<Element>& all, Name Element::*name) {
+  std::vector<std::string_view> names;
+  std::ranges::transform(all, std::back_inserter(names), name);
+  return names.empty() ? "there are none" : fmt::format("there are: {}", fmt::join(names, ", "));
+}
 
 // A class that a pod's annotations ask for. A value.
 struct AskedClass {

@@ -141,7 +141,12 @@ std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 // the containers run without a group. Comes after RdtKind, which makes the groups of classes.
 std::unique_ptr<ClassKind> MakeRdtMonitorKind();
 
-// Classes of CPUs (docs/classes.md): "cpu".
+// Classes of CPUs: their clocks, energy preferences and idle states. A CPU follows the class of the
+// container that has it for itself, else the class of its pool. In each package, or in the whole
+// machine, the classes with the highest priority in use get `turbo`, and the others `base`
+// (nri-plugins 0.14). CPUs with a common clock get the highest rate that one of their classes
+// wants. Least and highest rates are written in an order in which the least never exceeds the
+// highest, and an energy preference while the governor allows it.
 std::unique_ptr<ClassKind> MakeCpuKind();
 
 }  // namespace resmgr

@@ -76,6 +76,11 @@ struct ClassSubject {
   friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
 };
 
+// Whether the container has no cgroup yet but will get one: containerd makes it at the start.
+inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
+  return subject.id.empty() || (cgroup.empty() && !subject.running);
+}
+
 // CPUs of the policy with classes of their own, with or without containers. A value.
 struct ClassPool {
   std::string name{};

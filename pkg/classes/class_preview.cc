@@ -7,7 +7,6 @@
 #include "pkg/base/parse.h"
 #include "pkg/classes/container_threads.h"
 #include "pkg/classes/cpu_mask.h"
-#include "pkg/classes/rdt_plan.h"
 
 namespace resmgr {
 namespace {

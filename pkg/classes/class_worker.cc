@@ -4,29 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "pkg/base/amount_text.h"
-#include "pkg/base/parse.h"
 #include "pkg/classes/partition_steps.h"
 
 namespace resmgr {
 namespace {
 
-std::string BootOf(HostFiles& files) {
-  const StatusOr<std::string> boot = files.Read("proc/sys/kernel/random/boot_id");
-  return boot.ok() ? std::string(Trim(*boot)) : "";
-}
-
 constexpr size_t kMostNamed = 5;
-
-// The outcome of one part.
-struct PartOutcome {
-  bool active = true;
-  std::string reason{};
-  std::string in_force{};
-};
 
 Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
   return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
@@ -49,7 +35,7 @@ class Reporter {
     std::map<std::pair<std::string, std::string>, ClassState> classes;
     std::set<std::pair<std::string, std::string>> lacking;
     for (const ClassPart& part : plan_.parts) {
-      const PartOutcome outcome = OutcomeOf(part);
+      ContainerClass outcome = OutcomeOf(part);
       const std::pair key(std::string(part.kind), part.name);
       const bool lacks = part.possible.code() == StatusCode::kNotFound;
       ClassState& known = classes[key];
@@ -68,14 +54,7 @@ class Reporter {
       const ClassSubject& subject = subjects_[part.subject];
       known.containers.push_back(subject.container);
       if (!outcome.active) known.without.push_back(subject.container);
-      if (subject.id.empty()) continue;
-      report.containers[subject.id].push_back({.kind = std::string(part.kind),
-                                               .name = part.name,
-                                               .source = part.source,
-                                               .way = std::string(part.way),
-                                               .in_force = outcome.in_force,
-                                               .active = outcome.active,
-                                               .reason = outcome.reason});
+      if (!subject.id.empty()) report.containers[subject.id].push_back(std::move(outcome));
     }
     for (auto& [key, known] : classes)
       report.classes.push_back(std::move(known));
@@ -87,13 +66,18 @@ class Reporter {
   }
 
  private:
-  PartOutcome OutcomeOf(const ClassPart& part) const {
-    if (!part.possible.ok()) {
-      return {.active = false,
-              .reason = std::string(Message(part.possible)),
-              .in_force = part.in_force};
+  ContainerClass OutcomeOf(const ClassPart& part) const {
+    ContainerClass outcome{.kind = std::string(part.kind),
+                           .name = part.name,
+                           .source = part.source,
+                           .way = std::string(part.way),
+                           .in_force = part.in_force,
+                           .active = part.possible.ok(),
+                           .reason = part.note};
+    if (!outcome.active) {
+      outcome.reason = Message(part.possible);
+      return outcome;
     }
-    PartOutcome outcome{.reason = part.note};
     std::vector<std::string> managed;
     std::vector<std::string> values;
     size_t moved = 0;
@@ -123,8 +107,8 @@ class Reporter {
         outcome.reason.append(outcome.reason.empty() ? "" : "; ")
             .append("the kernel does not let these be moved: ")
             .append(NamesText(managed));
-    } else {
-      outcome.in_force = part.in_force.empty() ? NamesText(values) : part.in_force;
+    } else if (part.in_force.empty()) {
+      outcome.in_force = NamesText(values);
     }
     return outcome;
   }
@@ -155,7 +139,7 @@ Status ClassWorker::Prepare(std::vector<ClassSubject>& subjects) {
         FindSubjectCgroup(context_.host_root, "cpuset", subject.cgroup_parent, subject.id);
   }
   if (!journal_) {
-    journal_.emplace(context_.directory, BootOf(real_files_));
+    journal_.emplace(context_.directory, ReadText(real_files_, "proc/sys/kernel/random/boot_id"));
     keeper_.emplace(files_, *journal_);
   }
   return journal_->Open();

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -89,11 +87,6 @@ std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) 
   return found.ok() ? found->threads : std::set<pid_t>();
 }
 
-Status ThreadRefusal(int error, std::string_view what, const std::string& shown,
-                     std::string_view hint) {
-  return ErrnoStatus(error, fmt::format("the kernel refuses {} {}{}", what, shown, hint));
-}
-
 // Explains a refusal by the kernel, for errors with known causes. The kernel admits deadlines for
 // all CPUs of a scheduling domain together (kernel/sched/deadline.c).
 std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t have, size_t all) {
@@ -146,11 +139,19 @@ struct KernelAttributes {
 };
 static_assert(sizeof(KernelAttributes) == 48);
 
-// SCHED_OTHER to SCHED_DEADLINE of linux/sched.h.
-constexpr std::pair<SchedPolicy, uint32_t> kKernelPolicies[] = {
-    {SchedPolicy::kOther, 0}, {SchedPolicy::kFifo, 1}, {SchedPolicy::kRoundRobin, 2},
-    {SchedPolicy::kBatch, 3}, {SchedPolicy::kIdle, 5}, {SchedPolicy::kDeadline, 6},
+struct KnownPolicy {
+  SchedPolicy policy;
+  std::string_view name;
+  uint32_t number;  // SCHED_OTHER to SCHED_DEADLINE of linux/sched.h
 };
+constexpr std::array<KnownPolicy, 6> kPolicies = {{
+    {SchedPolicy::kOther, "other", 0},
+    {SchedPolicy::kFifo, "fifo", 1},
+    {SchedPolicy::kRoundRobin, "rr", 2},
+    {SchedPolicy::kBatch, "batch", 3},
+    {SchedPolicy::kIdle, "idle", 5},
+    {SchedPolicy::kDeadline, "deadline", 6},
+}};
 
 // linux/ioprio.h: the class is in the bits above the priority.
 constexpr int kIoClassShift = 13;
@@ -181,19 +182,28 @@ StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFi
   return std::move(found.threads);
 }
 
+StatusOr<std::set<pid_t>> ReadTasks(const std::string& file, HostFiles& files) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, files.Read(file));
+  std::set<pid_t> tasks;
+  for (const std::string_view line : Split(text, '\n')) {
+    const std::optional<int64_t> task = ParseInt(Trim(line));
+    if (task && *task > 0 && *task <= std::numeric_limits<pid_t>::max())
+      tasks.insert(static_cast<pid_t>(*task));
+  }
+  return tasks;
+}
+
+StatusOr<bool> MoveTask(pid_t thread, const std::string& file, HostFiles& files) {
+  const std::string text = fmt::format("{}", thread);
+  const int error = files.Write(file, text);
+  if (error != 0 && error != ESRCH) return ResctrlWriteError(error, file, text, files);
+  return error == 0;
+}
+
 std::string ShownScheduler(const SchedulerSettings& scheduler) {
-  constexpr std::array<std::pair<SchedPolicy, std::string_view>, 6> kNames = {{
-      {SchedPolicy::kOther, "other"},
-      {SchedPolicy::kFifo, "fifo"},
-      {SchedPolicy::kRoundRobin, "rr"},
-      {SchedPolicy::kBatch, "batch"},
-      {SchedPolicy::kIdle, "idle"},
-      {SchedPolicy::kDeadline, "deadline"},
-  }};
-  const auto* const name =
-      std::ranges::find(kNames, scheduler.policy, &std::pair<SchedPolicy, std::string_view>::first);
-  if (name == kNames.end()) return "none";
-  std::string text(name->second);
+  const auto* const known = std::ranges::find(kPolicies, scheduler.policy, &KnownPolicy::policy);
+  if (known == kPolicies.end()) return "none";
+  std::string text(known->name);
   if (scheduler.priority != 0) text += fmt::format(" {}", scheduler.priority);
   if (scheduler.nice != 0) text += fmt::format(" nice {}", scheduler.nice);
   if (scheduler.policy == SchedPolicy::kDeadline) {
@@ -240,11 +250,13 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
   }
   if (scheduler_error != 0)
     outcome.scheduler =
-        ThreadRefusal(scheduler_error, "the scheduler", ShownScheduler(scheduler),
-                      SchedulerHint(scheduler_error, scheduler, scheduled, done.size()));
+        ErrnoStatus(scheduler_error,
+                    fmt::format("the kernel refuses the scheduler {}{}", ShownScheduler(scheduler),
+                                SchedulerHint(scheduler_error, scheduler, scheduled, done.size())));
   if (io_error != 0)
-    outcome.io = ThreadRefusal(io_error, "the I/O priority", ShownIoPriority(io),
-                               io_error == EPERM ? "; it needs CAP_SYS_NICE" : "");
+    outcome.io = ErrnoStatus(
+        io_error, fmt::format("the kernel refuses the I/O priority {}{}", ShownIoPriority(io),
+                              io_error == EPERM ? "; it needs CAP_SYS_NICE" : ""));
   if (!done.empty()) outcome.in_force = ReadBackThread(*done.begin(), scheduler, io, attributes);
   return outcome;
 }
@@ -263,8 +275,8 @@ int KernelThreadAttributes::SetScheduler(pid_t thread, const SchedulerSettings& 
                               .runtime = scheduler.runtime_ns,
                               .deadline = scheduler.deadline_ns,
                               .period = scheduler.period_ns};
-  for (const auto& [policy, number] : kKernelPolicies)
-    if (policy == scheduler.policy) attributes.policy = number;
+  for (const KnownPolicy& known : kPolicies)
+    if (known.policy == scheduler.policy) attributes.policy = known.number;
   // The kernel's flags are bits, numbered as these enumerators.
   for (const SchedulerSettings::Flag flag : scheduler.flags)
     attributes.flags |= uint64_t{1} << static_cast<unsigned>(flag);
@@ -282,8 +294,8 @@ int KernelThreadAttributes::GetScheduler(pid_t thread, SchedulerSettings& schedu
   const int error =
       ResultOf(::syscall(SYS_sched_getattr, thread, &attributes, sizeof(attributes), 0));
   if (error != 0) return error;
-  for (const auto& [policy, number] : kKernelPolicies)
-    if (number == attributes.policy) scheduler.policy = policy;
+  for (const KnownPolicy& known : kPolicies)
+    if (known.number == attributes.policy) scheduler.policy = known.policy;
   scheduler.nice = attributes.nice;
   if (scheduler.policy == SchedPolicy::kIdle) {
     errno = 0;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <sys/types.h>
 
@@ -22,6 +21,11 @@ const std::string& CgroupOf(const ClassSubject& subject);
 // outside of this process's PID namespace, so they have no number that could be written to a file.
 // May block.
 StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files);
+
+// The threads in a file "tasks" of resctrl.
+StatusOr<std::set<pid_t>> ReadTasks(const std::string& file, HostFiles& files);
+// Moves a thread there. False: it has ended meanwhile.
+StatusOr<bool> MoveTask(pid_t thread, const std::string& file, HostFiles& files);
 
 // Attributes of threads in the kernel. Results: 0, or the error number. Thread-compatible.
 class ThreadAttributes {

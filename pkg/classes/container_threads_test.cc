@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>

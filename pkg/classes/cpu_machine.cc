@@ -2,6 +2,7 @@
 #include "pkg/classes/cpu_machine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "pkg/base/parse.h"
 
@@ -11,10 +12,6 @@ namespace {
 constexpr const char* kUncore = "sys/devices/system/cpu/intel_uncore_frequency";
 constexpr int64_t kMegahertz = 1000;
 constexpr int64_t kWholeRate = 100;
-
-std::optional<int64_t> NumberOfText(const StatusOr<std::string>& text) {
-  return text.ok() ? ParseInt(Trim(*text)) : std::nullopt;
-}
 
 // "package_01_die_00" to 1 and 0.
 std::optional<UncoreClock> ReadUncoreName(std::string_view name) {
@@ -35,24 +32,20 @@ std::string CpuFile(int cpu, std::string_view file) {
 }
 
 std::optional<int64_t> CpuMachine::FirstNumber(const std::string& path) {
-  return NumberOfText(host_.ReadFirst(path));
+  const StatusOr<std::string> text = host_.ReadFirst(path);
+  return text.ok() ? ParseInt(Trim(*text)) : std::nullopt;
 }
 
 std::optional<int64_t> CpuMachine::NumberNow(const std::string& path) {
-  return NumberOfText(host_.files().Read(path));
+  return ParseInt(TextNow(path));
 }
 
-std::string CpuMachine::TextNow(const std::string& path) {
-  const StatusOr<std::string> text = host_.files().Read(path);
-  return text.ok() ? std::string(Trim(*text)) : "";
-}
-
-std::vector<std::string> CpuMachine::WordsOf(const std::string& path) {
-  std::vector<std::string> words;
-  const std::string text = TextNow(path);
-  for (const std::string_view word : Split(text, ' '))
-    if (!word.empty()) words.emplace_back(word);
-  return words;
+Status CpuMachine::CheckListed(int cpu, std::string_view file, std::string_view what,
+                               std::string_view word) {
+  const std::vector<std::string> known = WordsOf(CpuFile(cpu, file));
+  if (known.empty() || std::ranges::find(known, word) != known.end()) return OkStatus();
+  return NotFound("CPU {} has no {} {}: it has {}", cpu, what, word,
+                  Printable(fmt::format("{}", fmt::join(known, " ")), 256));
 }
 
 int CpuMachine::PackageOf(int cpu) {

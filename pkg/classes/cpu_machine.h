@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +16,9 @@ namespace resmgr {
 
 // Paths of HostFiles: "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor".
 std::string CpuFile(int cpu, std::string_view file);
+inline constexpr std::string_view kGovernorFile = "cpufreq/scaling_governor";
+inline constexpr std::string_view kGovernorsFile = "cpufreq/scaling_available_governors";
+inline constexpr std::string_view kLatencyFile = "power/pm_qos_resume_latency_us";
 
 // A clock of the parts that the CPUs of a package or a die share, beside the CPUs' own clocks.
 struct UncoreClock {
@@ -52,8 +54,13 @@ class CpuMachine {
   // The number in a file that this daemon may have written: before its first write, and now.
   std::optional<int64_t> FirstNumber(const std::string& path);
   std::optional<int64_t> NumberNow(const std::string& path);
-  std::string TextNow(const std::string& path);  // empty: the file cannot be read
-  std::vector<std::string> WordsOf(const std::string& path);
+  // NotFound: this CPU's file lists words, without this one. `what` names it in the message.
+  Status CheckListed(int cpu, std::string_view file, std::string_view what, std::string_view word);
+  // ReadText and ReadWords.
+  std::string TextNow(const std::string& path) { return ReadText(host_.files(), path); }
+  std::vector<std::string> WordsOf(const std::string& path) {
+    return ReadWords(host_.files(), path);
+  }
 
  private:
   struct Range {

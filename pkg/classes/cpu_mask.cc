@@ -69,4 +69,15 @@ std::string FormatCpuMask(const CpuSet& cpus, std::string_view like) {
   return mask;
 }
 
+StatusOr<std::string> MaskWithout(std::string_view first, const CpuSet& without,
+                                  const CpuSet& online, std::string_view path) {
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
+  CpuSet after = before - without;
+  const bool none_online = !online.empty() && (after & online).empty();
+  if (after.empty() || none_online) after = online - without;
+  if (after.empty())
+    return FailedPrecondition("{} would have no CPU: all are containers' own", path);
+  return after == before ? "" : FormatCpuMask(after, Trim(first));
+}
+
 }  // namespace resmgr

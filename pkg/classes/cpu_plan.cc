@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/cpu_plan.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -233,12 +231,13 @@ class CpuPlanner {
     const std::string path = directory + "scaling_governor";
     std::string governor = Common(cpus, classes, &CpuClassConfig::governor, "governors");
     const std::string energy = Common(cpus, classes, &CpuClassConfig::energy, "energy preferences");
-    const std::vector<std::string> known =
-        machine_.WordsOf(directory + "scaling_available_governors");
-    if (!governor.empty() && !known.empty() && std::ranges::find(known, governor) == known.end()) {
-      Fail(cpus, NotFound("CPU {} has no governor {}: it has {}", cpus.First(), governor,
-                          Printable(fmt::format("{}", fmt::join(known, " ")), 256)));
-      governor.clear();
+    if (!governor.empty()) {
+      const Status listed =
+          machine_.CheckListed(cpus.First(), kGovernorsFile, "governor", governor);
+      if (!listed.ok()) {
+        Fail(cpus, listed);
+        governor.clear();
+      }
     }
     const std::string now = machine_.TextNow(path);
     // The first value for a file counts, and isolation, which is planned earlier, may have set it.
@@ -261,12 +260,10 @@ class CpuPlanner {
                                       energy));
       return;
     }
-    const std::vector<std::string> known =
-        machine_.WordsOf(directory + "energy_performance_available_preferences");
-    if (!known.empty() && !ParseInt(energy) && std::ranges::find(known, energy) == known.end()) {
-      return Fail(cpus, NotFound("CPU {} has no energy preference {}: it has {}", cpus.First(),
-                                 energy, Printable(fmt::format("{}", fmt::join(known, " ")), 256)));
-    }
+    const Status listed =
+        machine_.CheckListed(cpus.First(), "cpufreq/energy_performance_available_preferences",
+                             "energy preference", energy);
+    if (!ParseInt(energy) && !listed.ok()) return Fail(cpus, listed);
     Value(cpus, directory + "energy_performance_preference", energy);
   }
 
@@ -430,14 +427,12 @@ class CpuKind final : public ClassKind {
       known.push_back({.name = one.name});
     return AddClass("cpu", container.Ask("cpu"), known, config, chosen);
   }
-  void Plan(const ClassWork& work, ClassPlan& plan) override { PlanCpuClasses(work, plan); }
+  void Plan(const ClassWork& work, ClassPlan& plan) override {
+    if (work.config.cpu.any()) CpuPlanner(work, plan).Plan();
+  }
 };
 
 }  // namespace
-
-void PlanCpuClasses(const ClassWork& work, ClassPlan& plan) {
-  if (work.config.cpu.any()) CpuPlanner(work, plan).Plan();
-}
 
 std::unique_ptr<ClassKind> MakeCpuKind() {
   return std::make_unique<CpuKind>();

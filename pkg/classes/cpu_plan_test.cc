@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes of CPUs on the files of a machine whose kernel refuses what real ones refuse.
-#include "pkg/classes/cpu_plan.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -121,8 +120,8 @@ class CpuPlanTest : public testing::Test {
                     const std::vector<ClassPool>& pools) {
     files_.written.clear();
     ClassPlan plan;
-    PlanCpuClasses({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
-                   plan);
+    MakeCpuKind()->Plan({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
+                        plan);
     return MakeReport(plan, subjects, keeper_.Keep(plan.values));
   }
   static std::string ReasonOf(const ClassReport& report, std::string_view name) {

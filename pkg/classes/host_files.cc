@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,10 +29,11 @@ namespace {
 // Limit of names: enough for the interrupts of a very large machine.
 constexpr size_t kMostNames = 65'536;
 
-// The CPU mask of unbound workqueues. kWorkMask takes writes, but reads without the CPUs of
-// isolated partitions; the other file shows the mask as it was written (Linux 6.9).
-constexpr std::string_view kWorkMask = "sys/devices/virtual/workqueue/cpumask";
-constexpr std::string_view kWrittenWorkMask = "sys/devices/virtual/workqueue/cpumask_requested";
+// kWorkqueuesMask takes writes, but reads without the CPUs of isolated partitions; this file shows
+// the mask as it was written (Linux 6.9).
+constexpr const char* kWrittenWorkqueuesMask = "sys/devices/virtual/workqueue/cpumask_requested";
+
+constexpr const char* kControllers = "sys/fs/cgroup/cgroup.controllers";
 
 // Replaces the name of any irqbalance socket when masks are compared.
 constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
@@ -205,7 +205,7 @@ StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   if (IsIrqbalanceList(path)) return ReadIrqbalanceList(SocketOfList(whole));
   if (IsDirectoryPath(path)) return ReadDirectory(whole);
   StatusOr<std::string> text = NotFound("there is no {}", whole);
-  if (path == kWorkMask) text = ReadFile(PathOf(std::string(kWrittenWorkMask)), kMostBytes);
+  if (path == kWorkqueuesMask) text = ReadFile(PathOf(kWrittenWorkqueuesMask), kMostBytes);
   if (!text.ok()) text = ReadFile(whole, kMostBytes);
   if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
   return text;
@@ -254,13 +254,49 @@ bool IsDirectoryPath(std::string_view path) {
   return path.ends_with("/.");
 }
 
+std::string ReadText(HostFiles& files, const std::string& path) {
+  const StatusOr<std::string> text = files.Read(path);
+  return text.ok() ? std::string(Trim(*text)) : "";
+}
+
+std::vector<std::string> ReadWords(HostFiles& files, const std::string& path) {
+  std::vector<std::string> words;
+  const std::string text = ReadText(files, path);
+  for (const std::string_view word : Split(text, ' '))
+    if (!word.empty()) words.emplace_back(word);
+  return words;
+}
+
 CpuSet OnlineCpus(HostFiles& files) {
-  const StatusOr<std::string> text = files.Read("sys/devices/system/cpu/online");
-  return text.ok() ? CpuSet::Parse(Trim(*text)).value_or(CpuSet()) : CpuSet();
+  return CpuSet::Parse(ReadText(files, "sys/devices/system/cpu/online")).value_or(CpuSet());
+}
+
+bool HasCgroupV2(HostFiles& files) {
+  return files.Read(kControllers).ok();
+}
+
+Status CheckController(HostFiles& files, std::string_view controller) {
+  RESMGR_RETURN_IF_ERROR(files.Read(kControllers).status());
+  const std::vector<std::string> names = ReadWords(files, kControllers);
+  if (std::ranges::find(names, controller) != names.end()) return OkStatus();
+  return NotFound("{} has no {}", kControllers, controller);
+}
+
+bool IsPartition(HostFiles& files, std::string_view cgroup) {
+  const std::string state = ReadText(files, fmt::format("{}/cpuset.cpus.partition", cgroup));
+  return state == "root" || state == "isolated";
 }
 
 Status WriteError(int error, std::string_view path, std::string_view text) {
   return ErrnoStatus(error, fmt::format("cannot write {} to {}", Printable(Trim(text), 64), path));
+}
+
+Status ResctrlWriteError(int error, std::string_view path, std::string_view text,
+                         HostFiles& files) {
+  Status plain = WriteError(error, path, text);
+  const std::string told = ReadText(files, "sys/fs/resctrl/info/last_cmd_status");
+  if (told.empty() || told == "ok") return plain;
+  return MakeStatus(plain.code(), fmt::format("{} ({})", Message(plain), Printable(told, 256)));
 }
 
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b) {

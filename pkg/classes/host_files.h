@@ -66,11 +66,27 @@ class RealHostFiles final : public HostFiles {
 // Whether the path ends with "/.", so that it stands for the directory itself.
 bool IsDirectoryPath(std::string_view path);
 
+// Paths of HostFiles that several kinds of classes use.
+inline constexpr const char* kCgroupRoot = "sys/fs/cgroup";
+inline constexpr const char* kNewInterruptsMask = "proc/irq/default_smp_affinity";
+inline constexpr const char* kWorkqueuesMask = "sys/devices/virtual/workqueue/cpumask";
+
+// The file's text without white space around it, and its words; empty if it cannot be read.
+std::string ReadText(HostFiles& files, const std::string& path);
+std::vector<std::string> ReadWords(HostFiles& files, const std::string& path);
 // The CPUs that are online; empty if that cannot be read.
 CpuSet OnlineCpus(HostFiles& files);
+// Whether the host has cgroup v2.
+bool HasCgroupV2(HostFiles& files);
+// NotFound: cgroup v2 does not have this controller, or the host has no cgroup v2.
+Status CheckController(HostFiles& files, std::string_view controller);
+// Whether the cgroup is the root of a valid partition.
+bool IsPartition(HostFiles& files, std::string_view cgroup);
 
 // "cannot write 0-3 to FILE: Input/output error"; codes of ErrnoStatus.
 Status WriteError(int error, std::string_view path, std::string_view text);
+// The same with the reason that the kernel gives for the last refusal of a write to resctrl.
+Status ResctrlWriteError(int error, std::string_view path, std::string_view text, HostFiles& files);
 
 // The wanted value of a file of the host. "DIRECTORY/." stands for the directory itself
 // (HostFiles).

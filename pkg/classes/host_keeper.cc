@@ -9,10 +9,8 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/host_files.h"
 
 namespace resmgr {
 namespace {
@@ -29,9 +27,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kLimits =
 
 // Limit of log lines, in case another program keeps changing many files.
 constexpr size_t kMostNotes = 20;
-
-constexpr std::string_view kResctrl = "sys/fs/resctrl/";
-constexpr const char* kLastCommand = "sys/fs/resctrl/info/last_cmd_status";
 
 bool IsInterrupt(std::string_view path) {
   return path.starts_with("proc/irq/");
@@ -154,17 +149,13 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
 // highest one returns to less than the present least one, and a governor that is performance now,
 // before an energy preference.
 bool HostKeeper::GoesFirst(const std::string& path) {
-  if (path.ends_with(kGovernor)) {
-    const StatusOr<std::string> now = files_.Read(path);
-    return now.ok() && Trim(*now) == "performance";
-  }
+  if (path.ends_with(kGovernor)) return ReadText(files_, path) == "performance";
   for (const auto& [min, max] : kLimits) {
     if (!path.ends_with(min)) continue;
     const auto other =
         journal_.entries().find(path.substr(0, path.size() - min.size()).append(max));
     if (other == journal_.entries().end()) return false;
-    const StatusOr<std::string> now = files_.Read(path);
-    const std::optional<int64_t> least = now.ok() ? ParseInt(Trim(*now)) : std::nullopt;
+    const std::optional<int64_t> least = ParseInt(ReadText(files_, path));
     const std::optional<int64_t> highest = ParseInt(Trim(other->second.first));
     return least && highest && *highest < *least;
   }
@@ -250,23 +241,15 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
   return pending;
 }
 
-Status HostKeeper::Refusal(int error, std::string_view path, std::string_view text) {
-  Status plain = WriteError(error, path, text);
-  if (!path.starts_with(kResctrl)) return plain;
-  // After a refusal, the kernel writes the reason there.
-  const StatusOr<std::string> told = files_.Read(kLastCommand);
-  if (!told.ok() || Trim(*told).empty() || Trim(*told) == "ok") return plain;
-  return MakeStatus(plain.code(),
-                    fmt::format("{} ({})", Message(plain), Printable(Trim(*told), 256)));
-}
-
 void HostKeeper::Write(const HostValue& value, Batch& batch) {
   HostOutcome& outcome = batch.result.outcomes[value.path];
   outcome.error = files_.Write(value.path, value.text);
   const StatusOr<std::string> now = files_.Read(value.path);
   outcome.in_force = now.ok() ? Trim(*now) : "";
   if (outcome.error != 0) {
-    outcome.status = Refusal(outcome.error, value.path, value.text);
+    outcome.status = value.path.starts_with("sys/fs/resctrl/")
+                         ? ResctrlWriteError(outcome.error, value.path, value.text, files_)
+                         : WriteError(outcome.error, value.path, value.text);
     if (IsInterrupt(value.path) && IsManaged(outcome.error))
       refused_[value.path] = {value.text, outcome.error};
     return;
@@ -291,8 +274,7 @@ void HostKeeper::RollBack(const HostValue& refused, Batch& batch) {
     if ((*value)->together != refused.together) continue;
     const int error = files_.Write(path, Written(batch.before.at(path)));
     HostOutcome& outcome = batch.result.outcomes[path];
-    const StatusOr<std::string> now = files_.Read(path);
-    outcome.in_force = now.ok() ? Trim(*now) : "";
+    outcome.in_force = ReadText(files_, path);
     outcome.error = ECANCELED;
     outcome.status = error == 0 || IsGone(error)
                          ? Annotate(why, fmt::format("{} got its former value again", path))

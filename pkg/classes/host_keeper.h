@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -92,7 +90,6 @@ class HostKeeper {
   bool WriteAll(const Values& wanted, Batch& batch);
   void Write(const HostValue& value, Batch& batch);
   void RollBack(const HostValue& refused, Batch& batch);
-  Status Refusal(int error, std::string_view path, std::string_view text);
   // Updates the journal's entries by the outcome of the write.
   static void NoteWritten(const HostValue& value, const HostOutcome& outcome,
                           ClassJournal::Entries& next);

@@ -7,10 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_worker.h"
@@ -24,7 +21,6 @@ namespace {
 
 constexpr std::string_view kInterruptKind = "interrupts";
 constexpr std::string_view kInterruptWay = "by CPU";
-constexpr const char* kNewInterrupts = "proc/irq/default_smp_affinity";
 
 // A set of globs of interrupts that also finds out which of them have no effect.
 class InterruptGlobs {
@@ -87,8 +83,8 @@ class InterruptPlanner {
     FindSubjects();
     FindPools();
     if (isolated_.empty() && sinks_.empty() && claims_.empty()) return Forget();
-    default_ = AddMask(kNewInterrupts, isolated_, nullptr);
-    const std::string now = machine_.TextNow(kNewInterrupts);
+    default_ = AddMask(kNewInterruptsMask, isolated_, "");
+    const std::string now = machine_.TextNow(kNewInterruptsMask);
     for (const Interrupt& interrupt : FindInterrupts(host_.files()))
       PlanOne(interrupt, now);
     if (work_.config.balance) PlanBalance();
@@ -173,9 +169,8 @@ class InterruptPlanner {
     if (!claimed) target = sinks_ - masked;
     const std::string later = FirstOfLater(interrupt.number, path, new_ones);
     // If the interrupt has gone meanwhile, it needs no value.
-    const Status added = target.empty()
-                             ? AddMask(path, isolated_ | masked, later.empty() ? nullptr : &later)
-                             : AddTarget(path, target, later);
+    const Status added =
+        target.empty() ? AddMask(path, isolated_ | masked, later) : AddTarget(path, target, later);
     if (!added.ok()) return;
     plan_.interrupts.emplace(path, interrupt.ToString());
     // irqbalance has one set of CPUs for all interrupts, so it must leave this one alone.
@@ -205,40 +200,29 @@ class InterruptPlanner {
   std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
     known_.planned.insert(number);
     const bool is_new = known_.looked && !known_.numbers.contains(number);
-    if (!is_new || host_.Holds(path) || !host_.Holds(kNewInterrupts)) return "";
+    if (!is_new || host_.Holds(path) || !host_.Holds(kNewInterruptsMask)) return "";
     if (!SameHostValue(path, machine_.TextNow(path), new_ones)) return "";
-    return host_.ReadFirst(kNewInterrupts).value_or("");
+    return host_.ReadFirst(kNewInterruptsMask).value_or("");
   }
 
-  // Adds the first mask without these CPUs, if that differs from it; the mask is never empty.
-  Status AddMask(const std::string& path, const CpuSet& without, const std::string* later) {
-    RESMGR_ASSIGN_OR_RETURN(const std::string first, later == nullptr
-                                                         ? host_.ReadFirst(path)
-                                                         : StatusOr<std::string>(*later));
-    RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
-    CpuSet after = before - without;
-    const bool none_online = !online_.empty() && (after & online_).empty();
-    if (after.empty() || none_online) after = online_ - without;
-    if (after.empty())
-      return FailedPrecondition("{} would have no CPU: all are containers' own", path);
-    if (after != before) Add(path, FormatCpuMask(after, Trim(first)), later);
+  // Adds the first mask without these CPUs, if that differs from it. `later`: FirstOfLater.
+  Status AddMask(const std::string& path, const CpuSet& without, const std::string& later) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string first,
+                            later.empty() ? host_.ReadFirst(path) : StatusOr<std::string>(later));
+    RESMGR_ASSIGN_OR_RETURN(std::string mask, MaskWithout(first, without, online_, path));
+    if (!mask.empty()) plan_.Add({.path = path, .text = std::move(mask), .first = later});
     return OkStatus();
   }
   Status AddTarget(const std::string& path, const CpuSet& target, const std::string& later) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
     RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
     if (target != before || !later.empty())
-      Add(path, FormatCpuMask(target, Trim(first)), later.empty() ? nullptr : &later);
+      plan_.Add({.path = path, .text = FormatCpuMask(target, Trim(first)), .first = later});
     return OkStatus();
-  }
-  void Add(const std::string& path, std::string text, const std::string* first) {
-    HostValue value{.path = path, .text = std::move(text)};
-    if (first != nullptr) value.first = *first;
-    plan_.Add(std::move(value));
   }
   // Forgets the known interrupts if this daemon no longer sets the affinity of new ones.
   void Forget() {
-    if (!host_.Holds(kNewInterrupts)) known_ = {};
+    if (!host_.Holds(kNewInterruptsMask)) known_ = {};
   }
 
   static void AddNote(std::string_view note, ClassPart& part) {
@@ -249,7 +233,7 @@ class InterruptPlanner {
     for (const size_t index : parts_) {
       ClassPart& part = plan_.parts[index];
       if (plan_.interrupts.empty()) part.possible = default_;
-      part.paths.emplace_back(kNewInterrupts);
+      part.paths.emplace_back(kNewInterruptsMask);
       part.paths.insert(part.paths.end(), balance_.begin(), balance_.end());
       if (!balance_file_note_.empty()) AddNote(balance_file_note_, part);
       for (const auto& [path, name] : plan_.interrupts)

@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/class_kind.h"
+#include "pkg/classes/cpu_machine.h"
 #include "pkg/classes/cpu_mask.h"
 #include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/isolation_wish.h"
-#include "pkg/classes/subject_ways.h"
 #include "pkg/kube/annotations.h"
 #include "pkg/sys/cgroups.h"
 #include "pkg/topology/machine.h"
@@ -23,19 +22,6 @@ namespace {
 constexpr std::string_view kByCpu = "by CPU";
 constexpr std::string_view kAfterCreation = "after creation";
 constexpr std::string_view kBeforeStart = "before start";
-constexpr const char* kDefaultAffinity = "proc/irq/default_smp_affinity";
-constexpr const char* kWorkqueues = "sys/devices/virtual/workqueue/cpumask";
-constexpr const char* kCgroups = "sys/fs/cgroup";
-constexpr std::string_view kPartitionFile = "/cpuset.cpus.partition";
-constexpr size_t kCgroupsSize = std::string_view(kCgroups).size();
-
-std::string CpuPath(int cpu, std::string_view file) {
-  return fmt::format("sys/devices/system/cpu/cpu{}/{}", cpu, file);
-}
-
-std::string LatencyPath(int cpu) {
-  return CpuPath(cpu, "power/pm_qos_resume_latency_us");
-}
 
 // Whether the cgroup belongs to this pod alone, by the kubelet's names: "…/podUID", or with the
 // driver systemd "…-podUID.slice", where a dash of the UID is an underscore.
@@ -52,12 +38,10 @@ bool IsPodsOwn(std::string_view cgroup, std::string_view uid) {
 
 class IsolationPlanner {
  public:
-  IsolationPlanner(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
-                   HostKeeper& host, ClassPlan& plan)
-      : subjects_(subjects), config_(config), host_(host), plan_(plan) {}
+  IsolationPlanner(const ClassWork& work, ClassPlan& plan)
+      : subjects_(work.subjects), config_(work.config), host_(work.host), plan_(plan) {}
 
   void Plan() {
-    online_ = OnlineCpus(host_.files());
     PlanWorkqueues();
     for (size_t i = 0; i < subjects_.size(); ++i)
       PlanOne(i);
@@ -76,40 +60,23 @@ class IsolationPlanner {
     return part;
   }
   void AddValue(const std::string& path, std::string text) { plan_.Add({path, std::move(text)}); }
-  Status Exists(const std::string& path) {
-    const StatusOr<std::string> text = host_.files().Read(path);
-    return text.ok() ? OkStatus() : text.status();
-  }
-
-  CpuSet CpusOf(bool (*wants)(const Isolation&)) const {
-    CpuSet cpus;
-    for (const ClassSubject& subject : subjects_)
-      if (wants(subject.chosen.isolation.isolation)) cpus |= subject.cpus;
-    return cpus;
-  }
-  static bool WantsInterrupts(const Isolation& isolation) {
-    return isolation.interrupts != Isolation::Interrupts::kLeave;
-  }
+  Status Exists(const std::string& path) { return host_.files().Read(path).status(); }
   static bool WantsWorkqueues(const Isolation& isolation) {
     return isolation.workqueues == Isolation::Workqueues::kIsolate;
   }
 
-  // Adds the first mask without these CPUs, if that differs from it; the mask is never empty.
-  Status AddMask(const std::string& path, const CpuSet& isolated) {
-    RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
-    RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
-    CpuSet after = before - isolated;
-    const bool none_online = !online_.empty() && (after & online_).empty();
-    if (after.empty() || none_online) after = online_ - isolated;
-    if (after.empty())
-      return FailedPrecondition("{} would have no CPU: all are containers' own", path);
-    if (after != before) AddValue(path, FormatCpuMask(after, Trim(first)));
-    return OkStatus();
-  }
-
   void PlanWorkqueues() {
-    const CpuSet isolated = CpusOf(WantsWorkqueues);
-    if (!isolated.empty()) workqueues_ = AddMask(kWorkqueues, isolated);
+    CpuSet isolated;
+    for (const ClassSubject& subject : subjects_)
+      if (WantsWorkqueues(subject.chosen.isolation.isolation)) isolated |= subject.cpus;
+    if (!isolated.empty()) workqueues_ = AddMaskWithout(isolated);
+  }
+  Status AddMaskWithout(const CpuSet& isolated) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(kWorkqueuesMask));
+    RESMGR_ASSIGN_OR_RETURN(std::string mask,
+                            MaskWithout(first, isolated, online_, kWorkqueuesMask));
+    if (!mask.empty()) AddValue(kWorkqueuesMask, std::move(mask));
+    return OkStatus();
   }
 
   void PlanOne(size_t index) {
@@ -117,65 +84,43 @@ class IsolationPlanner {
     if (WantsWorkqueues(isolation)) {
       ClassPart& part = AddPart(index, "workqueues", "isolate", kByCpu);
       part.possible = workqueues_;
-      part.paths.emplace_back(kWorkqueues);
+      part.paths.emplace_back(kWorkqueuesMask);
     }
-    if (!isolation.max_latency.empty()) PlanLatency(index);
-    if (!isolation.governor.empty()) PlanGovernor(index);
+    if (!isolation.max_latency.empty())
+      PlanCpuFiles(AddPart(index, "idle", LatencyName(isolation.max_latency), kByCpu), kLatencyFile,
+                   isolation.max_latency);
+    if (!isolation.governor.empty())
+      PlanCpuFiles(AddPart(index, "clock", isolation.governor, kByCpu), kGovernorFile,
+                   isolation.governor);
     if (isolation.quota == Isolation::Quota::kLift) PlanQuota(index);
     // A container without an id has no cgroup yet.
     if (isolation.partition != Isolation::Partition::kNone && !subjects_[index].id.empty())
       PlanPartition(index);
   }
 
-  void PlanLatency(size_t index) {
-    const ClassSubject& subject = subjects_[index];
-    const std::string& text = subject.chosen.isolation.isolation.max_latency;
-    ClassPart& part = AddPart(index, "idle", LatencyName(text), kByCpu);
+  // OK if the CPU supports this governor, else the reason.
+  Status CheckClock(int cpu, const ClassSubject& subject, std::string_view governor) {
+    RESMGR_RETURN_IF_ERROR(machine_.CheckListed(cpu, kGovernorsFile, "governor", governor));
+    // The kernel lists CPUs that are offline as well.
+    CpuSet others = machine_.ClockOf(cpu) - subject.cpus;
+    if (!online_.empty()) others &= online_;
+    if (others.empty()) return OkStatus();
+    return FailedPrecondition(
+        "CPU {} has its clock in common with CPU {}, which is not the container's", cpu,
+        others.First());
+  }
+  // Plans this text for the file of each of the container's CPUs.
+  void PlanCpuFiles(ClassPart& part, std::string_view file, const std::string& text) {
+    const ClassSubject& subject = subjects_[part.subject];
     for (const int cpu : subject.cpus) {
-      part.paths.push_back(LatencyPath(cpu));
-      if (const Status there = Exists(part.paths.back()); !there.ok()) part.possible = there;
+      part.paths.push_back(CpuFile(cpu, file));
+      Status can = Exists(part.paths.back());
+      if (can.ok() && file == kGovernorFile) can = CheckClock(cpu, subject, text);
+      if (!can.ok()) part.possible = std::move(can);
     }
     if (!part.possible.ok()) return;
     for (const std::string& path : part.paths)
       AddValue(path, text);
-  }
-
-  // OK if the CPU supports this governor, else the reason.
-  Status CheckClock(int cpu, const ClassSubject& subject, std::string_view governor) {
-    RESMGR_RETURN_IF_ERROR(Exists(CpuPath(cpu, "cpufreq/scaling_governor")));
-    const auto available = host_.files().Read(CpuPath(cpu, "cpufreq/scaling_available_governors"));
-    if (available.ok()) {
-      const std::vector<std::string_view> known = Split(Trim(*available), ' ');
-      if (std::ranges::find(known, governor) == known.end())
-        return NotFound("CPU {} has no governor {}: it has {}", cpu, governor,
-                        Printable(Trim(*available), 256));
-    }
-    const auto related = host_.files().Read(CpuPath(cpu, "cpufreq/related_cpus"));
-    if (!related.ok()) return OkStatus();
-    for (const std::string_view other : Split(Trim(*related), ' ')) {
-      const std::optional<int64_t> number = ParseInt(other);
-      // The file lists CPUs that are offline as well.
-      if (number && *number >= 0 && *number <= CpuSet::kMaxId &&
-          !subject.cpus.Contains(static_cast<int>(*number)) &&
-          (online_.empty() || online_.Contains(static_cast<int>(*number))))
-        return FailedPrecondition(
-            "CPU {} has its clock in common with CPU {}, which is not the "
-            "container's",
-            cpu, *number);
-    }
-    return OkStatus();
-  }
-  void PlanGovernor(size_t index) {
-    const ClassSubject& subject = subjects_[index];
-    const std::string& governor = subject.chosen.isolation.isolation.governor;
-    ClassPart& part = AddPart(index, "clock", governor, kByCpu);
-    for (const int cpu : subject.cpus) {
-      part.paths.push_back(CpuPath(cpu, "cpufreq/scaling_governor"));
-      if (const Status can = CheckClock(cpu, subject, governor); !can.ok()) part.possible = can;
-    }
-    if (!part.possible.ok()) return;
-    for (const std::string& path : part.paths)
-      AddValue(path, governor);
   }
 
   void PlanQuota(size_t index) {
@@ -192,16 +137,15 @@ class IsolationPlanner {
     }
     const std::string path = QuotaPath(subject.cgroup_parent);
     const StatusOr<std::string> now = host_.files().Read(path);
-    part.possible = now.ok() ? OkStatus() : now.status();
+    part.possible = now.status();
     part.paths.push_back(path);
     if (now.ok()) AddValue(path, Lifted(path, *now));
   }
   std::string QuotaPath(const std::string& cgroup_parent) {
     std::string parent = SlicePath(cgroup_parent);
     parent.erase(0, parent.find_first_not_of('/'));
-    if (Exists(fmt::format("{}/cgroup.controllers", kCgroups)).ok())
-      return fmt::format("{}/{}/cpu.max", kCgroups, parent);
-    return fmt::format("{}/cpu/{}/cpu.cfs_quota_us", kCgroups, parent);
+    if (HasCgroupV2(host_.files())) return fmt::format("{}/{}/cpu.max", kCgroupRoot, parent);
+    return fmt::format("{}/cpu/{}/cpu.cfs_quota_us", kCgroupRoot, parent);
   }
   static std::string Lifted(std::string_view path, std::string_view now) {
     if (!path.ends_with("cpu.max")) return "-1";
@@ -222,14 +166,13 @@ class IsolationPlanner {
           "the container has shared CPUs as well, which a partition would take from it");
       return;
     }
-    const bool unified = Exists(fmt::format("{}/cgroup.controllers", kCgroups)).ok();
-    if (unified && AwaitsCgroup(subject, subject.cgroup)) return;
+    if (HasCgroupV2(host_.files()) && AwaitsCgroup(subject, subject.cgroup)) return;
     if (subject.cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup of version 2");
       return;
     }
-    const std::string partition = subject.cgroup + std::string(kPartitionFile);
-    if (!IsPartition(subject.cgroup.substr(0, subject.cgroup.rfind('/'))))
+    const std::string partition = subject.cgroup + "/cpuset.cpus.partition";
+    if (!IsPartition(host_.files(), subject.cgroup.substr(0, subject.cgroup.rfind('/'))))
       part.possible = PlanRemote(subject, part.paths);
     if (const Status there = Exists(partition); !there.ok()) part.possible = there;
     if (!part.possible.ok()) return;
@@ -238,14 +181,9 @@ class IsolationPlanner {
     part.paths.push_back(partition);
     partitions_.push_back({partition, name});
   }
-  bool IsPartition(const std::string& cgroup) {
-    const StatusOr<std::string> state =
-        host_.files().Read(fmt::format("{}{}", cgroup, kPartitionFile));
-    return state.ok() && (Trim(*state) == "root" || Trim(*state) == "isolated");
-  }
   Status PlanRemote(const ClassSubject& subject, std::vector<std::string>& paths) {
     Status possible;
-    for (size_t end = subject.cgroup.find('/', kCgroupsSize + 1);;
+    for (size_t end = subject.cgroup.find('/', std::string_view(kCgroupRoot).size() + 1);;
          end = subject.cgroup.find('/', end + 1)) {
       const std::string cgroup = subject.cgroup.substr(0, end);
       paths.push_back(cgroup + "/cpuset.cpus.exclusive");
@@ -299,22 +237,24 @@ class IsolationPlanner {
       ClassPart& part = AddPart(ClassPart::kNoSubject, kind, std::move(name), "");
       if (!path.empty()) part.possible = Exists(path);
     };
-    if (WantsInterrupts(isolation)) look("interrupts", "isolate", kDefaultAffinity);
-    if (WantsWorkqueues(isolation)) look("workqueues", "isolate", kWorkqueues);
+    if (isolation.interrupts != Isolation::Interrupts::kLeave)
+      look("interrupts", "isolate", kNewInterruptsMask);
+    if (WantsWorkqueues(isolation)) look("workqueues", "isolate", kWorkqueuesMask);
     if (!isolation.max_latency.empty())
-      look("idle", LatencyName(isolation.max_latency), LatencyPath(first));
+      look("idle", LatencyName(isolation.max_latency), CpuFile(first, kLatencyFile));
     if (!isolation.governor.empty())
-      look("clock", isolation.governor, CpuPath(first, "cpufreq/scaling_governor"));
+      look("clock", isolation.governor, CpuFile(first, kGovernorFile));
     if (isolation.quota == Isolation::Quota::kLift) look("quota", "lift", "");
     if (isolation.partition != Isolation::Partition::kNone)
       look("partition", PartitionName(isolation.partition),
-           fmt::format("{}/cgroup.controllers", kCgroups));
+           fmt::format("{}/cgroup.controllers", kCgroupRoot));
   }
 
   const std::vector<ClassSubject>& subjects_;
   const ClassesConfig& config_;
   HostKeeper& host_;
-  CpuSet online_;
+  CpuMachine machine_{host_};
+  const CpuSet online_ = OnlineCpus(host_.files());
   Status workqueues_;
   std::map<std::string, CpuSet> exclusive_;  // by the cpuset.cpus.exclusive files
   std::set<std::string> cpus_above_;         // cpuset.cpus files of the cgroups above
@@ -360,7 +300,7 @@ class IsolationKind final : public ClassKind {
     if (work.config.absent == ClassesConfig::Absent::kRefuse)
       plan.absent.merge(FindAbsentIsolation(work.host.files()));
     PlanInterrupts(work, known_, plan);
-    PlanIsolation(work.subjects, work.config, work.host, plan);
+    PlanIsolation(work, plan);
   }
   void Apply(const ClassWork&, ClassPlan&) override { known_.Keep(); }
 
@@ -392,9 +332,8 @@ class IsolationKind final : public ClassKind {
 
 }  // namespace
 
-void PlanIsolation(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
-                   HostKeeper& host, ClassPlan& plan) {
-  IsolationPlanner(subjects, config, host, plan).Plan();
+void PlanIsolation(const ClassWork& work, ClassPlan& plan) {
+  IsolationPlanner(work, plan).Plan();
 }
 
 std::unique_ptr<ClassKind> MakeIsolationKind(const ClassContext& context) {

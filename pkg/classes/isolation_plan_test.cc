@@ -70,9 +70,9 @@ class IsolationPlanTest : public testing::Test {
   }
   ClassReport Apply(const std::vector<ClassSubject>& subjects) {
     ClassPlan plan;
-    PlanInterrupts({.subjects = subjects, .pools = pools_, .config = config_, .host = keeper_},
-                   known_, plan);
-    PlanIsolation(subjects, config_, keeper_, plan);
+    const ClassWork work{.subjects = subjects, .pools = pools_, .config = config_, .host = keeper_};
+    PlanInterrupts(work, known_, plan);
+    PlanIsolation(work, plan);
     return MakeReport(plan, subjects, keeper_.Keep(plan.values));
   }
   std::string At(const std::string& path) const { return files_.tree.at(path); }
@@ -357,7 +357,7 @@ class PartitionStepsTest : public testing::Test {
   ClassReport Apply() {
     const std::vector<ClassSubject> subjects = Subjects();
     ClassPlan plan;
-    PlanIsolation(subjects, {}, keeper_, plan);
+    PlanIsolation({.subjects = subjects, .pools = {}, .config = {}, .host = keeper_}, plan);
     return MakeReport(plan, subjects, KeepInSteps(plan.values, keeper_));
   }
   void ExpectAllIsolated() {
@@ -494,7 +494,7 @@ TEST_F(PartitionStepsTest, AnInvalidPartitionDiffersAndIsMadeAgain) {
   ClassPlan plan;
   const auto differences = [&] {
     plan = {};
-    PlanIsolation(Subjects(), {}, keeper_, plan);
+    PlanIsolation({.subjects = Subjects(), .pools = {}, .config = {}, .host = keeper_}, plan);
     return keeper_.Compare(plan.values);
   };
   EXPECT_THAT(differences(), IsEmpty());

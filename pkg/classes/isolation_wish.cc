@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/base/status.h"
+#include "pkg/classes/cpu_machine.h"
 #include "pkg/config/config_section.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
@@ -119,39 +119,17 @@ void ReadGlobs(ConfigSection& section, std::string_view key, std::vector<std::st
 
 using Isolation = IsolationConfig;
 
-constexpr const char* kCgroupsOfNode = "sys/fs/cgroup";
-
-std::vector<std::string> WordsOfFile(HostFiles& files, const std::string& path) {
-  std::vector<std::string> words;
-  const StatusOr<std::string> text = files.Read(path);
-  if (!text.ok()) return words;
-  for (const std::string_view word : Split(Trim(*text), ' '))
-    words.emplace_back(word);
-  return words;
-}
-
-Status CheckController(HostFiles& files, const std::string& name) {
-  const std::string path = fmt::format("{}/cgroup.controllers", kCgroupsOfNode);
-  RESMGR_RETURN_IF_ERROR(files.Read(path).status());
-  const std::vector<std::string> words = WordsOfFile(files, path);
-  if (std::ranges::find(words, name) != words.end()) return OkStatus();
-  return NotFound("{} has no {}", path, name);
-}
-
 Status CheckQuota(HostFiles& files) {
-  if (files.Read(fmt::format("{}/cgroup.controllers", kCgroupsOfNode)).ok())
-    return CheckController(files, "cpu");
-  const std::string path = fmt::format("{}/cpu", kCgroupsOfNode);
+  if (HasCgroupV2(files)) return CheckController(files, "cpu");
+  const std::string path = fmt::format("{}/cpu", kCgroupRoot);
   return files.List(path).empty() ? NotFound("there is no {}", path) : OkStatus();
 }
 
 // Whether an administrator made a partition: only partitions directly below the root are looked
 // for, since others lie inside one of these.
 bool HasPartition(HostFiles& files) {
-  return std::ranges::any_of(files.List(kCgroupsOfNode), [&files](const std::string& name) {
-    const StatusOr<std::string> state =
-        files.Read(fmt::format("{}/{}/cpuset.cpus.partition", kCgroupsOfNode, name));
-    return state.ok() && (Trim(*state) == "root" || Trim(*state) == "isolated");
+  return std::ranges::any_of(files.List(kCgroupRoot), [&files](const std::string& name) {
+    return IsPartition(files, fmt::format("{}/{}", kCgroupRoot, name));
   });
 }
 
@@ -159,11 +137,6 @@ Status CheckPartition(HostFiles& files) {
   RESMGR_RETURN_IF_ERROR(CheckController(files, "cpuset"));
   if (!IsKernelOlderThan(files, 6, 7) || HasPartition(files)) return OkStatus();
   return NotFound("a partition needs Linux 6.7, or a cgroup above that is a partition itself");
-}
-
-int FirstOnlineCpu(HostFiles& files) {
-  const CpuSet online = OnlineCpus(files);
-  return online.empty() ? 0 : online.First();
 }
 
 }  // namespace
@@ -257,16 +230,16 @@ AbsentKinds FindAbsentIsolation(HostFiles& files) {
     if (status.code() == StatusCode::kNotFound)
       absent.emplace(std::move(kind), AbsentKind{.reason = std::string(Message(status))});
   };
-  const std::string cpu = fmt::format("sys/devices/system/cpu/cpu{}/", FirstOnlineCpu(files));
-  note("interrupts", files.Read("proc/irq/default_smp_affinity").status());
-  note("workqueues", files.Read("sys/devices/virtual/workqueue/cpumask").status());
+  const CpuSet online = OnlineCpus(files);
+  const int cpu = online.empty() ? 0 : online.First();
+  note("interrupts", files.Read(kNewInterruptsMask).status());
+  note("workqueues", files.Read(kWorkqueuesMask).status());
   note("quota", CheckQuota(files));
   note("partition", CheckPartition(files));
-  note("idle", files.Read(cpu + "power/pm_qos_resume_latency_us").status());
-  note("clock", files.Read(cpu + "cpufreq/scaling_governor").status());
+  note("idle", files.Read(CpuFile(cpu, kLatencyFile)).status());
+  note("clock", files.Read(CpuFile(cpu, kGovernorFile)).status());
   if (absent.contains("clock")) return absent;
-  std::vector<std::string> governors =
-      WordsOfFile(files, cpu + "cpufreq/scaling_available_governors");
+  std::vector<std::string> governors = ReadWords(files, CpuFile(cpu, kGovernorsFile));
   if (!governors.empty()) {
     absent["clock"] = {
         .reason = fmt::format("there are the governors {}",

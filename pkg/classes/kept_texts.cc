@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/kept_texts.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -17,6 +19,8 @@ namespace {
 
 constexpr size_t kLongestFile = size_t{4} << 20;
 constexpr mode_t kFileMode = 0600;
+
+constexpr std::array<std::string_view, 3> kWays = {kAtCreation, "before start", "after start"};
 
 }  // namespace
 
@@ -60,6 +64,17 @@ Status KeptTexts::Save() {
   RESMGR_RETURN_IF_ERROR(AtomicWriteFile(file_, JsonText(all) + "\n", kFileMode));
   saved_ = texts_;
   return OkStatus();
+}
+
+std::string_view WayOf(const ClassSubject& subject, bool there, KeptTexts& ways) {
+  const std::string_view now = there ? kAtCreation : subject.running ? kWays[2] : kWays[1];
+  if (subject.id.empty()) return now;
+  if (const std::string* const kept = ways.Find(subject.id); kept != nullptr) {
+    const auto* const known = std::ranges::find(kWays, *kept);
+    if (known != kWays.end()) return *known;
+  }
+  ways.Set(subject.id, std::string(now));
+  return now;
 }
 
 }  // namespace resmgr

@@ -37,4 +37,12 @@ class KeptTexts {
   Texts saved_;
 };
 
+// The value of ClassPart::way for a container that had its class from the start.
+inline constexpr std::string_view kAtCreation = "at creation";
+
+// How the container's class came into force. This can be seen only when the worker looks at the
+// container for the first time, so `ways` keeps it. `there`: the settings of the class are in force
+// already.
+std::string_view WayOf(const ClassSubject& subject, bool there, KeptTexts& ways);
+
 }  // namespace resmgr

@@ -4,11 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/kept_texts.h"
 #include "pkg/classes/memory_wish.h"
-#include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
 namespace {
@@ -17,8 +15,6 @@ constexpr std::string_view kMemory = "memory";
 constexpr const char* kOnlyFiles = "annotated files";
 constexpr const char* kOnlyPolicy = "annotated policy";
 constexpr const char* kFormerPolicy = "former policy";
-constexpr const char* kControllers = "sys/fs/cgroup/cgroup.controllers";
-constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
 constexpr const char* kOfKubelet =
     "the kubelet sets such values, too (its gate MemoryQoS): the class wins for its containers";
 
@@ -43,11 +39,9 @@ class MemoryKind final : public ClassKind {
     chosen.memory = status.ok() ? *std::move(wish) : std::move(of_pool);
     chosen.AddNote(chosen.memory.note);
     RESMGR_RETURN_IF_ERROR(status);
-    const MemoryWish& chosen_wish = chosen.memory;
-    if (config.absent == ClassesConfig::Absent::kRefuse && chosen_wish.by_pod &&
-        !chosen_wish.files.empty())
-      chosen.asked.push_back(
-          {.kind = kMemory, .name = NameOf(chosen_wish), .source = chosen_wish.source});
+    const MemoryWish& memory = chosen.memory;
+    if (config.absent == ClassesConfig::Absent::kRefuse && memory.by_pod && !memory.files.empty())
+      chosen.asked.push_back({.kind = kMemory, .name = NameOf(memory), .source = memory.source});
     return ChoosePolicy(container, config, chosen);
   }
   // Only on cgroup v2: runtimes refuse these files on cgroup v1.
@@ -69,7 +63,9 @@ class MemoryKind final : public ClassKind {
     for (size_t i = 0; i < work.subjects.size(); ++i)
       AddPolicy(work.subjects[i], i, plan);
     if (work.config.memory.empty() && work.config.memory_files.empty()) return;
-    const Status possible = Controller(work.host.files());
+    HostFiles& files = work.host.files();
+    const Status possible = HasCgroupV2(files) ? CheckController(files, kMemory)
+                                               : NotFound("classes of memory need cgroup v2");
     if (!possible.ok() && work.config.absent == ClassesConfig::Absent::kRefuse)
       plan.absent[std::string(kMemory)] = {.reason = std::string(Message(possible))};
     const std::string note = *context_.kubelet_sets_memory ? kOfKubelet : "";
@@ -94,13 +90,6 @@ class MemoryKind final : public ClassKind {
  private:
   static std::string NameOf(const MemoryWish& wish) {
     return wish.name.empty() ? kOnlyFiles : wish.name;
-  }
-  static Status Controller(HostFiles& files) {
-    const StatusOr<std::string> text = files.Read(kControllers);
-    if (!text.ok()) return NotFound("{}", kNeedsV2);
-    const std::vector<std::string_view> names = Split(Trim(*text), ' ');
-    if (std::ranges::find(names, kMemory) != names.end()) return OkStatus();
-    return NotFound("{} has no memory", kControllers);
   }
   Status ChoosePolicy(const ClassedContainer& container, const ClassesConfig& config,
                       ChosenClasses& chosen) const {
@@ -190,7 +179,7 @@ class MemoryKind final : public ClassKind {
       }
       there = there && SameHostValue(path, *now, wanted);
     }
-    part.way = ways_.Of(subject, there);
+    part.way = WayOf(subject, there, ways_);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
       // If the kubelet sets this file, its value is unknown once the class's value has replaced it:
@@ -202,7 +191,7 @@ class MemoryKind final : public ClassKind {
 
   const ClassContext context_;
   // Used on the worker's thread only.
-  SubjectWays ways_;
+  KeptTexts ways_;
   KeptTexts begun_with_;  // the memory policies with which containers were created
 };
 

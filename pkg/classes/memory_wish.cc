@@ -2,10 +2,7 @@
 #include "pkg/classes/memory_wish.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "pkg/base/parse.h"
@@ -80,11 +77,9 @@ Status ApplyClass(const Found& found, int64_t memory_limit, const ClassesConfig&
   if (found.value.empty()) return OkStatus();
   const auto known = std::ranges::find(config.memory, found.value, &MemoryClassConfig::name);
   if (known == config.memory.end()) {
-    std::vector<std::string_view> names;
-    for (const MemoryClassConfig& one : config.memory)
-      names.push_back(one.name);
     return InvalidArgument("annotation {}: there is no class \"{}\" of memory; {}", found.key,
-                           Printable(found.value, 64), ThereAre(names));
+                           Printable(found.value, 64),
+                           ThereAre(config.memory, &MemoryClassConfig::name));
   }
   if (SetFiles(*known, memory_limit, wish)) return OkStatus();
   return InvalidArgument(

@@ -11,7 +11,6 @@
 #include "pkg/base/status.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/config/memory_classes_config.h"
-#include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "pkg/topology/machine.h"
 

@@ -2,7 +2,6 @@
 #include "pkg/classes/partition_steps.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,9 +65,8 @@ class PartitionStepper {
  private:
   using Writes = std::vector<HostValue>;
 
-  static CpuSet CpusOf(const StatusOr<std::string>& text) {
-    if (!text.ok()) return {};
-    return CpuSet::Parse(Trim(*text)).value_or(CpuSet());
+  static CpuSet CpusOf(std::string_view text) {
+    return CpuSet::Parse(Trim(text)).value_or(CpuSet());
   }
   static std::string DirectoryOf(std::string_view path, std::string_view file) {
     return std::string(path.substr(0, path.size() - file.size()));
@@ -77,7 +75,7 @@ class PartitionStepper {
 
   void AddNode(const HostValue& value, HostFiles& files) {
     nodes_.push_back({.directory = DirectoryOf(value.path, kExclusiveCpusFile),
-                      .now = CpusOf(files.Read(value.path)),
+                      .now = CpusOf(ReadText(files, value.path)),
                       .target = CpusOf(value.text)});
   }
   void AddPartition(const HostValue& value, HostFiles& files) {
@@ -85,8 +83,7 @@ class PartitionStepper {
     const auto node = std::ranges::find(nodes_, directory, &CpusetNode::directory);
     if (node == nodes_.end()) return;
     node->partition = value.text;
-    const StatusOr<std::string> state = files.Read(value.path);
-    if (state.ok()) node->state = Trim(*state);
+    node->state = ReadText(files, value.path);
   }
 
   // The CPUs of all partitions below the cgroup.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,8 +9,8 @@
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/container_threads.h"
+#include "pkg/classes/kept_texts.h"
 #include "pkg/classes/rdt_plan.h"
-#include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
 namespace {
@@ -29,65 +25,30 @@ std::set<std::string> Lines(std::string_view text) {
   return lines;
 }
 
-std::string TasksFile(const std::string& group) {
-  return group.empty() ? fmt::format("{}/tasks", kResctrlRoot) : RdtGroupFile(group, "tasks");
-}
-
-// Moves tasks into groups.
-class TaskMover {
- public:
-  explicit TaskMover(HostFiles& files) : files_(files) {}
-
-  struct Outcome {
-    size_t tasks = 0;  // tasks of the container that are in the group now
-    bool moved = false;
-  };
-  StatusOr<Outcome> MoveAll(const ClassSubject& subject, const std::string& group) {
-    Outcome outcome;
-    for (int round = 0;; ++round) {
-      RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> threads, ThreadsOfContainer(subject, files_));
-      RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> in_group, TasksOf(group));
-      bool moved = false;
-      for (const pid_t thread : threads) {
-        if (in_group.contains(thread)) continue;
-        RESMGR_ASSIGN_OR_RETURN(const bool there, Move(thread, group));
-        moved = moved || there;
-      }
-      outcome.moved = outcome.moved || moved;
-      outcome.tasks = threads.size();
-      if (!moved || round + 1 >= kMostTaskRounds) return outcome;
-    }
-  }
-  // Moves a thread. False: it has ended meanwhile.
-  StatusOr<bool> Move(pid_t thread, const std::string& group) {
-    const std::string text = fmt::format("{}", thread);
-    const int error = files_.Write(TasksFile(group), text);
-    if (error != 0 && error != ESRCH) return RefusedTask(error, TasksFile(group), text);
-    return error == 0;
-  }
-  StatusOr<std::set<pid_t>> TasksOf(const std::string& group) {
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, files_.Read(TasksFile(group)));
-    std::set<pid_t> tasks;
-    for (const std::string& line : Lines(text)) {
-      const std::optional<int64_t> task = ParseInt(line);
-      if (task && *task > 0 && *task <= std::numeric_limits<pid_t>::max())
-        tasks.insert(static_cast<pid_t>(*task));
-    }
-    return tasks;
-  }
-
- private:
-  Status RefusedTask(int error, const std::string& tasks, const std::string& thread) {
-    Status plain = WriteError(error, tasks, thread);
-    const StatusOr<std::string> told =
-        files_.Read(fmt::format("{}/info/last_cmd_status", kResctrlRoot));
-    if (!told.ok() || Trim(*told) == "ok") return plain;
-    return MakeStatus(plain.code(),
-                      fmt::format("{} ({})", Message(plain), Printable(Trim(*told), 256)));
-  }
-
-  HostFiles& files_;
+struct MovedTasks {
+  size_t tasks = 0;  // tasks of the container that are in the group now
+  bool moved = false;
 };
+
+// Moves the container's tasks into a group.
+StatusOr<MovedTasks> MoveTasks(const ClassSubject& subject, const std::string& group,
+                               HostFiles& files) {
+  const std::string file = RdtGroupFile(group, "tasks");
+  MovedTasks all;
+  for (int round = 0;; ++round) {
+    RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> threads, ThreadsOfContainer(subject, files));
+    RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> in_group, ReadTasks(file, files));
+    bool moved = false;
+    for (const pid_t thread : threads) {
+      if (in_group.contains(thread)) continue;
+      RESMGR_ASSIGN_OR_RETURN(const bool there, MoveTask(thread, file, files));
+      moved = moved || there;
+    }
+    all.moved = all.moved || moved;
+    all.tasks = threads.size();
+    if (!moved || round + 1 >= kMostTaskRounds) return all;
+  }
+}
 
 class RdtKind final : public ClassKind {
  public:
@@ -145,7 +106,10 @@ class RdtKind final : public ClassKind {
     // The ways matter only if the runtime starts containers in groups. If saving fails, `explain`
     // guesses after a restart.
     if (context_.rdt->started_in()) ways_.Save().IgnoreError();
-    PublishGroups(work);
+    RdtGroups::Names groups;
+    for (const std::string& group : RdtGroupsOf(work.config.rdt))
+      if (files.Read(RdtGroupFile(group, "schemata")).ok()) groups.insert(group);
+    context_.rdt->Set(std::move(groups));
     if (!work.config.rdt.any()) return;
     GiveTasksBack(work, as_they_are);
     RemoveUnknown(work, plan);
@@ -157,41 +121,21 @@ class RdtKind final : public ClassKind {
     return config.rdt.assign == RdtConfig::Assign::kAuto && context_.ways().rdt_groups;
   }
 
-  void PublishGroups(const ClassWork& work) const {
-    const RdtConfig& config = work.config.rdt;
-    RdtGroups::Names groups;
-    for (const auto& [name, partition] : config.partitions) {
-      for (const auto& [class_name, one] : partition.classes) {
-        const std::string group = RdtGroupOf(class_name, config);
-        if (!group.empty() && work.host.files().Read(RdtGroupFile(group, "schemata")).ok())
-          groups.insert(group);
-      }
-    }
-    context_.rdt->Set(std::move(groups));
-  }
-
-  static std::string InForce(std::string_view masks) {
-    std::string text;
-    for (const std::string& line : Lines(masks))
-      text.append(text.empty() ? "" : " ").append(line);
-    return text;
-  }
-
   bool ApplyOne(const ClassWork& work, ClassPart& part, HostFiles& files) {
     const ClassSubject& subject = work.subjects[part.subject];
     const std::string group = RdtGroupOf(part.name, work.config.rdt);
-    const StatusOr<std::string> masks =
-        files.Read(group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
+    const StatusOr<std::string> masks = files.Read(RdtGroupFile(group, "schemata"));
     // The reason is in the outcome of the group's own values.
     if (!masks.ok()) return false;
-    part.in_force = InForce(*masks);
+    part.in_force = fmt::format("{}", fmt::join(Lines(*masks), " "));
     if (part.way != kRdtByTasks || AwaitsCgroup(subject, CgroupOf(subject))) return true;
-    const StatusOr<TaskMover::Outcome> all = TaskMover(files).MoveAll(subject, group);
+    const StatusOr<MovedTasks> all = MoveTasks(subject, group, files);
     part.possible = all.status();
     if (!all.ok()) return false;
     part.in_force += fmt::format(" of {} tasks", all->tasks);
     const bool started_there = context_.rdt->started_in() && !group.empty() && !all->moved;
-    if (all->tasks > 0 && ways_.Of(subject, started_there) == kAtCreation) part.way = kRdtByStart;
+    if (all->tasks > 0 && WayOf(subject, started_there, ways_) == kAtCreation)
+      part.way = kRdtByStart;
     return true;
   }
 
@@ -201,23 +145,19 @@ class RdtKind final : public ClassKind {
     const RdtConfig& config = work.config.rdt;
     // With this setting the runtime itself puts tasks into the groups, those of exec included.
     if (config.assign == RdtConfig::Assign::kRuntime) return;
-    TaskMover mover(work.host.files());
+    HostFiles& files = work.host.files();
     // Read before the containers' threads: a thread that begins in between is not in this
     // list, so it is not moved.
     std::map<std::string, std::set<pid_t>> tasks;
-    for (const auto& [name, partition] : config.partitions) {
-      for (const auto& [class_name, one] : partition.classes) {
-        const std::string group = RdtGroupOf(class_name, config);
-        StatusOr<std::set<pid_t>> found = mover.TasksOf(group);
-        if (!group.empty() && found.ok() && !found->empty())
-          tasks.emplace(group, *std::move(found));
-      }
+    for (const std::string& group : RdtGroupsOf(config)) {
+      StatusOr<std::set<pid_t>> found = ReadTasks(RdtGroupFile(group, "tasks"), files);
+      if (found.ok() && !found->empty()) tasks.emplace(group, *std::move(found));
     }
     for (size_t i = 0; !tasks.empty() && i < work.subjects.size(); ++i) {
       const ClassSubject& subject = work.subjects[i];
       const ClassChoice* const choice = subject.chosen.Find(kRdt);
       if (choice == nullptr || AwaitsCgroup(subject, CgroupOf(subject))) continue;
-      const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, work.host.files());
+      const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, files);
       if (!threads.ok()) return;
       const std::string own = RdtGroupOf(choice->name, config);
       for (auto& [group, in_group] : tasks) {
@@ -228,14 +168,14 @@ class RdtKind final : public ClassKind {
     }
     for (const auto& [group, in_group] : tasks)
       for (const pid_t task : in_group)
-        mover.Move(task, "").status().IgnoreError();
+        MoveTask(task, RdtGroupFile("", "tasks"), files).status().IgnoreError();
   }
 
   // Removes groups with this daemon's prefix that the configuration does not have.
   static void RemoveUnknown(const ClassWork& work, ClassPlan& plan) {
     const RdtConfig& config = work.config.rdt;
     HostFiles& files = work.host.files();
-    for (const std::string& group : files.List(std::string(kResctrlRoot))) {
+    for (const std::string& group : files.List(kResctrlRoot)) {
       if (!group.starts_with(config.prefix)) continue;
       const std::string_view name = std::string_view(group).substr(config.prefix.size());
       const bool known = std::ranges::any_of(config.partitions, [name](const auto& partition) {
@@ -243,24 +183,22 @@ class RdtKind final : public ClassKind {
       });
       const StatusOr<std::string> tasks = files.Read(RdtGroupFile(group, "tasks"));
       if (known || !tasks.ok()) continue;
-      const std::string path = RdtGroupPath(group) + "/.";
-      if (!Trim(*tasks).empty() && !config.force) {
-        plan.parts.push_back(
-            {.kind = kRdt,
-             .name = std::string(name),
-             .possible = FailedPrecondition("refusing to remove non-empty resctrl group {}",
-                                            Printable(group, 128))});
-        continue;
+      Status removed;
+      if (Trim(*tasks).empty() || config.force) {
+        const std::string path = RdtGroupPath(group) + "/.";
+        if (const int error = files.Write(path, "\n"); error != 0)
+          removed = WriteError(error, path, "");
+      } else {
+        removed = FailedPrecondition("refusing to remove non-empty resctrl group {}",
+                                     Printable(group, 128));
       }
-      if (const int error = files.Write(path, "\n"); error != 0) {
-        plan.parts.push_back(
-            {.kind = kRdt, .name = std::string(name), .possible = WriteError(error, path, "")});
-      }
+      if (!removed.ok())
+        plan.parts.push_back({.kind = kRdt, .name = std::string(name), .possible = removed});
     }
   }
 
   const ClassContext context_;
-  SubjectWays ways_;  // used on the worker's thread only
+  KeptTexts ways_;  // used on the worker's thread only
 };
 
 }  // namespace

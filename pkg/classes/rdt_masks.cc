@@ -290,18 +290,17 @@ Status AddBandwidth(const RdtBandwidth& machine, const RdtConfig& config, RdtCla
 template <typename Allocation>
 Status CheckSupport(std::string_view what, Allocation RdtAllocations::*of, bool supported,
                     bool optional, const RdtConfig& config) {
+  const auto unsupported = [what](std::string_view name) {
+    return InvalidArgument(
+        "{} allocation for \"{}\" specified in configuration but not supported by system", what,
+        name);
+  };
   for (const auto& [name, partition] : config.partitions) {
     const bool given = (partition.allocations.*of).given();
-    if (given && !supported && !optional)
-      return InvalidArgument(
-          "{} allocation for \"{}\" specified in configuration but not supported by system", what,
-          name);
+    if (given && !supported && !optional) return unsupported(name);
     for (const auto& [class_name, one] : partition.classes) {
       if (!(one.allocations.*of).given()) continue;
-      if (!supported && !optional)
-        return InvalidArgument(
-            "{} allocation for \"{}\" specified in configuration but not supported by system", what,
-            class_name);
+      if (!supported && !optional) return unsupported(class_name);
       if (!given)
         return InvalidArgument("{} allocation for \"{}\" missing from its partition \"{}\"", what,
                                class_name, name);
@@ -386,14 +385,18 @@ RdtSchemata ParseSchemata(std::string_view text) {
   return schemata;
 }
 
+const uint64_t* FindSchema(const RdtSchemata& schemata, std::string_view resource, uint32_t id) {
+  const auto found = schemata.find(resource);
+  if (found == schemata.end()) return nullptr;
+  const auto value = found->second.find(id);
+  return value == found->second.end() ? nullptr : &value->second;
+}
+
 bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now) {
   for (const auto& [resource, values] : wanted) {
-    const auto found = now.find(resource);
-    if (found == now.end()) return false;
     for (const auto& [id, value] : values) {
-      const auto has = found->second.find(id);
-      if (has == found->second.end()) return false;
-      if (has->second != value) return false;
+      const uint64_t* const has = FindSchema(now, resource, id);
+      if (has == nullptr || *has != value) return false;
     }
   }
   return true;

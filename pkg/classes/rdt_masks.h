@@ -54,6 +54,8 @@ std::string SchemataText(const RdtSchemata& schemata);
 // Reads a file schemata, in which the kernel pads names and numbers. Skips lines that are not
 // understood.
 RdtSchemata ParseSchemata(std::string_view text);
+// The value of a cache; nullptr: there is none.
+const uint64_t* FindSchema(const RdtSchemata& schemata, std::string_view resource, uint32_t id);
 // Whether the schemata `now` include all values of `wanted`.
 bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now);
 

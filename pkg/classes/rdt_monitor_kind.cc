@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <string>
@@ -29,8 +28,7 @@ std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& confi
                      owner.find('/') == std::string_view::npos;
   if (choice == nullptr || subject.id.empty() || !plain) return "";
   const std::string group = RdtGroupOf(choice->name, config);
-  const std::string above = group.empty() ? std::string(kResctrlRoot) : RdtGroupPath(group);
-  return fmt::format("{}/mon_groups/{}{}", above, config.prefix, owner);
+  return fmt::format("{}/mon_groups/{}{}", RdtGroupPath(group), config.prefix, owner);
 }
 
 class RdtMonitorKind final : public ClassKind {
@@ -88,15 +86,13 @@ class RdtMonitorKind final : public ClassKind {
     if (config.monitoring != RdtConfig::Monitoring::kNone)
       for (const ClassSubject& subject : work.subjects)
         wanted.insert(MonitorDirectory(subject, config));
-    std::set<std::string> above = {std::string(kResctrlRoot)};
-    for (const auto& [name, partition] : config.partitions)
-      for (const auto& [class_name, one] : partition.classes)
-        if (const std::string group = RdtGroupOf(class_name, config); !group.empty())
-          above.insert(RdtGroupPath(group));
+    std::set<std::string> above = RdtGroupsOf(config);
+    above.insert("");
     HostFiles& files = work.host.files();
     for (const std::string& group : above) {
-      for (const std::string& name : files.List(group + "/mon_groups")) {
-        const std::string directory = fmt::format("{}/mon_groups/{}", group, name);
+      const std::string groups = RdtGroupFile(group, "mon_groups");
+      for (const std::string& name : files.List(groups)) {
+        const std::string directory = fmt::format("{}/{}", groups, name);
         if (!name.starts_with(config.prefix) || wanted.contains(directory) ||
             work.host.Holds(directory + "/."))
           continue;
@@ -107,23 +103,15 @@ class RdtMonitorKind final : public ClassKind {
     }
   }
   // Moves the container's tasks into its group. Does nothing if the group could not be made, since
-  // the outcome of its value already has the reason.
+  // the outcome of its value already has the reason. Tasks that cannot be found stay where they
+  // are.
   static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
-    const StatusOr<std::string> now = files.Read(tasks);
-    if (!now.ok()) return OkStatus();
-    std::set<std::string_view> there;
-    for (const std::string_view line : Split(*now, '\n'))
-      there.insert(Trim(line));
-    // Tasks that cannot be found stay where they are.
+    const StatusOr<std::set<pid_t>> there = ReadTasks(tasks, files);
+    if (!there.ok()) return OkStatus();
     const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, files);
     if (!threads.ok()) return OkStatus();
-    for (const pid_t id : *threads) {
-      const std::string thread = fmt::format("{}", id);
-      if (there.contains(thread)) continue;
-      const int error = files.Write(tasks, thread);
-      // ESRCH: the thread has ended meanwhile.
-      if (error != 0 && error != ESRCH) return WriteError(error, tasks, thread);
-    }
+    for (const pid_t thread : *threads)
+      if (!there->contains(thread)) RESMGR_RETURN_IF_ERROR(MoveTask(thread, tasks, files).status());
     return OkStatus();
   }
 };

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/rdt_masks.h"
 
 namespace resmgr {
 namespace {
@@ -21,20 +20,14 @@ constexpr const char* kTogether = "rdt";
 // Whether no mask and no bandwidth grows.
 bool Shrinks(const RdtSchemata& to, const RdtSchemata& from) {
   for (const auto& [resource, values] : to) {
-    const auto before = from.find(resource);
-    if (before == from.end()) return false;
     for (const auto& [id, value] : values) {
-      const auto had = before->second.find(id);
-      if (had == before->second.end()) return false;
-      const bool grows = resource == "MB" ? value > had->second : (value & ~had->second) != 0;
+      const uint64_t* const had = FindSchema(from, resource, id);
+      if (had == nullptr) return false;
+      const bool grows = resource == "MB" ? value > *had : (value & ~*had) != 0;
       if (grows) return false;
     }
   }
   return true;
-}
-
-bool IsOurs(std::string_view group, const RdtConfig& config) {
-  return group.starts_with(config.prefix);
 }
 
 bool AssignsByCpus(const RdtConfig& config) {
@@ -78,6 +71,9 @@ class RdtPlanner {
       return host.status();
     }
     host_ = *std::move(host);
+    std::ranges::copy_if(host_.groups, std::back_inserter(others_), [&](const std::string& group) {
+      return !group.starts_with(config_.prefix);
+    });
     RESMGR_ASSIGN_OR_RETURN(computed_, ComputeRdt(config_, host_.machine));
     if (host_.machine.mb) {
       for (auto& [name, schemata] : computed_)
@@ -86,16 +82,13 @@ class RdtPlanner {
     size_t wanted = 1;
     for (const auto& [name, schemata] : computed_)
       if (!name.empty()) ++wanted;
-    std::vector<std::string> others;
-    for (const std::string& group : host_.groups)
-      if (!IsOurs(group, config_)) others.push_back(group);
-    if (wanted + others.size() > host_.most_groups) {
+    if (wanted + others_.size() > host_.most_groups) {
       return ResourceExhausted(
           "resctrl has {} groups at most: the configuration needs {} with the root, and others "
           "have {}",
-          host_.most_groups, wanted, others.size());
+          host_.most_groups, wanted, others_.size());
     }
-    for (const std::string& group : others)
+    for (const std::string& group : others_)
       RESMGR_RETURN_IF_ERROR(CheckForeign(group));
     return OkStatus();
   }
@@ -109,27 +102,23 @@ class RdtPlanner {
     const RdtSchemata theirs = ParseSchemata(*text);
     for (const auto& [name, schemata] : computed_) {
       for (const auto& [resource, values] : schemata) {
-        const auto found = theirs.find(resource);
-        if (found == theirs.end() || resource == "MB") continue;
+        if (resource == "MB") continue;
         for (const auto& [id, mask] : values) {
-          const auto taken = found->second.find(id);
-          if (taken != found->second.end() && (taken->second & mask) != 0)
+          const uint64_t* const taken = FindSchema(theirs, resource, id);
+          if (taken != nullptr && (*taken & mask) != 0)
             return FailedPrecondition(
                 "class \"{}\": {}:{}={:x} has bits that the group {} of others has alone ({:x})",
-                name, resource, id, mask, Printable(group, 64), taken->second);
+                name, resource, id, mask, Printable(group, 64), *taken);
         }
       }
     }
     return OkStatus();
   }
 
-  static std::string SchemataPath(const std::string& group) {
-    return group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata");
-  }
   // The files that give a group its masks and, with `cpus`, its CPUs.
   static std::vector<std::string> PathsOf(const std::string& group, bool cpus) {
-    if (group.empty()) return {SchemataPath(group)};
-    std::vector<std::string> paths = {RdtGroupPath(group) + "/.", SchemataPath(group)};
+    if (group.empty()) return {RdtGroupFile(group, "schemata")};
+    std::vector<std::string> paths = {RdtGroupPath(group) + "/.", RdtGroupFile(group, "schemata")};
     if (cpus) paths.push_back(RdtGroupFile(group, "cpus_list"));
     return paths;
   }
@@ -146,7 +135,7 @@ class RdtPlanner {
                           .together = kTogether});
       }
       if (schemata.empty()) continue;
-      const std::string path = SchemataPath(group);
+      const std::string path = RdtGroupFile(group, "schemata");
       const StatusOr<std::string> now = work_.host.files().Read(path);
       const bool shrinks = now.ok() && Shrinks(schemata, ParseSchemata(*now));
       (shrinks ? shrinking : growing)
@@ -157,11 +146,9 @@ class RdtPlanner {
         plan_.Add(std::move(value));
   }
 
-  bool UsesCpus() const { return AssignsByCpus(config_); }
-  bool HasOwnCpus(const ClassSubject& subject) const { return HasOwnRdtCpus(subject, config_); }
   // Whether the container's pool has this class, so that the CPUs have it already.
   bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
-    return UsesCpus() && !choice.by_pod &&
+    return AssignsByCpus(config_) && !choice.by_pod &&
            std::ranges::any_of(work_.pools, [&](const ClassPool& pool) {
              const auto found = pool.classes.find(kRdt);
              return pool.name == subject.pool && found != pool.classes.end() &&
@@ -169,12 +156,12 @@ class RdtPlanner {
            });
   }
   void AddCpus() {
-    if (!UsesCpus()) return;
+    if (!AssignsByCpus(config_)) return;
     std::map<std::string, CpuSet> cpus;
     CpuSet taken;
     for (const ClassSubject& subject : work_.subjects) {
       const ClassChoice* const choice = subject.chosen.Find(kRdt);
-      if (choice == nullptr || !HasOwnCpus(subject)) continue;
+      if (choice == nullptr || !HasOwnRdtCpus(subject, config_)) continue;
       cpus[RdtGroupOf(choice->name, config_)] |= subject.cpus;
       taken |= subject.cpus;
     }
@@ -200,9 +187,8 @@ class RdtPlanner {
   // Adds a part for `classes` that lists the groups of others.
   void AddForeign() {
     std::string names;
-    for (const std::string& group : host_.groups)
-      if (!IsOurs(group, config_))
-        names.append(names.empty() ? "" : ", ").append(Printable(group, 64));
+    for (const std::string& group : others_)
+      names.append(names.empty() ? "" : ", ").append(Printable(group, 64));
     if (names.empty()) return;
     plan_.parts.push_back({.kind = kRdt,
                            .name = "(others)",
@@ -222,7 +208,7 @@ class RdtPlanner {
       part.possible = NotFound("there is no class \"{}\" in classes.rdt", choice.name);
     if (config_.assign == Assign::kRuntime) {
       part.way = kRdtByRuntime;
-    } else if (HasOwnCpus(subject) || IsInPool(subject, choice)) {
+    } else if (HasOwnRdtCpus(subject, config_) || IsInPool(subject, choice)) {
       part.way = kRdtByCpu;
     } else if (config_.assign == Assign::kCpus && part.possible.ok()) {
       part.possible = FailedPrecondition("the container has no CPUs for itself alone");
@@ -236,6 +222,7 @@ class RdtPlanner {
   ClassPlan& plan_;
   RdtHost host_;
   RdtClassSchemata computed_;
+  std::vector<std::string> others_;  // the existing groups of others
 };
 
 constexpr uint64_t kMostPercent = 100;
@@ -252,10 +239,11 @@ class RdtReader {
   explicit RdtReader(HostKeeper& host) : host_(host) {}
 
   StatusOr<RdtHost> ReadAll() {
-    const StatusOr<std::string> first = host_.ReadFirst(std::string(kResctrlSchemata));
+    const std::string schemata = RdtGroupFile("", "schemata");
+    const StatusOr<std::string> first = host_.ReadFirst(schemata);
     if (!first.ok() && first.status().code() == StatusCode::kNotFound) {
       return NotFound("there is no {}: resctrl is not mounted, or the machine has no RDT",
-                      kResctrlSchemata);
+                      schemata);
     }
     if (!first.ok()) return first.status();
     root_ = ParseSchemata(*first);
@@ -264,7 +252,7 @@ class RdtReader {
     RESMGR_ASSIGN_OR_RETURN(read.machine.l2, ReadCache("L2", read.most_groups));
     RESMGR_ASSIGN_OR_RETURN(read.machine.l3, ReadCache("L3", read.most_groups));
     RESMGR_ASSIGN_OR_RETURN(read.machine.mb, ReadBandwidth(read.most_groups));
-    for (const std::string& name : host_.files().List(std::string(kResctrlRoot))) {
+    for (const std::string& name : host_.files().List(kResctrlRoot)) {
       if (std::ranges::find(kNoGroups, name) == kNoGroups.end() &&
           host_.files().Read(RdtGroupFile(name, "schemata")).ok())
         read.groups.push_back(name);
@@ -370,16 +358,24 @@ bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config) {
   return AssignsByCpus(config) && !subject.cpus.empty() && !subject.shares;
 }
 
+std::set<std::string> RdtGroupsOf(const RdtConfig& config) {
+  std::set<std::string> groups;
+  for (const auto& [name, partition] : config.partitions)
+    for (const auto& [class_name, one] : partition.classes)
+      if (!IsRdtRoot(class_name)) groups.insert(RdtGroupOf(class_name, config));
+  return groups;
+}
+
 void PlanRdt(const ClassWork& work, ClassPlan& plan) {
   RdtPlanner(work, plan).Plan();
 }
 
 std::string RdtGroupPath(std::string_view group) {
-  return fmt::format("{}/{}", kResctrlRoot, group);
+  return fmt::format("{}{}{}", kResctrlRoot, group.empty() ? "" : "/", group);
 }
 
 std::string RdtGroupFile(std::string_view group, std::string_view file) {
-  return fmt::format("{}/{}/{}", kResctrlRoot, group, file);
+  return fmt::format("{}/{}", RdtGroupPath(group), file);
 }
 
 StatusOr<RdtHost> ReadRdt(HostKeeper& host) {

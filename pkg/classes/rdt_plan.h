@@ -14,9 +14,8 @@
 
 namespace resmgr {
 
-// Paths of HostFiles; a group is a directory in the first one.
-inline constexpr std::string_view kResctrlRoot = "sys/fs/resctrl";
-inline constexpr std::string_view kResctrlSchemata = "sys/fs/resctrl/schemata";
+// Paths of HostFiles; a group is a directory in the first one, which itself is the group "".
+inline constexpr const char* kResctrlRoot = "sys/fs/resctrl";
 
 std::string RdtGroupPath(std::string_view group);
 std::string RdtGroupFile(std::string_view group, std::string_view file);
@@ -41,6 +40,8 @@ inline constexpr std::string_view kRdtByStart = "started in its group";
 
 // The directory of a class in resctrl; "" for the root.
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config);
+// The directories of all configured classes, without the root.
+std::set<std::string> RdtGroupsOf(const RdtConfig& config);
 
 // Whether the container's CPUs get the class: classes are assigned by CPUs, and the container has
 // only CPUs of its own.

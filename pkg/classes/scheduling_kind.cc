@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/container_threads.h"
-#include "pkg/classes/subject_ways.h"
+#include "pkg/classes/kept_texts.h"
 
 namespace resmgr {
 namespace {
@@ -82,7 +81,7 @@ class SchedulingKind final : public ClassKind {
   // Used on the worker's thread only.
   const std::unique_ptr<ThreadAttributes> threads_;
   bool unified_ = false;
-  SubjectWays ways_;
+  KeptTexts ways_;
   std::map<std::string, Applied, std::less<>> applied_;  // by container id
   // Containers whose threads the kernel refused some settings: for them, the first thread does not
   // show the settings of all.
@@ -126,7 +125,7 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
   std::erase_if(refused_, is_gone);
   if (!work.config.scheduling.any()) return;
   HostFiles& files = work.host.files();
-  unified_ = files.Read("sys/fs/cgroup/cgroup.controllers").ok();
+  unified_ = HasCgroupV2(files);
   for (const SchedulingClassConfig& one : work.config.scheduling.classes)
     plan.parts.push_back({.kind = kScheduling, .name = one.name});
   for (size_t i = 0; i < work.subjects.size(); ++i) {
@@ -147,7 +146,7 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
       const auto now =
           ReadThreads(cgroup, unified_, found->scheduler, found->io_priority, files, *threads_);
       const std::string wanted = ShownSettings(found->scheduler, found->io_priority);
-      part.way = ways_.Of(subject, SetsThreads(*found) && now == wanted);
+      part.way = WayOf(subject, SetsThreads(*found) && now == wanted, ways_);
       if (found->burst_percent)
         PlanBurst(cgroup, *found->burst_percent, subject.coming_quota, files, part, plan);
     }
