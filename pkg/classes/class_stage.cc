@@ -9,62 +9,67 @@
 namespace resmgr {
 namespace {
 
-class ClassCreation final : public StageCall {
+// A call of the stage, with the way to delay it.
+class ClassCall : public StageCall {
  public:
-  ClassCreation(Stage& stage, const ClassStage::Functions& functions)
-      : StageCall(stage), functions_(functions) {}
+  ClassCall(Stage& stage, ClassStage::Decider& decider) : StageCall(stage), decider_(decider) {}
+
+ protected:
+  // Passes the call on: later if `hold`, which gets the function that does so, returns true.
+  void PassUnless(const std::function<bool(std::function<void()> go)>& hold) {
+    auto later = std::make_shared<std::optional<LateAnswer>>();
+    const auto go = [later] {
+      if (*later) std::exchange(*later, std::nullopt)->Pass();
+    };
+    if (!hold(go)) return Pass();
+    later->emplace(AnswerLater());
+  }
+
+  ClassStage::Decider& decider_;
+};
+
+class ClassCreation final : public ClassCall {
+ public:
+  using ClassCall::ClassCall;
 
   void Before(Request& request, const Adjustment&) override {
     const CreateRequest* const create = request.create();
     if (create == nullptr) return Pass();
-    const Pod* pod = functions_.find(create->pod_id);
+    const Pod* pod = decider_.FindPod(create->pod_id);
     std::optional<Pod> read;
     if (pod == nullptr) {
       read = create->pod ? create->pod : request.ReadPod();
       if (read) pod = &*read;
     }
     if (pod == nullptr) return Pass();
-    StatusOr<Adjustment> adjustment = functions_.decide(*pod, *create);
+    StatusOr<Adjustment> adjustment = decider_.AtCreation(*pod, *create);
     if (!adjustment.ok()) {
       return Refuse(Annotate(adjustment.status(),
                              fmt::format("container {}", Printable(FullName(*pod, create->name)))));
     }
     if (adjustment->empty()) return Pass();
     if (adjustment->wide() != nullptr && !adjustment->wide()->unified.empty())
-      functions_.requested(request.Details({Detail::kResources}).unified);
+      decider_.NoteRequested(request.Details({Detail::kResources}).unified);
     Adjust(*std::move(adjustment));
   }
-  void After(Request&, const Outcome&) override { functions_.ended(); }
-
- private:
-  const ClassStage::Functions& functions_;
+  void After(Request&, const Outcome&) override { decider_.NoteEnd(); }
 };
 
-class ClassStart final : public StageCall {
+class ClassStart final : public ClassCall {
  public:
-  ClassStart(Stage& stage, const ClassStage::Functions& functions)
-      : StageCall(stage), functions_(functions) {}
+  using ClassCall::ClassCall;
 
   void Before(Request& request, const Adjustment&) override {
-    auto later = std::make_shared<std::optional<LateAnswer>>();
-    const auto go = [later] {
-      if (*later) std::exchange(*later, std::nullopt)->Pass();
-    };
-    if (!functions_.hold(request.container_id, go)) return Pass();
-    later->emplace(AnswerLater());
+    PassUnless([&](auto go) { return decider_.HoldStart(request.container_id, std::move(go)); });
   }
-  void After(Request&, const Outcome&) override { functions_.ended(); }
-
- private:
-  const ClassStage::Functions& functions_;
+  void After(Request&, const Outcome&) override { decider_.NoteEnd(); }
 };
 
-class ClassUpdate final : public StageCall {
+class ClassUpdate final : public ClassCall {
  public:
-  ClassUpdate(Stage& stage, const ClassStage::Functions& functions)
-      : StageCall(stage), functions_(functions) {}
+  using ClassCall::ClassCall;
   ~ClassUpdate() override {
-    if (told_) functions_.updated(*this);
+    if (told_) decider_.EndUpdate(*this);
   }
   ClassUpdate(const ClassUpdate&) = delete;
   ClassUpdate& operator=(const ClassUpdate&) = delete;
@@ -76,38 +81,34 @@ class ClassUpdate final : public StageCall {
     const int64_t quota =
         so_far.values.cpu_quota ? *so_far.values.cpu_quota : requested.value_or(0);
     if (quota <= 0) return Pass();
-    auto later = std::make_shared<std::optional<LateAnswer>>();
-    const auto go = [later] {
-      if (*later) std::exchange(*later, std::nullopt)->Pass();
-    };
     told_ = true;
-    if (!functions_.update(*this, request.container_id, quota, go)) return Pass();
-    later->emplace(AnswerLater());
+    PassUnless([&](auto go) {
+      return decider_.HoldUpdate(*this, request.container_id, quota, std::move(go));
+    });
   }
 
  private:
-  const ClassStage::Functions& functions_;
   bool told_ = false;
 };
 
 }  // namespace
 
-ClassStage::ClassStage(Functions functions)
+ClassStage::ClassStage(Decider& decider, std::chrono::milliseconds patience)
     : Stage({.name = "classes",
              .rank = StageRank::kProgram,
              .operations = {Operation::kCreateContainer, Operation::kStartContainer,
                             Operation::kUpdateContainerResources},
-             .deadline = functions.patience,
+             .deadline = patience,
              .failure = FailurePolicy::kIgnore,
              .sets_numbers = false}),
-      functions_(std::move(functions)) {}
+      decider_(decider) {}
 
 std::unique_ptr<StageCall> ClassStage::Begin(const Request& request) {
   if (request.operation() == Operation::kStartContainer)
-    return std::make_unique<ClassStart>(*this, functions_);
+    return std::make_unique<ClassStart>(*this, decider_);
   if (request.operation() == Operation::kUpdateContainerResources)
-    return std::make_unique<ClassUpdate>(*this, functions_);
-  return std::make_unique<ClassCreation>(*this, functions_);
+    return std::make_unique<ClassUpdate>(*this, decider_);
+  return std::make_unique<ClassCreation>(*this, decider_);
 }
 
 }  // namespace resmgr

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
@@ -21,34 +20,36 @@ namespace resmgr {
 // limited time. Loop's thread only.
 class ClassStage final : public Stage {
  public:
-  struct Functions {
+  // Decides about the calls. Must outlive them.
+  class Decider {
+   public:
+    virtual ~Decider() = default;
+
     // Returns the pod; nullptr if it is not known.
-    std::function<const Pod*(const PodSandboxId& id)> find{};
-    std::function<StatusOr<Adjustment>(const Pod& pod, const CreateRequest& create)> decide{};
-    // Called with the files of cgroup v2 that the creation request itself sets, if `decide` sets
+    virtual const Pod* FindPod(const PodSandboxId& id) = 0;
+    virtual StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) = 0;
+    // Called with the files of cgroup v2 that the creation request itself sets, if AtCreation sets
     // any.
-    std::function<void(const StringMap& files)> requested{};
+    virtual void NoteRequested(const StringMap& files) = 0;
     // Returns whether the container's start must wait; if so, runs `go` once it may start, and
     // never from within.
-    std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};
-    // As `hold`, for an update that gives the container this CPU quota in microseconds; `updated`
-    // is called when the update has ended in any way.
-    std::function<bool(const StageCall& update, const ContainerId& id, int64_t quota,
-                       std::function<void()> go)>
-        update{};
-    std::function<void(const StageCall& update)> updated{};
+    virtual bool HoldStart(const ContainerId& id, std::function<void()> go) = 0;
+    // As HoldStart, for an update that gives the container this CPU quota in microseconds;
+    // EndUpdate is called when the update has ended in any way.
+    virtual bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
+                            std::function<void()> go) = 0;
+    virtual void EndUpdate(const StageCall& update) = 0;
     // Called when a creation or a start has ended, before other stages see the end.
-    std::function<void()> ended{};
-    // The longest delay of a start, which then goes on.
-    std::chrono::milliseconds patience{};
+    virtual void NoteEnd() = 0;
   };
 
-  explicit ClassStage(Functions functions);
+  // `patience`: the longest delay of a start, which then goes on.
+  ClassStage(Decider& decider, std::chrono::milliseconds patience);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
  private:
-  const Functions functions_;
+  Decider& decider_;
 };
 
 }  // namespace resmgr

@@ -2,9 +2,7 @@
 #include "pkg/classes/host_classes.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/sys/cgroups.h"
@@ -33,28 +31,9 @@ HostClasses::HostClasses(Options options)
                 .directory = options_.directory,
                 .door = options_.door,
                 .machine = options_.machine}),
-      stage_(StageFunctions()),
+      stage_(*this, options_.start_patience),
       worker_(std::make_shared<ClassWorker>(context_)),
       thread_(options_.loop, "classes", kLastPatience) {}
-
-ClassStage::Functions HostClasses::StageFunctions() {
-  return {
-      .find = [this](const PodSandboxId& id) -> const Pod* {
-        const ResourceManager* const manager = options_.manager();
-        return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
-      },
-      .decide = [this](const Pod& pod,
-                       const CreateRequest& create) { return AtCreation(pod, create); },
-      .requested = [this](const StringMap& files) { NoteRequested(files); },
-      .hold = [this](const ContainerId& id,
-                     std::function<void()> go) { return HoldStart(id, std::move(go)); },
-      .update =
-          [this](const StageCall& update, const ContainerId& id, int64_t quota,
-                 std::function<void()> go) { return HoldUpdate(update, id, quota, std::move(go)); },
-      .updated = [this](const StageCall& update) { EndUpdate(update); },
-      .ended = [this] { Note(); },
-      .patience = options_.start_patience};
-}
 
 HostClasses::~HostClasses() {
   if (in_pipeline_) options_.pipeline.Remove(stage_);
@@ -85,6 +64,11 @@ void HostClasses::OnPlaced(const Act& act) {
   });
   creating_.push_back(act.container.key);
   Note();
+}
+
+const Pod* HostClasses::FindPod(const PodSandboxId& id) {
+  const ResourceManager* const manager = options_.manager();
+  return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
 }
 
 StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) {

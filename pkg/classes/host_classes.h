@@ -35,7 +35,7 @@ namespace resmgr {
 // values, and if an earlier process left values behind. After each decision, and once a minute, a
 // thread away from the loop compares the files with the wanted values. Without classes and values
 // to restore it does nothing. Loop's thread only.
-class HostClasses final : public Observer {
+class HostClasses final : public Observer, private ClassStage::Decider {
  public:
   struct Options {
     EventLoop& loop;
@@ -139,13 +139,14 @@ class HostClasses final : public Observer {
     bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };
 
-  ClassStage::Functions StageFunctions();
-  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create);
-  void NoteRequested(const StringMap& files);
-  bool HoldStart(const ContainerId& id, std::function<void()> go);
+  const Pod* FindPod(const PodSandboxId& id) override;
+  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) override;
+  void NoteRequested(const StringMap& files) override;
+  bool HoldStart(const ContainerId& id, std::function<void()> go) override;
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
-                  std::function<void()> go);
-  void EndUpdate(const StageCall& update);
+                  std::function<void()> go) override;
+  void EndUpdate(const StageCall& update) override;
+  void NoteEnd() override { Note(); }
   // Runs `go` when the work that was begun last has ended. False: too many wait already.
   bool Hold(std::function<void()> go);
   // The lowest quota of the container's pending updates; 0: none.
