@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/container_threads.h"
@@ -133,28 +134,20 @@ void ClassPreview::AddFree(const ChosenClasses& chosen, const CpuSet& own, FreeO
 void ClassPreview::DescribeIsolation(const IsolationWish& wish, const CpuSet& own,
                                      const FreeOf& free,
                                      std::vector<PreviewedClass>& classes) const {
-  using Interrupts = IsolationConfig::Interrupts;
-  const IsolationConfig& wanted = wish.isolation;
-  const auto add = [&](const char* kind, std::string name, std::string value) {
-    classes.push_back({kind, std::move(name), wish.source, std::move(value)});
-  };
   const auto mask_of_others = [this](const CpuSet& kept) {
     return FormatCpuMask(machine_.online() - kept, "");
   };
-  if (wanted.interrupts != Interrupts::kLeave) {
-    const bool all = wanted.interrupts == Interrupts::kIsolate;
-    add("interrupts", all ? "isolate" : "housekeeping", mask_of_others(free.interrupts));
-  }
-  if (wish.affinity.any()) add("interrupts", "affinity", wish.affinity.ToString());
-  if (wanted.workqueues == IsolationConfig::Workqueues::kIsolate)
-    add("workqueues", "isolate", mask_of_others(free.workqueues));
-  if (wanted.quota == IsolationConfig::Quota::kLift) add("quota", "lift", "max");
-  if (wanted.partition != IsolationConfig::Partition::kNone) {
-    const bool root = wanted.partition == IsolationConfig::Partition::kRoot;
-    add("partition", root ? "root" : "isolated", own.ToString());
-  }
-  if (!wanted.max_latency.empty()) add("idle", wanted.max_latency, wanted.max_latency);
-  if (!wanted.governor.empty()) add("clock", wanted.governor, wanted.governor);
+  const std::map<std::string_view, std::string> values = {
+      {"interrupts", mask_of_others(free.interrupts)},
+      {"workqueues", mask_of_others(free.workqueues)},
+      {"quota", "max"},
+      {"partition", own.ToString()},
+      {"idle", wish.isolation.max_latency},
+      {"clock", wish.isolation.governor}};
+  for (const AskedClass& one : IsolationClasses(wish.isolation, wish.source))
+    classes.push_back({std::string(one.kind), one.name, one.source, values.at(one.kind)});
+  if (wish.affinity.any())
+    classes.push_back({"interrupts", "affinity", wish.source, wish.affinity.ToString()});
 }
 
 std::string ClassPreview::ValueOf(std::string_view kind, std::string_view name) const {

@@ -71,7 +71,7 @@ TEST_F(ClassPreviewTest, TellsWhatEachClassComesTo) {
               ElementsAre("interrupts isolate by classes.isolation: f1",
                           "quota lift by classes.isolation: max",
                           "partition isolated by classes.isolation: 1-2",
-                          "idle 10 by classes.isolation: 10",
+                          "idle 10us by classes.isolation: 10",
                           "memory bronze by pool fast: memory.high=536870912 memory.swap.max=max",
                           "cpu turbo by pool fast: ", "rdt gold by pool fast: L3:0=fff",
                           "scheduling batch by pool fast: idle, io be 6"));

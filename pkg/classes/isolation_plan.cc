@@ -227,27 +227,22 @@ class IsolationPlanner {
 
   // Checks whether the machine supports the configured classes that no container has at present.
   void PlanConfigured() {
-    const Isolation& isolation = config_.isolation;
     const int first = online_.empty() ? 0 : online_.First();
-    const auto look = [this](std::string_view kind, std::string name, const std::string& path) {
-      const bool used = std::ranges::any_of(plan_.parts, [&](const ClassPart& part) {
-        return part.kind == kind && part.name == name;
+    const std::map<std::string_view, std::string> files = {
+        {"interrupts", kNewInterruptsMask},
+        {"workqueues", kWorkqueuesMask},
+        {"idle", CpuFile(first, kLatencyFile)},
+        {"clock", CpuFile(first, kGovernorFile)},
+        {"partition", fmt::format("{}/cgroup.controllers", kCgroupRoot)}};
+    for (const AskedClass& one : IsolationClasses(config_.isolation, "")) {
+      const bool used = std::ranges::any_of(plan_.parts, [&one](const ClassPart& part) {
+        return part.kind == one.kind && part.name == one.name;
       });
-      if (used) return;
-      ClassPart& part = AddPart(ClassPart::kNoSubject, kind, std::move(name), "");
-      if (!path.empty()) part.possible = Exists(path);
-    };
-    if (isolation.interrupts != Isolation::Interrupts::kLeave)
-      look("interrupts", "isolate", kNewInterruptsMask);
-    if (WantsWorkqueues(isolation)) look("workqueues", "isolate", kWorkqueuesMask);
-    if (!isolation.max_latency.empty())
-      look("idle", LatencyName(isolation.max_latency), CpuFile(first, kLatencyFile));
-    if (!isolation.governor.empty())
-      look("clock", isolation.governor, CpuFile(first, kGovernorFile));
-    if (isolation.quota == Isolation::Quota::kLift) look("quota", "lift", "");
-    if (isolation.partition != Isolation::Partition::kNone)
-      look("partition", PartitionName(isolation.partition),
-           fmt::format("{}/cgroup.controllers", kCgroupRoot));
+      if (used) continue;
+      ClassPart& part = AddPart(ClassPart::kNoSubject, one.kind, one.name, "");
+      if (const auto file = files.find(one.kind); file != files.end())
+        part.possible = Exists(file->second);
+    }
   }
 
   const std::vector<ClassSubject>& subjects_;
@@ -283,7 +278,8 @@ class IsolationKind final : public ClassKind {
     }
     AddEnvironment(container.placement, *wish);
     chosen.AddNote(wish->note);
-    std::ranges::move(AskedIsolation(wish->asked, wish->source), std::back_inserter(chosen.asked));
+    std::ranges::move(IsolationClasses(wish->asked, wish->source),
+                      std::back_inserter(chosen.asked));
     chosen.isolation = *std::move(wish);
     return OkStatus();
   }

@@ -293,6 +293,13 @@ TEST_F(PartitionTest, OldKernelsHaveNone) {
   EXPECT_EQ(files_.tree, before_);
 }
 
+TEST_F(IsolationPlanTest, TheConfiguredClassHasOneNameWithAndWithoutContainers) {
+  config_.isolation.interrupts = Isolation::Interrupts::kHousekeeping;
+  const auto is_housekeeping = ElementsAre(testing::Field(&ClassState::name, "housekeeping"));
+  EXPECT_THAT(Apply({}).classes, is_housekeeping);
+  EXPECT_THAT(Apply({Subject({2, 3}, config_.isolation)}).classes, is_housekeeping);
+}
+
 TEST_F(IsolationPlanTest, OnlyAPodsOwnCgroupLosesItsQuota) {
   const Isolation lift{.quota = Isolation::Quota::kLift};
   ClassSubject subject = Subject({2, 3}, lift);

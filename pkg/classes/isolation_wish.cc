@@ -206,7 +206,7 @@ std::string PartitionName(Isolation::Partition partition) {
   return partition == Isolation::Partition::kRoot ? "root" : "isolated";
 }
 
-std::vector<AskedClass> AskedIsolation(const Isolation& isolation, std::string_view source) {
+std::vector<AskedClass> IsolationClasses(const Isolation& isolation, std::string_view source) {
   std::vector<AskedClass> asked;
   const auto add = [&](std::string_view kind, std::string name) {
     asked.push_back({.kind = kind, .name = std::move(name), .source = std::string(source)});
@@ -218,8 +218,7 @@ std::vector<AskedClass> AskedIsolation(const Isolation& isolation, std::string_v
   if (isolation.quota == Isolation::Quota::kLift) add("quota", "lift");
   if (isolation.partition != Isolation::Partition::kNone)
     add("partition", PartitionName(isolation.partition));
-  if (!isolation.max_latency.empty() && isolation.max_latency != "0")
-    add("idle", LatencyName(isolation.max_latency));
+  if (!isolation.max_latency.empty()) add("idle", LatencyName(isolation.max_latency));
   if (!isolation.governor.empty()) add("clock", isolation.governor);
   return asked;
 }
@@ -238,6 +237,8 @@ AbsentKinds FindAbsentIsolation(HostFiles& files) {
   note("partition", CheckPartition(files));
   note("idle", files.Read(CpuFile(cpu, kLatencyFile)).status());
   note("clock", files.Read(CpuFile(cpu, kGovernorFile)).status());
+  // Any latency, "0", is what a machine without idle states has.
+  if (const auto idle = absent.find("idle"); idle != absent.end()) idle->second.but = {"0"};
   if (absent.contains("clock")) return absent;
   std::vector<std::string> governors = ReadWords(files, CpuFile(cpu, kGovernorsFile));
   if (!governors.empty()) {

@@ -62,9 +62,8 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
 std::string LatencyName(const std::string& text);
 std::string PartitionName(IsolationConfig::Partition partition);
 
-// The classes that make up the isolation, with `source` as their source. The latency "0" (any)
-// needs no class. Pure.
-std::vector<AskedClass> AskedIsolation(const IsolationConfig& isolation, std::string_view source);
+// The classes that make up the isolation, with `source` as their source. Pure.
+std::vector<AskedClass> IsolationClasses(const IsolationConfig& isolation, std::string_view source);
 
 // The kinds of isolation that the machine or its kernel does not fully support, for any container.
 // May block.
