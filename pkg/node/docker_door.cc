@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include "pkg/config/config.h"
@@ -13,8 +12,6 @@
 #include "pkg/docker/engine_runtime.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/node/door_parts.h"
-#include "pkg/runtime/inventory.h"
-#include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -79,11 +76,10 @@ class DockerDoor final : public FrontDoor {
         options_(std::move(options)),
         listener_(std::move(listener)),
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
-    access_ = MakeAccess();
-    inventory_.emplace(clock_, *access_);
-    if (options_.nri_host)
-      nri_hosting_.emplace(context_, MakeAccess(), *inventory_, *options_.nri_host);
-    hook_hosting_.emplace(context_, *inventory_, WithPodResources(options_.hooks));
+    hosting_.emplace(context_, WithPodResources(options_.hooks), options_.nri_host, [this] {
+      return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
+                                                       options_.others);
+    });
   }
 
   CreationWays ways() const override { return {.docker = true}; }
@@ -93,51 +89,43 @@ class DockerDoor final : public FrontDoor {
                    docker::Proxy::Options{.engine_socket = options_.engine_socket,
                                           .max_clients = ClientsWith(RaiseFileLimit())},
                    &front_, &*watch_);
-    hook_hosting_->Start();
-    if (nri_hosting_) nri_hosting_->Start();
+    hosting_->Start();
   }
   std::unique_ptr<BrainLink> MakeLink() override {
     return std::make_unique<DockerLink>(
         context_.loop, options_,
         Told{.connected =
                  [this] {
-                   if (inventory_) inventory_->RefreshSoon();
+                   if (hosting_) hosting_->inventory().RefreshSoon();
                  },
              .happened =
                  [this](const ContainerEvent& event) {
-                   if (inventory_) inventory_->OnEvent(event);
+                   if (hosting_) hosting_->inventory().OnEvent(event);
                  },
              .updated =
                  [this](const ContainerId& id, const ResourceValues& values) {
-                   if (inventory_) inventory_->SetValues(id, values);
+                   if (hosting_) hosting_->inventory().SetValues(id, values);
                  }});
   }
   void SetActive(BrainLink* link) override { placed_ = link != nullptr; }
   void Configure(const Config& config) override {
-    if (hook_hosting_) hook_hosting_->Configure(config.hooks);
-    if (nri_hosting_) nri_hosting_->Configure(config.nri);
+    if (hosting_) hosting_->Configure(config);
   }
   std::vector<PluginView> plugins() const override {
-    std::vector<PluginView> all;
-    if (hook_hosting_) all = hook_hosting_->plugins();
-    if (nri_hosting_) std::ranges::move(nri_hosting_->plugins(), std::back_inserter(all));
-    return all;
+    return hosting_ ? hosting_->plugins() : std::vector<PluginView>();
   }
   std::vector<Problem> problems() const override {
-    std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
+    std::vector<Problem> all;
+    if (hosting_) all = hosting_->problems();
     if (!placed_) AddUnreached("Docker engine", options_.engine_socket, all);
     return all;
   }
   std::vector<SeenContainer> seen() const override {
-    std::vector<SeenContainer> all;
-    if (hook_hosting_) all = hook_hosting_->seen();
-    if (all.empty() && nri_hosting_) all = nri_hosting_->seen();
-    return all;
+    return hosting_ ? hosting_->seen() : std::vector<SeenContainer>();
   }
   void Drain(std::function<void()> done) override {
     const auto stop_plugins = [this, done = std::move(done)] {
-      if (!nri_hosting_) return done();
-      nri_hosting_->Stop(done);
+      hosting_ ? hosting_->StopPlugins(done) : done();
     };
     paused_ ? stop_plugins() : proxy_->Drain(kDrainDeadline, stop_plugins);
   }
@@ -155,30 +143,17 @@ class DockerDoor final : public FrontDoor {
   }
   void Stop() override {
     proxy_.reset();
-    hook_hosting_.reset();
-    nri_hosting_.reset();
-    inventory_.reset();
-    access_.reset();
+    hosting_.reset();
   }
 
  private:
-  // Each user gets an access of its own, so that its calls do not wait for those of others.
-  std::unique_ptr<RuntimeAccess> MakeAccess() {
-    return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
-                                                     options_.others);
-  }
-
   const DoorContext context_;
   const DockerDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
   bool paused_ = false;                      // Pause is complete
   bool placed_ = false;                      // a brain decides about requests
   docker::DockerFront front_;                // it and the next members outlive the proxy
-  LoopClock clock_{context_.loop};
-  std::unique_ptr<RuntimeAccess> access_;  // for the inventory
-  std::optional<Inventory> inventory_;
-  std::optional<NriHosting> nri_hosting_;
-  std::optional<HookHosting> hook_hosting_;
+  std::optional<DoorHosting> hosting_;
   std::optional<docker::CallWatch> watch_;
   std::optional<docker::Proxy> proxy_;
 };

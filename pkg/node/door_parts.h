@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,22 +13,69 @@
 
 #include <fmt/format.h>
 
+#include "pkg/config/config.h"
 #include "pkg/model/problem.h"
+#include "pkg/node/front_door.h"
 #include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 
-// The problems of the hook servers and NRI plugins that a front door hosts.
-inline std::vector<Problem> HostingProblems(const std::optional<HookHosting>& hooks,
-                                            const std::optional<NriHosting>& nri) {
-  std::vector<Problem> all;
-  if (hooks) all = hooks->problems();
-  if (nri) std::ranges::move(nri->problems(), std::back_inserter(all));
-  return all;
-}
+// The inventory of a front door, and the hook servers and NRI plugins that it hosts. All of the
+// context must outlive this object, and the calls in its stages must end before it. Loop's thread
+// only.
+class DoorHosting {
+ public:
+  using MakeAccess = std::function<std::unique_ptr<RuntimeAccess>()>;
+
+  // Each user gets an access of its own, so that its calls do not wait for those of others.
+  DoorHosting(const DoorContext& context, HookHostingOptions hooks,
+              const std::optional<NriHostingOptions>& nri, const MakeAccess& make_access)
+      : clock_(context.loop),
+        access_(make_access()),
+        inventory_(clock_, *access_),
+        hooks_(context, inventory_, std::move(hooks)) {
+    if (nri) nri_.emplace(context, make_access(), inventory_, *nri);
+  }
+
+  void Start() {
+    hooks_.Start();
+    if (nri_) nri_->Start();
+  }
+  void Configure(const Config& config) {
+    hooks_.Configure(config.hooks);
+    if (nri_) nri_->Configure(config.nri);
+  }
+  // Tells the NRI plugins that the host ends, then runs `done`, once.
+  void StopPlugins(std::function<void()> done) { nri_ ? nri_->Stop(std::move(done)) : done(); }
+
+  std::vector<PluginView> plugins() const {
+    std::vector<PluginView> all = hooks_.plugins();
+    if (nri_) std::ranges::move(nri_->plugins(), std::back_inserter(all));
+    return all;
+  }
+  std::vector<Problem> problems() const {
+    std::vector<Problem> all = hooks_.problems();
+    if (nri_) std::ranges::move(nri_->problems(), std::back_inserter(all));
+    return all;
+  }
+  std::vector<SeenContainer> seen() const {
+    std::vector<SeenContainer> all = hooks_.seen();
+    return all.empty() && nri_ ? nri_->seen() : all;
+  }
+  Inventory& inventory() { return inventory_; }
+
+ private:
+  LoopClock clock_;
+  const std::unique_ptr<RuntimeAccess> access_;  // for the inventory
+  Inventory inventory_;
+  std::optional<NriHosting> nri_;
+  HookHosting hooks_;
+};
 
 // Adds a problem if no process listens at the socket. Does not block.
 inline void AddUnreached(std::string_view what, const std::string& socket,

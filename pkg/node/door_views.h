@@ -3,17 +3,17 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "pkg/nri/host/session/plugin_registry.h"
 
 namespace resmgr {
 
 // A plugin of a front door for display: an NRI plugin, or a hook server. A value.
 struct PluginView {
-  enum class State { kReady, kDisconnected, kFailed };
+  using State = nri::PluginState;
 
   std::string kind{};   // "nri" or "hook"
   std::string name{};   // "logger"
@@ -25,19 +25,6 @@ struct PluginView {
   std::string last_error{};
   uint64_t p50_micros = 0;  // median of recent answers; 0: no answers yet
 };
-
-// The state for display.
-constexpr std::string_view ToString(PluginView::State state) {
-  switch (state) {
-    case PluginView::State::kReady:
-      return "ready";
-    case PluginView::State::kDisconnected:
-      return "disconnected";
-    case PluginView::State::kFailed:
-      return "failed";
-  }
-  return "failed";
-}
 
 // A container that a front door knows from the calls that passed, without a brain: identities,
 // labels, annotations, and its present resources in `requested`. Its state and a policy's decisions

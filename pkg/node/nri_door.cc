@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 
 #include <sys/stat.h>
@@ -40,11 +39,6 @@ class NriLink final : public BrainLink, private RuntimeClient {
   std::shared_ptr<const void> UpdatesFollow() override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool ListsTellNews() const override { return false; }
-
-  template <typename Result>
-  std::function<void(Result)> WhileHere(std::function<void(Result)> done) {
-    return lifetime_.Guard(std::move(done));
-  }
 
   NriDoor& door_;
   RuntimeEvents events_;
@@ -154,7 +148,7 @@ void NriLink::Connect(RuntimeEvents events) {
 void NriLink::UpdateContainer(const ContainerId& id, const ResourceValues& values,
                               std::function<void(Status)> done) {
   if (door_.front() == nullptr) return;
-  door_.front()->UpdateContainer(id, values, WhileHere(std::move(done)));
+  door_.front()->UpdateContainer(id, values, lifetime_.Guard(std::move(done)));
 }
 
 void NriLink::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
@@ -168,7 +162,7 @@ std::shared_ptr<const void> NriLink::UpdatesFollow() {
 
 void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
   if (door_.front() == nullptr) return;
-  door_.front()->ListAll(std::move(known), WhileHere(std::move(done)));
+  door_.front()->ListAll(std::move(known), lifetime_.Guard(std::move(done)));
 }
 
 // Keeps a second daemon from the runtime: both would place the same containers in turn. The

@@ -19,18 +19,6 @@ nri::HostOptions WithCounters(nri::HostOptions options, Metrics* metrics) {
   return options;
 }
 
-PluginView::State StateOf(nri::PluginState state) {
-  switch (state) {
-    case nri::PluginState::kReady:
-      return PluginView::State::kReady;
-    case nri::PluginState::kDisconnected:
-      return PluginView::State::kDisconnected;
-    case nri::PluginState::kFailed:
-      break;
-  }
-  return PluginView::State::kFailed;
-}
-
 }  // namespace
 
 NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
@@ -127,9 +115,8 @@ void NriHosting::Serve() {
 }
 
 void NriHosting::TryAgain(const Status& why, void (NriHosting::*step)()) {
-  if (!std::exchange(told_, true)) {
+  if (!std::exchange(told_, true))
     log_.Warn("NRI plugins are not served yet: {}", Printable(Describe(why)));
-  }
   if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
   unserved_->why = why;
   retry_ = context_.loop.After(kHostRetry, [this, step] { (this->*step)(); });
@@ -142,7 +129,7 @@ std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins) {
     views.push_back({.kind = "nri",
                      .name = plugin.name,
                      .index = plugin.index,
-                     .state = StateOf(plugin.state),
+                     .state = plugin.state,
                      .events = plugin.events,
                      .calls = plugin.calls,
                      .failures = plugin.failures,

@@ -15,9 +15,7 @@
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/node/door_parts.h"
-#include "pkg/runtime/inventory.h"
 #include "pkg/state/state_store.h"
-#include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -180,11 +178,7 @@ class RelayDoor final : public FrontDoor {
       backends_.emplace(AllBackends(options_), aliases());
       router_.emplace(context_.loop, context_.flushes, *backends_);
     }
-    access_ = MakeAccess();
-    inventory_.emplace(clock_, *access_);
-    if (options_.nri_host)
-      nri_hosting_.emplace(context_, MakeAccess(), *inventory_, *options_.nri_host);
-    hook_hosting_.emplace(context_, *inventory_, options_.hooks);
+    hosting_.emplace(context_, options_.hooks, options_.nri_host, [this] { return MakeAccess(); });
   }
   ~RelayDoor() override {
     for (Stage* const stage : options_.stages)
@@ -205,15 +199,15 @@ class RelayDoor final : public FrontDoor {
   std::unique_ptr<BrainLink> MakeLink() override {
     RelayLink::Told told{.connected =
                              [this] {
-                               if (inventory_) inventory_->RefreshSoon();
+                               if (hosting_) hosting_->inventory().RefreshSoon();
                              },
                          .happened = [this](const ContainerEvent& event) { NoteEvent(event); },
                          .listing = [this]() -> RelayLink::TakeList {
-                           return inventory_ ? inventory_->TakeOthersList() : nullptr;
+                           return hosting_ ? hosting_->inventory().TakeOthersList() : nullptr;
                          },
                          .updated =
                              [this](const ContainerId& id, const ResourceValues& values) {
-                               if (inventory_) inventory_->SetValues(id, values);
+                               if (hosting_) hosting_->inventory().SetValues(id, values);
                              }};
     if (backends_) return std::make_unique<RelayLink>(context_, *backends_, std::move(told));
     return std::make_unique<RelayLink>(context_, options_.runtime_socket, aliases(),
@@ -221,20 +215,14 @@ class RelayDoor final : public FrontDoor {
   }
   void SetActive(BrainLink* link) override;
   void Configure(const Config& config) override {
-    if (hook_hosting_) hook_hosting_->Configure(config.hooks);
-    if (nri_hosting_) nri_hosting_->Configure(config.nri);
+    if (hosting_) hosting_->Configure(config);
   }
   std::vector<PluginView> plugins() const override {
-    std::vector<PluginView> all =
-        hook_hosting_ ? hook_hosting_->plugins() : std::vector<PluginView>();
-    if (nri_hosting_) {
-      for (PluginView& plugin : nri_hosting_->plugins())
-        all.push_back(std::move(plugin));
-    }
-    return all;
+    return hosting_ ? hosting_->plugins() : std::vector<PluginView>();
   }
   std::vector<Problem> problems() const override {
-    std::vector<Problem> all = HostingProblems(hook_hosting_, nri_hosting_);
+    std::vector<Problem> all;
+    if (hosting_) all = hosting_->problems();
     // If there is one runtime, the brain's link reports it; several are reported by the watch.
     if (active_ == nullptr && !backends_) AddUnreached("runtime", options_.runtime_socket, all);
     const std::string images = options_.image_socket.value_or("");
@@ -250,10 +238,7 @@ class RelayDoor final : public FrontDoor {
     return watch_ ? watch_->Known() : std::vector<RuntimeView>();
   }
   std::vector<SeenContainer> seen() const override {
-    std::vector<SeenContainer> all;
-    if (hook_hosting_) all = hook_hosting_->seen();
-    if (all.empty() && nri_hosting_) all = nri_hosting_->seen();
-    return all;
+    return hosting_ ? hosting_->seen() : std::vector<SeenContainer>();
   }
   void Drain(std::function<void()> done) override;
   void Pause(std::function<void()> done) override;
@@ -261,15 +246,11 @@ class RelayDoor final : public FrontDoor {
   void Stop() override {
     relay_.reset();
     watch_.reset();
-    hook_hosting_.reset();
-    nri_hosting_.reset();
-    inventory_.reset();
-    access_.reset();
+    hosting_.reset();
     if (aliases_) aliases_->Remember(nullptr);
   }
 
  private:
-  // Each user gets an access of its own, so that its calls do not wait for those of others.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
@@ -291,7 +272,7 @@ class RelayDoor final : public FrontDoor {
   }
   HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
   void NoteEvent(const ContainerEvent& event) {
-    if (inventory_) inventory_->OnEvent(event);
+    if (hosting_) hosting_->inventory().OnEvent(event);
   }
 
   const DoorContext context_;
@@ -303,11 +284,7 @@ class RelayDoor final : public FrontDoor {
   std::optional<Backends> backends_;       // set if there are several runtimes
   std::optional<BackendRouter> router_;
   std::optional<RuntimesWatch> watch_;  // from Start to Stop
-  LoopClock clock_{context_.loop};
-  std::unique_ptr<RuntimeAccess> access_;  // for the inventory
-  std::optional<Inventory> inventory_;
-  std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
-  std::optional<HookHosting> hook_hosting_;
+  std::optional<DoorHosting> hosting_;  // outlives the relay's calls
   std::optional<Relay> relay_;
 };
 
@@ -338,14 +315,12 @@ void RelayDoor::Start(dump::Dumper& dumper) {
   relay_->OnUnknownMethod([this] {
     if (active_ != nullptr) active_->TellChange();
   });
-  hook_hosting_->Start();
-  if (nri_hosting_) nri_hosting_->Start();
+  hosting_->Start();
 }
 
 void RelayDoor::Drain(std::function<void()> done) {
   const auto stop_plugins = [this, done = std::move(done)] {
-    if (!nri_hosting_) return done();
-    nri_hosting_->Stop(done);
+    hosting_ ? hosting_->StopPlugins(done) : done();
   };
   paused_ ? stop_plugins() : relay_->Drain(stop_plugins);
 }
