@@ -98,14 +98,14 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
       {"online", (node.machine.online() - node.offline()).ToString()},
       {"offline", (OfflineCpus(node.machine) | node.offline()).ToString()},
   };
-  if (const auto other = node.other_socket()) {
+  if (const auto other = node.door.other_socket()) {
     status["criSocket"] = other->path;
     status["cri"] = !other->used ? "not used" : other->reachable.ok() ? "reachable" : "unreachable";
   }
   if (manager != nullptr) {
     status.update(HeldJson(*manager));
   } else if (StagesAtWork(node)) {
-    status.update(SeenCountsJson(node.seen()));
+    status.update(SeenCountsJson(node.door.seen()));
     status["runtime"] = "used without a policy";
   }
   if (const std::string why = WhyNoneIsKnown(node); !why.empty()) status["noneKnown"] = why;
@@ -378,10 +378,10 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
   add("Plugins", [&node](const Json&, const auto& reply) {
-    reply(OrderedJsonText(PluginsJson(node.plugins())));
+    reply(OrderedJsonText(PluginsJson(node.door.plugins())));
   });
   add("Runtimes", [&node](const Json&, const auto& reply) {
-    node.describe_runtimes([reply](const std::vector<RuntimeView>& runtimes) {
+    node.door.DescribeRuntimes([reply](const std::vector<RuntimeView>& runtimes) {
       reply(OrderedJsonText(RuntimesJson(runtimes)));
     });
   });

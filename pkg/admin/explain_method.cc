@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kLookPatience{500};
 // containers.
 StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
-  const std::vector<SeenContainer> seen = node.seen();
+  const std::vector<SeenContainer> seen = node.door.seen();
   if (seen.empty()) return Manager(node).status();
   const FieldOwners& owners = node.pipeline.owners();
   StatusOr<OrderedJson> found = ExplainSeenJson(seen, owners, what, choice);

@@ -27,7 +27,7 @@ StatusOr<OrderedJson> PodDump::Begin(std::string_view pod, std::chrono::seconds 
       ids.emplace_back(container.id.value());
     });
   }
-  for (const SeenContainer& seen : node_.seen()) {
+  for (const SeenContainer& seen : node_.door.seen()) {
     if (seen.pod.namespace_name != parts[0] || seen.pod.name != parts[1]) continue;
     ids.emplace_back(seen.pod.id.value());
     ids.emplace_back(seen.container.id.value());

@@ -156,11 +156,6 @@ void MetricsWatch::ShowClaims(size_t claims, const CpuSet& held) {
   metrics_.ShowClaims(claims, cpus);
 }
 
-std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
-  if (options.metrics_address.empty()) return nullptr;
-  return std::make_unique<Counted>(options);
-}
-
 std::function<void(const dra::AnsweredCall&)> ClaimCounter(Counted* counted) {
   if (counted == nullptr) return {};
   return [&metrics = counted->node](const dra::AnsweredCall& call) {

@@ -106,9 +106,6 @@ struct Counted {
   std::unique_ptr<MetricsWatch> watch;
 };
 
-// nullptr if no metrics are requested.
-std::unique_ptr<Counted> MakeCounted(const NodeOptions& options);
-
 // Counts the kubelet's calls about claims. Empty if `counted` is nullptr, else it must outlive the
 // result.
 std::function<void(const dra::AnsweredCall&)> ClaimCounter(Counted* counted);

@@ -11,7 +11,6 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/amount_text.h"
 #include "pkg/classes/host_classes.h"
-#include "pkg/node/policy_setup.h"
 #include "pkg/resmgr/refusal_log.h"
 #include "pkg/topology/machine.h"
 
@@ -21,16 +20,36 @@ namespace {
 // Limit of containers or pools that problems of one kind name.
 constexpr size_t kNamedOfAKind = 5;
 
+// Problems of one kind, of which only the first few are described.
+class FewProblems {
+ public:
+  // Whether the next problem is one of those to describe with Add.
+  bool Next() { return ++count_ <= kNamedOfAKind; }
+  void Add(Problem problem) { problems_.push_back(std::move(problem)); }
+  // The problems, and one for all others: "and 3 more of them".
+  std::vector<Problem> Take(std::string kind, std::string_view others, std::string next = "") {
+    if (count_ > kNamedOfAKind) {
+      Add({.kind = std::move(kind),
+           .message = fmt::format("and {} more {}", count_ - kNamedOfAKind, others),
+           .next = std::move(next)});
+    }
+    return std::move(problems_);
+  }
+
+ private:
+  std::vector<Problem> problems_;
+  size_t count_ = 0;
+};
+
 // Containers with fewer exclusive CPUs than they ask for while the CPUs `offline` are away.
 std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
-  std::vector<Problem> lacking;
-  size_t count = 0;
+  FewProblems lacking;
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Placement& placement = container.placement;
     const bool exited = container.state == ContainerState::kExited;
-    if (exited || !LacksCpus(placement.reason) || ++count > kNamedOfAKind) return;
+    if (exited || !LacksCpus(placement.reason) || !lacking.Next()) return;
     const std::string name = FullName(pod, container.name);
-    lacking.push_back(
+    lacking.Add(
         {.kind = "cpu-offline",
          .message = fmt::format(
              "{} has {} for itself, which is less than it asks for, while CPUs {} are offline; it "
@@ -41,31 +60,21 @@ std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& o
          .objects = {name},
          .next = "cri-resmgr-ctl rebalance"});
   });
-  if (count > kNamedOfAKind) {
-    lacking.push_back({.kind = "cpu-offline",
-                       .message = fmt::format("and {} more of them", count - kNamedOfAKind)});
-  }
-  return lacking;
+  return lacking.Take("cpu-offline", "of them");
 }
 
 std::vector<Problem> FailingUpdates(const ResourceManager& manager) {
-  std::vector<Problem> failing;
-  size_t count = 0;
+  FewProblems failing;
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Status error = manager.LastUpdateError(container.key);
-    if (error.ok() || ++count > kNamedOfAKind) return;
+    if (error.ok() || !failing.Next()) return;
     const std::string name = FullName(pod, container.name);
-    failing.push_back(
-        {.kind = "runtime",
-         .message = fmt::format("the runtime does not update {}: {}", name, Message(error)),
-         .objects = {name},
-         .next = UpdateRemedy(pod, container, error)});
+    failing.Add({.kind = "runtime",
+                 .message = fmt::format("the runtime does not update {}: {}", name, Message(error)),
+                 .objects = {name},
+                 .next = UpdateRemedy(pod, container, error)});
   });
-  if (count > kNamedOfAKind) {
-    failing.push_back(
-        {.kind = "runtime", .message = fmt::format("and {} more of them", count - kNamedOfAKind)});
-  }
-  return failing;
+  return failing.Take("runtime", "of them");
 }
 
 std::string CpusOf(int64_t milli_cpu) {
@@ -74,14 +83,13 @@ std::string CpusOf(int64_t milli_cpu) {
 
 // Pools whose shared containers request more CPUs than the pool shares.
 std::vector<Problem> Overcommitted(const ResourceManager& manager) {
-  std::vector<Problem> problems;
-  size_t count = 0;
+  FewProblems problems;
   for (const Zone& zone : manager.policy().Zones(manager.snapshot())) {
     const int64_t has = int64_t{1000} * zone.shared.size();
     const int64_t free = zone.free.value_or(MilliCpu{has - zone.shared_request.value}).value;
     // Requests are computed from CPU shares, which are rounded up by at most one milli-CPU each.
-    if (free >= -int64_t{zone.containers} || ++count > kNamedOfAKind) continue;
-    problems.push_back(
+    if (free >= -int64_t{zone.containers} || !problems.Next()) continue;
+    problems.Add(
         {.kind = "overcommit",
          .message = fmt::format("the containers of pool {} ask for {} CPUs more than its {} ({}): "
                                 "they have less than they ask for when all of them are busy",
@@ -90,17 +98,12 @@ std::vector<Problem> Overcommitted(const ResourceManager& manager) {
          .objects = {"pool " + zone.name},
          .next = "cri-resmgr-ctl pools"});
   }
-  if (count > kNamedOfAKind) {
-    problems.push_back({.kind = "overcommit",
-                        .message = fmt::format("and {} more pools", count - kNamedOfAKind),
-                        .next = "cri-resmgr-ctl pools"});
-  }
-  return problems;
+  return problems.Take("overcommit", "pools", "cri-resmgr-ctl pools");
 }
 
 std::vector<Problem> OfPlugins(const NodeView& node) {
   std::vector<Problem> problems;
-  for (const PluginView& plugin : node.plugins()) {
+  for (const PluginView& plugin : node.door.plugins()) {
     if (plugin.state == PluginView::State::kReady) continue;
     const std::string name =
         plugin.index.empty() ? plugin.name : fmt::format("{}-{}", plugin.index, plugin.name);
@@ -125,7 +128,7 @@ std::vector<Problem> OfRuntimes(const NodeView& node, const std::string& runtime
                         .objects = {node.runtime_socket},
                         .next = "cri-resmgr-ctl runtimes"});
   }
-  for (const RuntimeView& view : node.known_runtimes()) {
+  for (const RuntimeView& view : node.door.runtimes()) {
     if (view.state == RuntimeView::State::kConnected) continue;
     if (view.name == kDefaultRuntime && !connected) continue;
     problems.push_back(
@@ -140,7 +143,7 @@ std::vector<Problem> OfRuntimes(const NodeView& node, const std::string& runtime
 }
 
 std::vector<Problem> OfOtherSocket(const NodeView& node) {
-  const auto other = node.other_socket();
+  const auto other = node.door.other_socket();
   if (!other || !other->used || other->reachable.ok()) return {};
   return {
       {.kind = "socket",

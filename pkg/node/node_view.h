@@ -4,18 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "pkg/audit/auditor.h"
-#include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/metrics/http_server.h"
 #include "pkg/model/problem.h"
 #include "pkg/node/configurator.h"
-#include "pkg/node/door_views.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/node/problems_watch.h"
@@ -38,6 +35,7 @@ struct NodeView {
   const Machine& machine;
   const PolicyRegistry& policies;
   PolicyHost& host;
+  FrontDoor& door;
   Configurator& configurator;
   const Pipeline& pipeline;
   Auditor& auditor;
@@ -49,21 +47,6 @@ struct NodeView {
   std::function<std::string()> runtime_state{};
   // Whether all data for a restart is on the disk; true if there is none.
   std::function<bool()> state_saved = [] { return true; };
-  // The front door's plugins.
-  std::function<std::vector<PluginView>()> plugins = [] { return std::vector<PluginView>(); };
-  // The front door's runtimes (FrontDoor::DescribeRuntimes).
-  std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
-      [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
-  // The last known answers, without asking (FrontDoor::runtimes).
-  std::function<std::vector<RuntimeView>()> known_runtimes = [] {
-    return std::vector<RuntimeView>();
-  };
-  // The front door's other socket.
-  std::function<std::optional<FrontDoor::OtherSocket>()> other_socket = [] {
-    return std::optional<FrontDoor::OtherSocket>();
-  };
-  // The containers that the front door knows without a brain.
-  std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // The reason why this container lacks the CPU file that it should have; empty: none.
   std::function<std::string(const ContainerId& id)> why_no_cpu_file = [](const ContainerId&) {
     return std::string();

@@ -105,7 +105,7 @@ class RunningNode {
   RunningNode(const NodeOptions& options, Setup setup)
       : options_(options),
         setup_(std::move(setup)),
-        counted_(MakeCounted(options)),
+        counted_(options.metrics_address.empty() ? nullptr : std::make_unique<Counted>(options)),
         pod_resources_({.loop = loop_,
                         .server = {.socket = options.pod_resources_socket,
                                    .nodes = setup_.machine->node_ids()}}) {}
@@ -140,7 +140,6 @@ class RunningNode {
   void WatchProblems(const NodeView& view);
   CpuSet Offline() const { return online_ ? online_->offline() : CpuSet(); }
   EventLoop::HandlePtr WatchForMetrics();
-  ClaimHolder* Claims();
 
   const NodeOptions& options_;
   Setup setup_;
@@ -281,7 +280,10 @@ void RunningNode::ObserveBrain() {
                                 .flushes = flushes_,
                                 .machine = *setup_.machine,
                                 .host = *host_,
-                                .brain = [this] { return Claims(); },
+                                .brain = [this]() -> ClaimHolder* {
+                                  ResourceManager* const manager = host_->manager();
+                                  return manager == nullptr ? nullptr : &manager->claims();
+                                },
                                 .state = state_.get(),
                                 .reports = reported_ == nullptr ? nullptr : &reported_->reports,
                                 .agent_socket = options_.agent_socket,
@@ -294,11 +296,6 @@ void RunningNode::ObserveBrain() {
     host_->Observe(reported_->scheduler);
     host_->Observe(reported_->events);
   }
-}
-
-ClaimHolder* RunningNode::Claims() {
-  ResourceManager* const manager = host_->manager();
-  return manager == nullptr ? nullptr : &manager->claims();
 }
 
 void RunningNode::StartConfiguration() {
@@ -389,6 +386,7 @@ void RunningNode::Serve() {
       .machine = *setup_.machine,
       .policies = options_.policies,
       .host = *host_,
+      .door = *door_,
       .configurator = *configurator_,
       .pipeline = pipeline_,
       .auditor = *auditor_,
@@ -397,11 +395,6 @@ void RunningNode::Serve() {
       .cdi_directory = dra_->cdi_directory(),
       .runtime_state = [this] { return host_->RuntimeState(); },
       .state_saved = [this] { return state_->Saved(); },
-      .plugins = [this] { return door_->plugins(); },
-      .describe_runtimes = [this](auto done) { door_->DescribeRuntimes(std::move(done)); },
-      .known_runtimes = [this] { return door_->runtimes(); },
-      .other_socket = [this] { return door_->other_socket(); },
-      .seen = [this] { return door_->seen(); },
       .why_no_cpu_file = [this](const ContainerId& id) { return cpu_files_->WhyNone(id); },
       .dump_lost = [this] { return dumper_->lost_calls(); },
       .dump_losing = [this] { return dumper_->losing(); },

@@ -15,6 +15,7 @@
 #include "pkg/dump/dumper.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/node/node_view.h"
+#include "pkg/node/testing/fake_door.h"
 #include "pkg/node/testing/fake_policy_host.h"
 #include "pkg/node/testing/test_policies.h"
 #include "pkg/sys/clock.h"
@@ -31,12 +32,29 @@ class ServedNode : public testing::Test {
 
   using Answer = StatusOr<std::string>;
 
+  // Shows what the test sets.
+  class Door final : public FakeDoor {
+   public:
+    explicit Door(const ServedNode& node) : node_(node) {}
+    std::vector<PluginView> plugins() const override { return node_.plugins_; }
+    void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) override {
+      done(node_.runtimes_);
+    }
+    std::vector<RuntimeView> runtimes() const override { return node_.runtimes_; }
+    std::optional<OtherSocket> other_socket() const override { return node_.other_socket_; }
+    std::vector<SeenContainer> seen() const override { return node_.seen_; }
+
+   private:
+    const ServedNode& node_;
+  };
+
   NodeView View() {
     return {.loop = loop_,
             .version = "1.2",
             .machine = *machine_,
             .policies = policies_,
             .host = host_,
+            .door = door_,
             .configurator = configurator_,
             .pipeline = pipeline_,
             .auditor = auditor_,
@@ -44,11 +62,6 @@ class ServedNode : public testing::Test {
             .runtime_socket = "/runtime.sock",
             .runtime_state = [this] { return runtime_state_; },
             .state_saved = [this] { return state_saved_; },
-            .plugins = [this] { return plugins_; },
-            .describe_runtimes = [this](const auto& done) { done(runtimes_); },
-            .known_runtimes = [this] { return runtimes_; },
-            .other_socket = [this] { return other_socket_; },
-            .seen = [this] { return seen_; },
             .dump_lost = [this] { return dump_lost_; },
             .dump_losing = [this] { return dump_losing_; },
             .dump_failing = [this] { return dump_failing_; },
@@ -83,6 +96,7 @@ class ServedNode : public testing::Test {
   EventLoop loop_;
   LoopClock clock_{loop_};
   FakePolicyHost host_;
+  Door door_{*this};
   const PolicyRegistry policies_ = NullAndFirstFit();
   const std::shared_ptr<const Machine> machine_ =
       std::make_shared<const Machine>(*LoadMachine("synthetic:core:4 pu:1"));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +17,7 @@ namespace resmgr::test {
 // A front door without requests. It records calls, in order: "start", "active 1" (a link by its
 // number), "active none", "connect 1", "retire 1", "end 1" (of the link), "drain", "pause",
 // "resume", "stop".
-class FakeDoor final : public FrontDoor {
+class FakeDoor : public FrontDoor {
  public:
   using History = std::vector<std::string>;
 
