@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/agent_reports.h"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>

@@ -19,9 +19,7 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;
   observers_.Add(history_);
-  if (options_.state != nullptr) {
-    observers_.Add(refusal_notes_.emplace(*options_.state, history_));
-  }
+  if (options_.state != nullptr) observers_.Add(refusal_notes_.emplace(*options_.state, history_));
   if (options_.manager.observer != nullptr) observers_.Add(*options_.manager.observer);
   options_.manager.observer = &observers_;
 }
@@ -57,18 +55,14 @@ void BrainHost::SetActive(Brain* brain) {
 }
 
 void BrainHost::Connect(Brain& brain) {
-  brain.link->Connect({.connected =
-                           [&brain] {
-                             if (!brain.stopped) brain.manager.RuntimeConnected();
-                           },
-                       .joined =
-                           [&brain] {
-                             if (!brain.stopped) brain.manager.RuntimeJoined();
-                           },
-                       .disconnected =
-                           [&brain] {
-                             if (!brain.stopped) brain.manager.RuntimeDisconnected();
-                           },
+  const auto tell = [&brain](void (ResourceManager::*event)()) {
+    return [&brain, event] {
+      if (!brain.stopped) (brain.manager.*event)();
+    };
+  };
+  brain.link->Connect({.connected = tell(&ResourceManager::RuntimeConnected),
+                       .joined = tell(&ResourceManager::RuntimeJoined),
+                       .disconnected = tell(&ResourceManager::RuntimeDisconnected),
                        .happened =
                            [this, &brain](const ContainerEvent& event) {
                              if (brain.stopped) return;
@@ -76,10 +70,7 @@ void BrainHost::Connect(Brain& brain) {
                              const bool updated = event.kind == ContainerEvent::Kind::kUpdated;
                              if (updated && options_.updated_outside) options_.updated_outside();
                            },
-                       .changed =
-                           [&brain] {
-                             if (!brain.stopped) brain.manager.Resync();
-                           },
+                       .changed = tell(&ResourceManager::Resync),
                        .doubtful =
                            [&brain](const ContainerId& id) {
                              if (!brain.stopped) brain.manager.SendAgain(id);
@@ -87,10 +78,7 @@ void BrainHost::Connect(Brain& brain) {
 }
 
 void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
-  if (brain_ == nullptr && policy == nullptr) {
-    done(OkStatus());
-    return;
-  }
+  if (brain_ == nullptr && policy == nullptr) return done(OkStatus());
   if (policy == nullptr) {
     brain_->manager.SetPolicy(std::make_unique<NullPolicy>(),
                               [this, done = std::move(done)](const Status& status) {
@@ -99,10 +87,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
                               });
     return;
   }
-  if (brain_ != nullptr) {
-    brain_->manager.SetPolicy(std::move(policy), std::move(done));
-    return;
-  }
+  if (brain_ != nullptr) return brain_->manager.SetPolicy(std::move(policy), std::move(done));
   // The new brain first adopts all containers in place; then its policy is set, as a whole or not
   // at all. Without a runtime there are no containers to adopt.
   MakeBrain(std::make_unique<NullPolicy>());
@@ -124,9 +109,8 @@ void BrainHost::TellOffline(Brain& brain) const {
 
 Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
                              const ResourceManager::Offline& offline) {
-  if (brain_ != nullptr && policy != nullptr) {
+  if (brain_ != nullptr && policy != nullptr)
     RESMGR_RETURN_IF_ERROR(brain_->manager.SetOffline(offline, std::move(policy)));
-  }
   offline_ = offline;
   for (const auto* const brains : {&retiring_, &retired_}) {
     for (const std::unique_ptr<Brain>& brain : *brains)

@@ -46,9 +46,8 @@ Status CheckSize(const DeliveredConfig& source) {
   size_t bytes = 0;
   for (const auto& [key, text] : source.data)
     bytes += key.size() + text.size();
-  if (bytes > kMaxConfigSize) {
+  if (bytes > kMaxConfigSize)
     return InvalidArgument("{}: it has {} bytes, more than {}", source.name, bytes, kMaxConfigSize);
-  }
   if (source.data.size() > kMaxConfigKeys) {
     return InvalidArgument("{}: it has {} keys, more than {}", source.name, source.data.size(),
                            kMaxConfigKeys);
@@ -103,9 +102,8 @@ StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& 
   if (!parsed) return InvalidArgument("{} cannot be read: it is not JSON", PathIn(directory));
   try {
     const Json& object = *parsed;
-    if (object.at("version").get<int>() != 1) {
+    if (object.at("version").get<int>() != 1)
       return InvalidArgument("{} is of another version", PathIn(directory));
-    }
     DeliveredConfig source;
     source.name = object.at("name").get<std::string>();
     if (object.contains("text")) {
@@ -234,9 +232,8 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
                                                 bool delivered) const {
   ConfigCandidate candidate;
   if (delivered && !config.hooks.stated) config.hooks = options_.hooks;
-  if (!options_.asks_hook_servers && !config.hooks.directory.empty()) {
+  if (!options_.asks_hook_servers && !config.hooks.directory.empty())
     return InvalidArgument("hooks.Directory: hook servers are not asked in this mode");
-  }
   RESMGR_RETURN_IF_ERROR(PreparePolicy(config, candidate));
   RESMGR_ASSIGN_OR_RETURN(candidate.logging, ReadLogging(config.logger));
   auto dump = dump::Dumper::Read(DumpOptions(config.dump, options_.overrides, options_.dump_secrets,

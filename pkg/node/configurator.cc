@@ -67,15 +67,11 @@ Status Configurator::CheckTaken(const std::string& sender) const {
 }
 
 void Configurator::Deliver(std::string sender, Decode decode, Done done, Losses losses) {
-  if (const Status forced = CheckTaken(sender); !forced.ok()) {
-    done(forced);
-    return;
-  }
+  if (const Status forced = CheckTaken(sender); !forced.ok()) return done(forced);
   Enqueue({.sender = std::move(sender),
            .read = Reading(std::move(decode)),
-           .apply = true,
-           .losses = losses,
-           .answer = Answering(std::move(done))});
+           .answer = Answering(std::move(done)),
+           .losses = losses});
 }
 
 void Configurator::Reload(const std::string& file, Load load, Done done) {
@@ -85,8 +81,6 @@ void Configurator::Reload(const std::string& file, Load load, Done done) {
              RESMGR_ASSIGN_OR_RETURN(Config config, load());
              return reader.Prepare(std::move(config), file);
            },
-           .apply = true,
-           .losses = Losses::kTake,
            .answer = Answering(std::move(done)),
            .replaces = source_});
 }
@@ -95,29 +89,21 @@ void Configurator::Restore(DeliveredConfig kept) {
   std::string name = kept.name;
   Enqueue({.sender = std::move(name),
            .read = Reading([kept = std::move(kept)] { return kept; }),
-           .apply = true,
-           .losses = Losses::kTake,
            .answer = [](const StatusOr<Preview>&) {},
            .late = true});
 }
 
 void Configurator::Check(std::string sender, Decode decode, Checked checked) {
-  if (const Status forced = CheckTaken(sender); !forced.ok()) {
-    checked(forced);
-    return;
-  }
+  if (const Status forced = CheckTaken(sender); !forced.ok()) return checked(forced);
   Enqueue({.sender = std::move(sender),
            .read = Reading(std::move(decode)),
-           .apply = false,
-           .losses = Losses::kTake,
-           .answer = std::move(checked)});
+           .answer = std::move(checked),
+           .apply = false});
 }
 
 void Configurator::LetGo(Done done) {
   Enqueue({.sender = std::string(kLetGo),
            .read = {},
-           .apply = true,
-           .losses = Losses::kTake,
            .answer = Answering(std::move(done)),
            .lets_go = true});
 }
@@ -128,8 +114,6 @@ void Configurator::SetOffline(const CpuSet& offline) {
   machine_waits_ = true;
   Enqueue({.sender = "the machine",
            .read = {},
-           .apply = true,
-           .losses = Losses::kTake,
            .answer =
                [this](const StatusOr<Preview>& result) {
                  machine_waits_ = false;
@@ -142,10 +126,8 @@ void Configurator::SetOffline(const CpuSet& offline) {
 }
 
 void Configurator::Enqueue(Job job) {
-  if (jobs_.size() >= kMaxJobs) {
-    job.answer(ResourceExhausted("{} configurations wait to be applied", jobs_.size()));
-    return;
-  }
+  if (jobs_.size() >= kMaxJobs)
+    return job.answer(ResourceExhausted("{} configurations wait to be applied", jobs_.size()));
   jobs_.push_back(std::move(job));
   RunNext();
 }
@@ -178,18 +160,14 @@ void Configurator::StartReading() {
       return LettingGo(*current, reader);
     };
   } else if (IsOutOfDate()) {
-    Finish(Preview());
-    return;
+    return Finish(Preview());
   } else if (let_go_) {
-    Finish(FailedPrecondition(
+    return Finish(FailedPrecondition(
         "containers were given back what their own requests ask for (cri-resmgr-ctl uninstall); "
         "a restart of cri-resmgr puts its configuration in force again"));
-    return;
   }
-  if (reading_.working()) {
-    Finish(Unavailable("an earlier configuration is still being read: a disk hangs"));
-    return;
-  }
+  if (reading_.working())
+    return Finish(Unavailable("an earlier configuration is still being read: a disk hangs"));
   const uint64_t number = ++reading_number_;
   reading_offline_ = reader_->offline();
   const Status begun = reading_.Run(
@@ -199,10 +177,7 @@ void Configurator::StartReading() {
           if (number == reading_number_) EndReading(std::move(*candidate));
         };
       });
-  if (!begun.ok()) {
-    Finish(begun);
-    return;
-  }
+  if (!begun.ok()) return Finish(begun);
   reading_timer_ = options_.clock.After(options_.reading_time, [this] {
     // It has been read, and the loop is about to take the result.
     if (!reading_.working()) return;
@@ -242,27 +217,19 @@ StatusOr<Configurator::Preview> Configurator::Plan(ConfigCandidate candidate) {
 
 void Configurator::Apply(const std::shared_ptr<ConfigCandidate>& candidate) {
   const auto end = [this, candidate](std::string losses, const Status& status) {
-    if (!status.ok()) {
-      Finish(status);
-      return;
-    }
+    if (!status.ok()) return Finish(status);
     let_go_ = jobs_.front().lets_go;
     Commit(std::move(*candidate), std::move(losses));
     Finish(Preview());
   };
-  if (candidate->policy_part == policy_part_) {
-    end(losses_, OkStatus());
-    return;
-  }
+  if (candidate->policy_part == policy_part_) return end(losses_, OkStatus());
   // If the policy refuses here, it would refuse again in a moment.
   const auto moves = options_.host.PreviewPolicy(candidate->policy.get());
   std::string losses = moves.ok() ? DescribeLosses(*moves) : "";
   if (!losses.empty()) {
-    if (jobs_.front().losses == Losses::kRefuse) {
-      Finish(FailedPrecondition("containers would lose exclusive CPUs: {}; -force takes them",
-                                losses));
-      return;
-    }
+    if (jobs_.front().losses == Losses::kRefuse)
+      return Finish(FailedPrecondition(
+          "containers would lose exclusive CPUs: {}; -force takes them", losses));
     log_.Warn("the configuration from {} takes exclusive CPUs away: {}", candidate->name, losses);
   }
   options_.host.SetPolicy(
@@ -314,9 +281,8 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   options_.host.SetStartFailurePolicy(current_->policy.start_failure);
   options_.host.SetRefusedUpdates(current_->policy.refused_updates);
   ConfigureLogging(std::move(candidate.logging));
-  if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok()) {
+  if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok())
     log_.Warn("dump: {}", Message(dump));
-  }
   if (candidate.keep) {
     delivered_ = true;
     Store(*std::move(candidate.keep));
@@ -351,9 +317,8 @@ void Configurator::EndStoring(const Status& result) {
   const EventLoop::HandlePtr ended = std::exchange(storing_timer_, nullptr);
   stores_ = false;
   stored_ = result;
-  if (!result.ok()) {
+  if (!result.ok())
     log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(result));
-  }
   for (const Done& done : std::exchange(want_stored_, {}))
     done(result);
 }

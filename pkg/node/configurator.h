@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -131,9 +130,9 @@ class Configurator {
   struct Job {
     std::string sender;
     std::function<StatusOr<ConfigCandidate>(const ConfigReader&)> read;
-    bool apply;
-    Losses losses;
     Checked answer;
+    bool apply = true;  // false: only looks at what would happen
+    Losses losses = Losses::kTake;
     bool late = false;     // has no effect if another one was delivered before
     bool lets_go = false;  // the last job (LetGo)
     bool machine = false;  // only the set of offline CPUs changes

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/configurator.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/hook_hosting.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"

@@ -211,9 +211,8 @@ void LostClaims::Release(const std::string& what, bool force,
   const StatusOr<const HeldClaim*> held = Named(*manager, what);
   if (!held.ok()) return done(held.status());
   const std::string uid = (*held)->claim.uid;
-  if (const std::string carrier = RunningCarrier(*manager, uid); !carrier.empty()) {
+  if (const std::string carrier = RunningCarrier(*manager, uid); !carrier.empty())
     return done(FailedPrecondition("{} is in use: {} runs on its CPUs", (*held)->Title(), carrier));
-  }
   const auto finding = findings_.find(uid);
   if (!force && (finding == findings_.end() || finding->second.looks < kLooks)) {
     return done(FailedPrecondition(

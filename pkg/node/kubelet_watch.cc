@@ -24,12 +24,9 @@ bool Places(std::string_view policy) {
 
 }  // namespace
 
-std::optional<std::string> CpuManagerPolicyOf(std::string_view text) {
+std::string CpuManagerPolicyOf(std::string_view text) {
   const auto json = ParseJson(text);
-  if (!json || !json->is_object()) return std::nullopt;
-  const auto policy = json->find("policyName");
-  if (policy == json->end() || !policy->is_string()) return std::nullopt;
-  return Printable(policy->get<std::string>(), kLongestPolicyName);
+  return json ? Printable(json_path::TextAt(*json, {"policyName"}), kLongestPolicyName) : "";
 }
 
 KubeletWatch::KubeletWatch(Options options)
@@ -45,14 +42,13 @@ void KubeletWatch::Look() {
   [[maybe_unused]] const Status begun =
       off_loop_.Run([this, file = options_.file]() -> EventLoop::Task {
         const StatusOr<std::string> text = ReadFile(file, kLongestStateFile);
-        return
-            [this, policy = text.ok() ? CpuManagerPolicyOf(*text) : std::nullopt] { Take(policy); };
+        return [this, policy = text.ok() ? CpuManagerPolicyOf(*text) : ""] { Take(policy); };
       });
 }
 
-void KubeletWatch::Take(const std::optional<std::string>& policy) {
+void KubeletWatch::Take(std::string policy) {
   const bool was_on = Places(policy_);
-  policy_ = policy.value_or("");
+  policy_ = std::move(policy);
   if (was_on == Places(policy_)) return;
   since_ = std::chrono::system_clock::now();
   for (const Problem& problem : problems())

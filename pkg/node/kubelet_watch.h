@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +12,8 @@
 
 namespace resmgr {
 
-// The policy of the kubelet's CPU manager in its state file; nullopt if the text is no such file.
-std::optional<std::string> CpuManagerPolicyOf(std::string_view text);
+// The policy of the kubelet's CPU manager in its state file; "" if the text is no such file.
+std::string CpuManagerPolicyOf(std::string_view text);
 
 // Reads the state file of the kubelet's CPU manager now and then, off the loop, to find out whether
 // the manager is on: it would place the same containers as this daemon. A node without that file
@@ -37,7 +36,7 @@ class KubeletWatch {
 
  private:
   void Look();
-  void Take(const std::optional<std::string>& policy);
+  void Take(std::string policy);
 
   const Options options_;
   OffLoop off_loop_;

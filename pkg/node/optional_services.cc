@@ -11,11 +11,6 @@ namespace {
 // How long the daemon's end waits for an attempt that is under way.
 constexpr std::chrono::milliseconds kRetryPatience{100};
 
-void Fail(const Status& why, std::optional<Unserved>& unserved) {
-  if (!unserved) unserved = Unserved{.since = std::chrono::system_clock::now()};
-  unserved->why = why;
-}
-
 }  // namespace
 
 Problem Unserved::ProblemOf(const std::string& place) const {
@@ -26,43 +21,52 @@ Problem Unserved::ProblemOf(const std::string& place) const {
           .next = "ss -lxtp, which names the process that has it"};
 }
 
+ServingAttempts::ServingAttempts(EventLoop& loop, std::string place, std::string thread,
+                                 OffLoop::Work attempt)
+    : loop_(loop),
+      place_(std::move(place)),
+      attempt_(std::move(attempt)),
+      off_loop_(loop, std::move(thread), kRetryPatience) {}
+
+void ServingAttempts::Try() {
+  const Status begun = off_loop_.Run(attempt_);
+  if (!begun.ok()) retry_ = loop_.After(pauses_.Next(), [this] { Try(); });
+}
+
+bool ServingAttempts::Failed(const Status& why) {
+  if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
+  unserved_->why = why;
+  retry_ = loop_.After(pauses_.Next(), [this] { Try(); });
+  return !std::exchange(ever_failed_, true);
+}
+
+std::optional<Problem> ServingAttempts::problem() const {
+  return unserved_ ? std::optional(unserved_->ProblemOf(place_)) : std::nullopt;
+}
+
 OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make,
                                    FirstTry first)
-    : loop_(loop),
-      path_(std::move(path)),
+    : path_(std::move(path)),
       serve_(std::move(serve)),
-      make_(std::move(make)),
-      off_loop_(loop, "socket-retry", kRetryPatience) {
+      attempts_(loop, path_, "socket-retry", [this, make, path = path_]() -> EventLoop::Task {
+        // Shared, since a task must be copyable and a socket is not.
+        auto listener = std::make_shared<Listener>(make(path));
+        return [this, listener] { Take(std::move(*listener)); };
+      }) {
   if (path_.empty()) return;
-  first == FirstTry::kHere ? Take(make_(path_)) : TryAgain();
+  first == FirstTry::kHere ? Take(make(path_)) : attempts_.Try();
 }
 
 void OptionalListener::Take(Listener listener) {
   Logger& log = GetLogger("admin");
-  if (listener.ok()) {
-    unserved_.reset();
-    serve_(*std::move(listener));
-    if (warned_) log.Info("{} is served now", path_);
+  if (!listener.ok()) {
+    if (attempts_.Failed(listener.status()))
+      log.Warn("cannot serve {}, retrying: {}", path_, Message(listener.status()));
     return;
   }
-  if (!std::exchange(warned_, true)) {
-    log.Warn("cannot serve {}, retrying: {}", path_, Message(listener.status()));
-  }
-  Fail(listener.status(), unserved_);
-  retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
-}
-
-std::optional<Problem> OptionalListener::problem() const {
-  return unserved_ ? std::optional(unserved_->ProblemOf(path_)) : std::nullopt;
-}
-
-void OptionalListener::TryAgain() {
-  const Status begun = off_loop_.Run([this, make = make_, path = path_]() -> EventLoop::Task {
-    // Shared, since a task must be copyable and a socket is not.
-    auto listener = std::make_shared<Listener>(make(path));
-    return [this, listener] { Take(std::move(*listener)); };
-  });
-  if (!begun.ok()) retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
+  attempts_.Succeeded();
+  serve_(*std::move(listener));
+  if (attempts_.ever_failed()) log.Info("{} is served now", path_);
 }
 
 OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
@@ -78,40 +82,25 @@ OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::st
           std::move(make), first) {}
 
 OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served)
-    : loop_(loop),
-      address_(std::move(address)),
-      served_(std::move(served)),
-      off_loop_(loop, "metrics-retry", kRetryPatience) {
-  if (address_.empty()) return;
+    : attempts_(loop, address, "metrics-retry", [this, address, served]() -> EventLoop::Task {
+        // Shared, since a task must be copyable and a server is not.
+        auto server = std::make_shared<Server>(MetricsServer::Create(address, served));
+        return [this, server] { Take(std::move(*server)); };
+      }) {
+  if (address.empty()) return;
   // Without an answer of DNS, the front door would not be served for many seconds.
-  NeedsLookUp(address_) ? TryAgain() : Take(MetricsServer::Create(address_, served_));
+  NeedsLookUp(address) ? attempts_.Try() : Take(MetricsServer::Create(address, std::move(served)));
 }
 
 void OptionalMetrics::Take(Server server) {
   Logger& log = GetLogger("cri-resmgr");
-  if (server.ok()) {
-    unserved_.reset();
-    server_ = *std::move(server);
-    log.Info("metrics are served on port {}", server_->port());
+  if (!server.ok()) {
+    if (attempts_.Failed(server.status())) log.Warn("{}; retrying", Message(server.status()));
     return;
   }
-  if (!std::exchange(warned_, true)) log.Warn("{}; retrying", Message(server.status()));
-  Fail(server.status(), unserved_);
-  retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
-}
-
-std::optional<Problem> OptionalMetrics::problem() const {
-  return unserved_ ? std::optional(unserved_->ProblemOf(address_)) : std::nullopt;
-}
-
-void OptionalMetrics::TryAgain() {
-  const Status begun =
-      off_loop_.Run([this, address = address_, served = served_]() -> EventLoop::Task {
-        // Shared, since a task must be copyable and a server is not.
-        auto server = std::make_shared<Server>(MetricsServer::Create(address, served));
-        return [this, server] { Take(std::move(*server)); };
-      });
-  if (!begun.ok()) retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
+  attempts_.Succeeded();
+  server_ = *std::move(server);
+  log.Info("metrics are served on port {}", server_->port());
 }
 
 }  // namespace resmgr

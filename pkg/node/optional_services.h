@@ -9,7 +9,6 @@
 
 #include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
-#include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
 #include "pkg/model/problem.h"
 #include "pkg/sys/backoff.h"
@@ -35,6 +34,31 @@ struct Unserved {
   Problem ProblemOf(const std::string& place) const;
 };
 
+// Attempts to serve at a place, until one succeeds.
+class ServingAttempts {
+ public:
+  // `attempt` runs off the loop; its task ends with Succeeded or Failed.
+  ServingAttempts(EventLoop& loop, std::string place, std::string thread, OffLoop::Work attempt);
+
+  void Try();
+  void Succeeded() { unserved_.reset(); }
+  // Tries again after a pause. Returns whether this is the first failure, which is to be logged.
+  bool Failed(const Status& why);
+  bool ever_failed() const { return ever_failed_; }
+  // The problem; nullopt if the place is served.
+  std::optional<Problem> problem() const;
+
+ private:
+  EventLoop& loop_;
+  const std::string place_;
+  const OffLoop::Work attempt_;
+  bool ever_failed_ = false;
+  std::optional<Unserved> unserved_;
+  Backoff pauses_{kFirstTryPause, kLastTryPause};
+  EventLoop::HandlePtr retry_;
+  OffLoop off_loop_;
+};
+
 // A socket of the node, besides the front door. Its file system may hang, so attempts are made off
 // the loop, except for the first one, which is before the loop runs.
 class OptionalListener {
@@ -52,21 +76,14 @@ class OptionalListener {
   OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make,
                    FirstTry first = FirstTry::kHere);
 
-  std::optional<Problem> problem() const;
+  std::optional<Problem> problem() const { return attempts_.problem(); }
 
  private:
   void Take(Listener listener);
-  void TryAgain();
 
-  EventLoop& loop_;
   const std::string path_;
   const Serve serve_;
-  const Make make_;
-  bool warned_ = false;
-  std::optional<Unserved> unserved_;
-  Backoff pauses_{kFirstTryPause, kLastTryPause};
-  EventLoop::HandlePtr retry_;
-  OffLoop off_loop_;
+  ServingAttempts attempts_;
 };
 
 // A socket that serves gRPC methods.
@@ -96,23 +113,15 @@ class OptionalMetrics {
   OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
   // The problem; nullopt if the address is served.
-  std::optional<Problem> problem() const;
+  std::optional<Problem> problem() const { return attempts_.problem(); }
 
  private:
   using Server = StatusOr<std::unique_ptr<MetricsServer>>;
 
   void Take(Server server);
-  void TryAgain();
 
-  EventLoop& loop_;
-  const std::string address_;
-  const ServedMetrics served_;
-  bool warned_ = false;
-  std::optional<Unserved> unserved_;
-  Backoff pauses_{kFirstTryPause, kLastTryPause};
-  EventLoop::HandlePtr retry_;
   std::unique_ptr<MetricsServer> server_;
-  OffLoop off_loop_;
+  ServingAttempts attempts_;
 };
 
 }  // namespace resmgr

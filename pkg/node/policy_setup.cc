@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +40,12 @@ void KeepStated(const ConfigNode& section, ConfigNode& complete) {
   });
 }
 
+// The section of the active policy; nullptr: there is none.
+const ConfigNode* ActiveSection(const PolicyConfig& config) {
+  const auto section = config.sections.find(config.active);
+  return section == config.sections.end() ? nullptr : &section->second;
+}
+
 // Empty if the policy has no options.
 ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& section) {
   std::vector<ConfigKey> keys;
@@ -68,15 +75,13 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                                              const CpuSet& offline) {
   RESMGR_ASSIGN_OR_RETURN(const PolicyCpus cpus, CpusFor(config, machine, offline));
   if (config.active == kNullPolicy) return nullptr;
-  const auto section = config.sections.find(config.active);
-  return policies.Create(config.active,
-                         {.machine = machine,
-                          .available = cpus.available,
-                          .reserved = cpus.reserved,
-                          .section = section == config.sections.end() ? nullptr : &section->second,
-                          .runtimes = &runtimes,
-                          .unreserved = cpus.unreserved,
-                          .offline = offline | OfflineCpus(machine)});
+  return policies.Create(config.active, {.machine = machine,
+                                         .available = cpus.available,
+                                         .reserved = cpus.reserved,
+                                         .section = ActiveSection(config),
+                                         .runtimes = &runtimes,
+                                         .unreserved = cpus.unreserved,
+                                         .offline = offline | OfflineCpus(machine)});
 }
 
 ConfigChecks ChecksWith(const PolicyRegistry& policies) {
@@ -104,14 +109,13 @@ ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policie
   // The null policy gives no container CPUs of its own.
   if (config.policy.active == kNullPolicy) return {};
   ClassesConfig classes = config.classes;
-  const auto section = config.policy.sections.find(config.policy.active);
-  if (section != config.policy.sections.end()) {
+  if (const ConfigNode* const section = ActiveSection(config.policy)) {
     const std::string path = PolicySectionPath(config.policy.active);
-    OverrideIsolation(section->second, path, classes);
-    AddPolicyClasses(section->second, path, classes);
+    OverrideIsolation(*section, path, classes);
+    AddPolicyClasses(*section, path, classes);
     const PolicyFactory* const factory = policies.Find(config.policy.active);
     classes.of_pools = factory != nullptr && factory->named_classes != nullptr &&
-                       !factory->named_classes(section->second).empty();
+                       !factory->named_classes(*section).empty();
   }
   return classes;
 }
@@ -119,12 +123,10 @@ ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policie
 Config WithDefaults(Config config, const PolicyRegistry& policies) {
   const PolicyFactory* const factory = policies.Find(config.policy.active);
   if (factory == nullptr) return config;
-  const auto written = config.policy.sections.find(config.policy.active);
-  ConfigNode complete = CompleteSection(
-      *factory, written == config.policy.sections.end() ? ConfigNode() : written->second);
-  if (!complete.entries.empty()) {
+  const ConfigNode* const written = ActiveSection(config.policy);
+  ConfigNode complete = CompleteSection(*factory, written == nullptr ? ConfigNode() : *written);
+  if (!complete.entries.empty())
     config.policy.sections.insert_or_assign(config.policy.active, std::move(complete));
-  }
   return config;
 }
 
@@ -133,9 +135,8 @@ std::string OtherDefaults(const Config& config, const PolicyRegistry& policies) 
   for (const PolicyFactory& factory : policies.factories()) {
     if (factory.name == config.policy.active) continue;
     ConfigNode complete = CompleteSection(factory, ConfigNode());
-    if (!complete.entries.empty()) {
+    if (!complete.entries.empty())
       sections.push_back({std::string(factory.name), 1, std::move(complete)});
-    }
   }
   if (sections.empty()) return "";
   std::string text = "# What the other policies would do without a section of theirs:\n";
@@ -181,16 +182,13 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
                     "reserved",
                     cpus->available.ToString()));
   }
-  for (std::string& unknown : UnknownAllowedClasses(ClassesInForce(config, policies)))
-    warnings.push_back(std::move(unknown));
+  std::ranges::move(UnknownAllowedClasses(ClassesInForce(config, policies)),
+                    std::back_inserter(warnings));
   const PolicyFactory* const factory = policies.Find(config.policy.active);
-  const auto section = config.policy.sections.find(config.policy.active);
-  if (factory == nullptr || factory->without_effect == nullptr ||
-      section == config.policy.sections.end()) {
+  const ConfigNode* const section = ActiveSection(config.policy);
+  if (factory == nullptr || factory->without_effect == nullptr || section == nullptr)
     return warnings;
-  }
-  for (std::string& warning : factory->without_effect(section->second))
-    warnings.push_back(std::move(warning));
+  std::ranges::move(factory->without_effect(*section), std::back_inserter(warnings));
   return warnings;
 }
 

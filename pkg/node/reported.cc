@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/reported.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -15,28 +14,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kAnnotations = "/metadata/annotations";
 // Annotations of the node for the report. The agent's annotations about a ConfigMap
 // (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart may change the
 // configuration without a ConfigMap.
 constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
 constexpr std::string_view kSourceAnnotation = "cri-resource-manager.intel.com/policy-source";
 constexpr std::string_view kLossesAnnotation = "cri-resource-manager.intel.com/policy-losses";
-
-// Escapes a key for a JSON pointer.
-std::string Escape(std::string_view key) {
-  std::string escaped;
-  for (const char c : key) {
-    if (c == '~') {
-      escaped += "~0";
-    } else if (c == '/') {
-      escaped += "~1";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
 
 Json AnnotationsOf(const NodeReport& report) {
   Json annotations;
@@ -47,10 +30,10 @@ Json AnnotationsOf(const NodeReport& report) {
   return annotations;
 }
 
-void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
+void Add(v1::PatchNodeRequest& request, const Json::json_pointer& path, const Json& value) {
   v1::JsonPatch& patch = *request.add_patches();
   patch.set_op("add");
-  patch.set_path(std::move(path));
+  patch.set_path(path.to_string());
   patch.set_value(JsonText(value));
 }
 
@@ -103,13 +86,14 @@ void NodePublisher::OnHealth(const StatusOr<std::string>& reply) {
 }
 
 void NodePublisher::Patch(Way way) {
+  const Json::json_pointer path("/metadata/annotations");
   const Json annotations = AnnotationsOf(wanted_);
   v1::PatchNodeRequest request;
   if (way == Way::kAllAtOnce) {
-    Add(request, std::string(kAnnotations), annotations);
+    Add(request, path, annotations);
   } else {
     for (const auto& [key, value] : annotations.items())
-      Add(request, fmt::format("{}/{}", kAnnotations, Escape(key)), value);
+      Add(request, path / key, value);
   }
   calls_.Call("/v1.Agent/PatchNode", request.SerializeAsString(),
               [this, report = wanted_, way](const StatusOr<std::string>& reply) {
@@ -119,17 +103,12 @@ void NodePublisher::Patch(Way way) {
 
 void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& status) {
   // A key cannot be added if the node has no annotations yet.
-  if (status.code() == StatusCode::kInvalidArgument && way == Way::kEachKey) {
-    Patch(Way::kAllAtOnce);
-    return;
-  }
+  if (status.code() == StatusCode::kInvalidArgument && way == Way::kEachKey)
+    return Patch(Way::kAllAtOnce);
   // Writing all annotations at once would remove those that the node got meanwhile: the agent
   // refuses this, and the patch is tried again.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
-  if (overtaken || (!status.ok() && !IsRefusal(status))) {
-    calls_.Failed(status);
-    return;
-  }
+  if (overtaken || (!status.ok() && !IsRefusal(status))) return calls_.Failed(status);
   if (status.ok()) {
     log_.Info("the node shows policy {}, configured by {}", report.policy, report.source);
   } else {

@@ -30,10 +30,12 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
   return found;
 }
 
-// Adds the problems of the live machine. Under the null policy they are no warnings, since it
-// places nothing.
-void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
-                        Setup& setup) {
+// Sets the machine and the warnings about it. Under the null policy, which places nothing, the
+// problems of a live machine are no warnings.
+void SetMachine(const NodeOptions& options, std::shared_ptr<const Machine> machine,
+                const std::optional<CgroupSets>& pods, Setup& setup) {
+  setup.machine = std::move(machine);
+  setup.warnings = ConfigWarnings(setup.config, *setup.machine, options.policies);
   setup.live = pods.has_value();
   if (!setup.live) return;
   setup.machine_problems = CgroupDifferences(*setup.machine, *pods, ReadOwnCgroup(options.cgroups));
@@ -81,11 +83,7 @@ void TellOfUnusedFile(const NodeOptions& options, const Setup& setup) {
       fmt::format("the configuration from {} is in force, not {}; -reset-config forgets it",
                   setup.config_source, options.config_file);
   Logger& log = GetLogger("config");
-  if (setup.config_source == "agent") {
-    log.Info("{}", text);
-  } else {
-    log.Warn("{}", text);
-  }
+  setup.config_source == "agent" ? log.Info("{}", text) : log.Warn("{}", text);
 }
 
 StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
@@ -135,9 +133,8 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
   }
   options.overrides.ApplyTo(*loaded.config);
   loaded.config->nri = options.config.nri;
-  if (!loaded.config->hooks.stated || !options.door.asks_hook_servers) {
+  if (!loaded.config->hooks.stated || !options.door.asks_hook_servers)
     loaded.config->hooks = options.config.hooks;
-  }
   loaded.config->runtimes = options.config.runtimes;
   return loaded;
 }
@@ -156,9 +153,7 @@ StatusOr<Setup> Prepare(const NodeOptions& options) {
   TellOfUnusedFile(options, *kept);
   kept->refused = std::move(refused);
   kept->disk_answers = answers;
-  kept->warnings = ConfigWarnings(kept->config, *machine, options.policies);
-  kept->machine = machine;
-  AddMachineProblems(options, on.pods, *kept);
+  SetMachine(options, machine, on.pods, *kept);
   return *std::move(kept);
 }
 
@@ -166,9 +161,7 @@ StatusOr<Setup> CheckOnly(const NodeOptions& options) {
   RESMGR_ASSIGN_OR_RETURN(FoundMachine on, MachineOf(options));
   const auto machine = std::make_shared<const Machine>(std::move(on.machine));
   RESMGR_ASSIGN_OR_RETURN(Setup setup, PrepareOwn(options, *machine));
-  setup.warnings = ConfigWarnings(setup.config, *machine, options.policies);
-  setup.machine = machine;
-  AddMachineProblems(options, on.pods, setup);
+  SetMachine(options, machine, on.pods, setup);
   RESMGR_ASSIGN_OR_RETURN(
       const dump::Dumper::Settings dump,
       dump::Dumper::Read(DumpOptions(setup.config.dump, options.overrides, false, false, "")));
@@ -178,18 +171,15 @@ StatusOr<Setup> CheckOnly(const NodeOptions& options) {
 }
 
 Status Reset(const NodeOptions& options, Forget what) {
-  if (ConnectUnix(options.relay_socket).ok()) {
+  if (ConnectUnix(options.relay_socket).ok())
     return FailedPrecondition("an instance serves {}: stop it first", options.relay_socket);
-  }
   // The claim may belong to a daemon that is ending: its socket is closed, but it still writes.
   const auto claim = ClaimDirectory(options.StateDirectory());
-  if (claim.status().code() == StatusCode::kAlreadyExists) {
+  if (claim.status().code() == StatusCode::kAlreadyExists)
     return FailedPrecondition("{}: wait until it has ended", Message(claim.status()));
-  }
   if (!claim.ok() && claim.status().code() != StatusCode::kNotFound) return claim.status();
-  if (what.placements) {
+  if (what.placements)
     RESMGR_RETURN_IF_ERROR(RecordLog::Reset(RealFileSystem(), options.StateDirectory()));
-  }
   if (what.delivered_config) RESMGR_RETURN_IF_ERROR(ForgetDeliveredConfig(options.directory));
   return OkStatus();
 }
