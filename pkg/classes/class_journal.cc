@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/class_journal.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -24,9 +25,9 @@ std::string HashOf(std::string_view text) {
   return fmt::format("{:016x}", TextHash()(text));
 }
 
-std::optional<std::string> TextAt(const Json& list, size_t index) {
-  if (!list.is_array() || index >= list.size() || !list[index].is_string()) return std::nullopt;
-  return list[index].get<std::string>();
+// Whether this is a list of path, first, wanted and former text.
+bool IsEntry(const Json& file) {
+  return file.is_array() && file.size() == 4 && std::ranges::all_of(file, &Json::is_string);
 }
 
 // False for a path that leads out of the host's root.
@@ -72,12 +73,10 @@ StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_
   const bool known = !boot.empty() && !wrote->get_ref<const std::string&>().empty();
   if (known && *wrote != boot) return entries;
   for (const Json& file : parsed->value("files", Json::array())) {
-    const std::optional<std::string> path = TextAt(file, 0);
-    const std::optional<std::string> first = TextAt(file, 1);
-    const std::optional<std::string> wanted = TextAt(file, 2);
-    const std::optional<std::string> was = TextAt(file, 3);
-    if (!path || !first || !wanted || !was || !IsPath(*path)) return Damaged();
-    entries.emplace(*path, JournalEntry{*first, *wanted, *was});
+    if (!IsEntry(file)) return Damaged();
+    const auto texts = file.get<std::vector<std::string>>();
+    if (!IsPath(texts[0])) return Damaged();
+    entries.emplace(texts[0], JournalEntry{texts[1], texts[2], texts[3]});
   }
   return entries;
 }

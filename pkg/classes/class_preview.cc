@@ -158,7 +158,7 @@ std::string ClassPreview::ValueOf(std::string_view kind, std::string_view name) 
   }
   if (kind == "scheduling") {
     const SchedulingClassConfig* const found = config_.scheduling.Find(name);
-    if (found != nullptr) return ShownSettings(found->scheduler, found->io_priority);
+    if (found != nullptr) return ShownSettings(*found);
   }
   return "";
 }

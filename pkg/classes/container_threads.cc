@@ -114,16 +114,16 @@ std::string ShownIoPriority(const IoPriority& priority) {
   }
 }
 
-std::string ReadBackThread(pid_t thread, const SchedulerSettings& scheduler, const IoPriority& io,
+std::string ReadBackThread(pid_t thread, const SchedulingClassConfig& wanted,
                            ThreadAttributes& attributes) {
-  SchedulerSettings has_scheduler;
-  IoPriority has_io;
-  const bool by_scheduler =
-      scheduler.policy != SchedPolicy::kNone && attributes.GetScheduler(thread, has_scheduler) == 0;
-  const bool by_io =
-      io.io_class != IoPriority::Class::kNone && attributes.GetIoPriority(thread, has_io) == 0;
-  return ShownSettings(by_scheduler ? has_scheduler : SchedulerSettings(),
-                       by_io ? has_io : IoPriority());
+  SchedulingClassConfig has;
+  if (wanted.scheduler.policy == SchedPolicy::kNone ||
+      attributes.GetScheduler(thread, has.scheduler) != 0)
+    has.scheduler = {};
+  if (wanted.io_priority.io_class == IoPriority::Class::kNone ||
+      attributes.GetIoPriority(thread, has.io_priority) != 0)
+    has.io_priority = {};
+  return ShownSettings(has);
 }
 
 // The first version of struct sched_attr in linux/sched/types.h, which glibc has only since 2.41.
@@ -213,16 +213,18 @@ std::string ShownScheduler(const SchedulerSettings& scheduler) {
   return text;
 }
 
-std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io) {
+std::string ShownSettings(const SchedulingClassConfig& settings) {
   std::string text;
-  if (scheduler.policy != SchedPolicy::kNone) text = ShownScheduler(scheduler);
-  if (io.io_class != IoPriority::Class::kNone)
-    text += fmt::format("{}io {}", text.empty() ? "" : ", ", ShownIoPriority(io));
+  if (settings.scheduler.policy != SchedPolicy::kNone) text = ShownScheduler(settings.scheduler);
+  if (settings.io_priority.io_class != IoPriority::Class::kNone)
+    text += fmt::format("{}io {}", text.empty() ? "" : ", ", ShownIoPriority(settings.io_priority));
   return text;
 }
 
-ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
-                          const IoPriority& io, HostFiles& files, ThreadAttributes& attributes) {
+ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulingClassConfig& wanted,
+                          HostFiles& files, ThreadAttributes& attributes) {
+  const SchedulerSettings& scheduler = wanted.scheduler;
+  const IoPriority& io = wanted.io_priority;
   ThreadsOutcome outcome;
   std::set<pid_t> done;
   int scheduler_error = 0;
@@ -257,16 +259,16 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
     outcome.io = ErrnoStatus(
         io_error, fmt::format("the kernel refuses the I/O priority {}{}", ShownIoPriority(io),
                               io_error == EPERM ? "; it needs CAP_SYS_NICE" : ""));
-  if (!done.empty()) outcome.in_force = ReadBackThread(*done.begin(), scheduler, io, attributes);
+  if (!done.empty()) outcome.in_force = ReadBackThread(*done.begin(), wanted, attributes);
   return outcome;
 }
 
 std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
-                                       const SchedulerSettings& scheduler, const IoPriority& io,
-                                       HostFiles& files, ThreadAttributes& attributes) {
+                                       const SchedulingClassConfig& wanted, HostFiles& files,
+                                       ThreadAttributes& attributes) {
   const std::set<pid_t> threads = ThreadsOf(cgroup, v2, files);
   if (threads.empty()) return std::nullopt;
-  return ReadBackThread(*threads.begin(), scheduler, io, attributes);
+  return ReadBackThread(*threads.begin(), wanted, attributes);
 }
 
 int KernelThreadAttributes::SetScheduler(pid_t thread, const SchedulerSettings& scheduler) {

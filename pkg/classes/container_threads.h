@@ -11,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/classes/class_plan.h"
 #include "pkg/classes/host_files.h"
+#include "pkg/config/scheduling_config.h"
 
 namespace resmgr {
 
@@ -60,16 +61,16 @@ struct ThreadsOutcome {
 // Gives all threads of the cgroup (a path of HostFiles) and of those below it these settings; kNone
 // leaves a setting as it is. Threads that begin meanwhile inherit the settings or are found in
 // another round. Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
-ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
-                          const IoPriority& io, HostFiles& files, ThreadAttributes& attributes);
+ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulingClassConfig& wanted,
+                          HostFiles& files, ThreadAttributes& attributes);
 // The settings of the container's first thread; changes nothing. nullopt if there is no thread.
 std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
-                                       const SchedulerSettings& scheduler, const IoPriority& io,
-                                       HostFiles& files, ThreadAttributes& attributes);
+                                       const SchedulingClassConfig& wanted, HostFiles& files,
+                                       ThreadAttributes& attributes);
 
 // "fifo 42", "other nice 5", "deadline 10000000ns within 20000000ns of each 20000000ns".
 std::string ShownScheduler(const SchedulerSettings& scheduler);
 // The scheduler and the I/O priority of a class, as text.
-std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io);
+std::string ShownSettings(const SchedulingClassConfig& settings);
 
 }  // namespace resmgr

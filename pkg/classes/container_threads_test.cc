@@ -35,12 +35,13 @@ class SchedulingThreadsTest : public testing::Test {
     for (const pid_t thread : {10, 11, 12, 13})
       attributes_.threads[thread] = {};
   }
-  ThreadsOutcome Set() { return SetThreads("c", true, fifo_, io_, files_, attributes_); }
+  ThreadsOutcome Set() { return SetThreads("c", true, wanted_, files_, attributes_); }
 
   test::FakeHostFiles files_;
   test::FakeThreadAttributes attributes_;
-  const SchedulerSettings fifo_{.policy = SchedPolicy::kFifo, .priority = 42, .flags = {kReset}};
-  const IoPriority io_{IoPriority::Class::kBestEffort, 6};
+  const SchedulingClassConfig wanted_{
+      .scheduler = {.policy = SchedPolicy::kFifo, .priority = 42, .flags = {kReset}},
+      .io_priority = {IoPriority::Class::kBestEffort, 6}};
 };
 
 TEST_F(SchedulingThreadsTest, AllThreadsGetTheSettings) {
@@ -49,7 +50,7 @@ TEST_F(SchedulingThreadsTest, AllThreadsGetTheSettings) {
   EXPECT_TRUE(outcome.scheduler.ok());
   EXPECT_TRUE(outcome.io.ok());
   EXPECT_EQ(outcome.in_force, "fifo 42, io be 6");
-  EXPECT_EQ(attributes_.threads.at(11).scheduler, fifo_);
+  EXPECT_EQ(attributes_.threads.at(11).scheduler, wanted_.scheduler);
   EXPECT_EQ(attributes_.threads.at(12).scheduler, SchedulerSettings()) << "another container's";
 }
 
@@ -59,7 +60,7 @@ TEST_F(SchedulingThreadsTest, ThreadsThatBeginMeanwhileAndInCgroupsBelowAreFound
     if (thread == 11) files_.tree["c/cgroup.threads"] = "10\n11\n12\n";
   };
   EXPECT_EQ(Set().threads, 4U);
-  EXPECT_EQ(attributes_.threads.at(13).io, io_);
+  EXPECT_EQ(attributes_.threads.at(13).io, wanted_.io_priority);
 }
 
 // A container that may make cgroups must not keep the worker, and with it starts, busy.
@@ -71,7 +72,7 @@ TEST_F(SchedulingThreadsTest, TheNumberOfCgroupsBelowIsBounded) {
   }
   files_.tree["c/cgroup.threads"] = "10\n";
   EXPECT_EQ(Set().threads, 1024U);
-  EXPECT_EQ(attributes_.threads.at(10).io, io_);
+  EXPECT_EQ(attributes_.threads.at(10).io, wanted_.io_priority);
 }
 
 TEST_F(SchedulingThreadsTest, AThreadThatHasEndedIsNoError) {
@@ -89,7 +90,7 @@ TEST_F(SchedulingThreadsTest, ARefusalNamesItsHalfAndTheOtherOneIsInForce) {
               HasSubstr("the kernel refuses the scheduler fifo 42; it needs CAP_SYS_NICE, "
                         "a kernel with CONFIG_RT_GROUP_SCHED"));
   EXPECT_TRUE(outcome.io.ok());
-  EXPECT_EQ(attributes_.threads.at(10).io, io_);
+  EXPECT_EQ(attributes_.threads.at(10).io, wanted_.io_priority);
   EXPECT_EQ(outcome.in_force, "io be 6");
 }
 
@@ -101,7 +102,7 @@ TEST_F(SchedulingThreadsTest, DeadlinesBeyondTheCpusTimeAreToldWithThoseThatHave
                                 .period_ns = 25'000'000};
   files_.tree["c/cgroup.threads"] = "10\n11\n12\n";
   attributes_.most_deadline_percent = 95;
-  const ThreadsOutcome outcome = SetThreads("c", true, third, {}, files_, attributes_);
+  const ThreadsOutcome outcome = SetThreads("c", true, {.scheduler = third}, files_, attributes_);
   EXPECT_EQ(outcome.threads, 2U);
   EXPECT_THAT(std::string(Message(outcome.scheduler)),
               AllOf(HasSubstr("the kernel refuses the scheduler deadline 10000000ns"),
@@ -109,14 +110,14 @@ TEST_F(SchedulingThreadsTest, DeadlinesBeyondTheCpusTimeAreToldWithThoseThatHave
                               "95 % of their periods")));
   EXPECT_EQ(attributes_.threads.at(12).scheduler, SchedulerSettings());
   attributes_.most_deadline_percent = 190;  // of two CPUs
-  EXPECT_TRUE(SetThreads("c", true, third, {}, files_, attributes_).scheduler.ok());
+  EXPECT_TRUE(SetThreads("c", true, {.scheduler = third}, files_, attributes_).scheduler.ok());
 }
 
 TEST_F(SchedulingThreadsTest, OnCgroupV1TheThreadsAreTasks) {
   files_.tree["v1/tasks"] = "12\n";
-  EXPECT_EQ(SetThreads("v1", false, fifo_, io_, files_, attributes_).threads, 1U);
-  EXPECT_EQ(ReadThreads("v1", false, fifo_, io_, files_, attributes_), "fifo 42, io be 6");
-  EXPECT_EQ(ReadThreads("gone", true, fifo_, io_, files_, attributes_), std::nullopt);
+  EXPECT_EQ(SetThreads("v1", false, wanted_, files_, attributes_).threads, 1U);
+  EXPECT_EQ(ReadThreads("v1", false, wanted_, files_, attributes_), "fifo 42, io be 6");
+  EXPECT_EQ(ReadThreads("gone", true, wanted_, files_, attributes_), std::nullopt);
 }
 
 TEST_F(SchedulingThreadsTest, AContainerThatKeepsMakingThreadsEndsTheSearch) {

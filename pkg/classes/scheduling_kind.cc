@@ -143,9 +143,8 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
     } else if (cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup");
     } else {
-      const auto now =
-          ReadThreads(cgroup, unified_, found->scheduler, found->io_priority, files, *threads_);
-      const std::string wanted = ShownSettings(found->scheduler, found->io_priority);
+      const auto now = ReadThreads(cgroup, unified_, *found, files, *threads_);
+      const std::string wanted = ShownSettings(*found);
       part.way = WayOf(subject, SetsThreads(*found) && now == wanted, ways_);
       if (found->burst_percent)
         PlanBurst(cgroup, *found->burst_percent, subject.coming_quota, files, part, plan);
@@ -157,22 +156,19 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
 void SchedulingKind::ApplyOne(const ClassSubject& subject, const SchedulingClassConfig& config,
                               HostFiles& files, ClassPart& part) {
   const std::string cgroup = CgroupOf(subject);
-  const SchedulerSettings& scheduler = config.scheduler;
-  const IoPriority& io = config.io_priority;
-  const std::optional<std::string> now =
-      ReadThreads(cgroup, unified_, scheduler, io, files, *threads_);
+  const std::optional<std::string> now = ReadThreads(cgroup, unified_, config, files, *threads_);
   if (!now) {
     part.possible = NotFound("the container has no threads that this daemon can see");
     return;
   }
   part.in_force = *now;
-  const Applied wanted(scheduler, io);
+  const Applied wanted(config.scheduler, config.io_priority);
   const auto applied = applied_.find(subject.id);
   const bool done = (applied != applied_.end() && applied->second == wanted) ||
                     (applied == applied_.end() && !refused_.contains(subject.id) &&
-                     *now == ShownSettings(scheduler, io));
+                     *now == ShownSettings(config));
   if (!done) {
-    const ThreadsOutcome outcome = SetThreads(cgroup, unified_, scheduler, io, files, *threads_);
+    const ThreadsOutcome outcome = SetThreads(cgroup, unified_, config, files, *threads_);
     part.in_force = outcome.in_force;
     if (!outcome.scheduler.ok() || !outcome.io.ok()) {
       part.possible = outcome.scheduler.ok() ? outcome.io : outcome.scheduler;
