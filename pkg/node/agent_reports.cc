@@ -15,15 +15,9 @@ constexpr std::chrono::seconds kLossPeriod{60};
 
 // Whether the agent will always refuse this.
 bool IsFinal(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kFailedPrecondition:
-    case StatusCode::kInvalidArgument:
-    case StatusCode::kPermissionDenied:
-    case StatusCode::kUnimplemented:
-      return true;
-    default:
-      return false;
-  }
+  const StatusCode code = status.code();
+  return code == StatusCode::kFailedPrecondition || code == StatusCode::kInvalidArgument ||
+         code == StatusCode::kPermissionDenied || code == StatusCode::kUnimplemented;
 }
 
 }  // namespace

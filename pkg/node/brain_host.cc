@@ -103,8 +103,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
 
 // Sets the offline CPUs of a brain that will release all containers or get a policy.
 void BrainHost::TellOffline(Brain& brain) const {
-  [[maybe_unused]] const Status told =
-      brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>());
+  brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>()).IgnoreError();
 }
 
 Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
