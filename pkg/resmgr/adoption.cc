@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/requirements.h"
 #include "pkg/policy/conventions.h"
 #include "pkg/resmgr/reported_values.h"
@@ -241,11 +242,7 @@ class Adopter {
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kExited) {
       Placement former = PlacementOf(applied, saved);
-      if (saved != nullptr) {
-        former.cpu_shares = saved->placement.cpu_shares;
-        former.cpu_quota = saved->placement.cpu_quota;
-        former.cpu_period = saved->placement.cpu_period;
-      }
+      if (saved != nullptr) CopyCpuNumbers(saved->placement, former);
       record.former = std::make_unique<Placement>(std::move(former));
     } else {
       SetFoundPlace(container, applied, saved);

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/applied_resources.h"
 
-#include <optional>
+#include "pkg/model/cpu_numbers.h"
 
 namespace resmgr {
 namespace {
 
-using Number = std::optional<int64_t>;
-
-const Number& First(const Number& later, const Number& placed, const Number& requested) {
+const CpuNumber& First(const CpuNumber& later, const CpuNumber& placed,
+                       const CpuNumber& requested) {
   return later ? later : placed ? placed : requested;
-}
-
-const Number& SharesOf(const Container& container) {
-  return First(container.set_later.cpu_shares, container.placement.cpu_shares,
-               container.requested.cpu_shares);
-}
-
-const Number& QuotaOf(const Container& container) {
-  return First(container.set_later.cpu_quota, container.placement.cpu_quota,
-               container.requested.cpu_quota);
-}
-
-const Number& PeriodOf(const Container& container) {
-  return First(container.set_later.cpu_period, container.placement.cpu_period,
-               container.requested.cpu_period);
 }
 
 }  // namespace
@@ -38,20 +22,21 @@ CpuNumbers NumbersInForce(const NumbersSetLater& later, const ResourceValues& pl
 
 AppliedResources DesiredResources(const Container& container) {
   const Placement& placement = container.placement;
-  return {{.cpus = placement.EnforcedCpus(),
-           .mems = placement.mems,
-           .cpu_shares = SharesOf(container),
-           .cpu_quota = QuotaOf(container),
-           .cpu_period = PeriodOf(container)},
-          placement.exclusive};
+  AppliedResources desired{{.cpus = placement.EnforcedCpus(), .mems = placement.mems},
+                           placement.exclusive};
+  ForEachCpuNumber([](CpuNumber& value, const auto&... choice) { value = First(choice...); },
+                   desired, container.set_later, placement, container.requested);
+  return desired;
 }
 
 bool IsDesired(const AppliedResources& resources, const Container& container) {
   const Placement& placement = container.placement;
   // Compares numbers first: these mostly differ even between containers that share CPUs.
-  return resources.cpu_shares == SharesOf(container) && resources.cpu_quota == QuotaOf(container) &&
-         resources.cpu_period == PeriodOf(container) &&
-         resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
+  bool same = true;
+  ForEachCpuNumber([&same](const CpuNumber& value,
+                           const auto&... choice) { same = same && value == First(choice...); },
+                   resources, container.set_later, placement, container.requested);
+  return same && resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
          resources.exclusive == placement.exclusive;
 }
 
@@ -60,13 +45,12 @@ AppliedResources ReportedResources(const LinuxResources& resources) {
 }
 
 AppliedResources Completed(AppliedResources reported, const Container& container) {
-  const Placement& placement = container.placement;
-  const auto complete = [](Number& value, const Number& overridden, const Number& desired) {
-    if (!value && !overridden) value = desired;
+  const auto complete = [](CpuNumber& value, const CpuNumber& later, const CpuNumber& placed,
+                           const CpuNumber& requested) {
+    if (!value && !placed) value = First(later, placed, requested);
   };
-  complete(reported.cpu_shares, placement.cpu_shares, SharesOf(container));
-  complete(reported.cpu_quota, placement.cpu_quota, QuotaOf(container));
-  complete(reported.cpu_period, placement.cpu_period, PeriodOf(container));
+  ForEachCpuNumber(complete, reported, container.set_later, container.placement,
+                   container.requested);
   return reported;
 }
 

@@ -10,6 +10,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/model/cpu_numbers.h"
 
 namespace resmgr {
 namespace {
@@ -31,8 +32,7 @@ bool SamePlace(const Placement& one, const Placement& other) {
 }
 
 bool SamePlaceAndNumbers(const Placement& one, const Placement& other) {
-  return SamePlace(one, other) && one.cpu_shares == other.cpu_shares &&
-         one.cpu_quota == other.cpu_quota && one.cpu_period == other.cpu_period;
+  return SamePlace(one, other) && SameCpuNumbers(one, other);
 }
 
 // The containers whose placement would change.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/sys/backoff.h"
 
 namespace resmgr {
@@ -69,11 +70,13 @@ void Pusher::EndCreation(ContainerRecord& record) {
 
 void Pusher::TakeSetLater(ContainerRecord& record) {
   const NumbersSetLater& later = record.container.set_later;
-  if (!record.push || !(later.cpu_shares || later.cpu_quota || later.cpu_period)) return;
+  if (!record.push || !HasCpuNumbers(later)) return;
   AppliedResources now = *record.push->applied;
-  if (later.cpu_shares) now.cpu_shares = later.cpu_shares;
-  if (later.cpu_quota) now.cpu_quota = later.cpu_quota;
-  if (later.cpu_period) now.cpu_period = later.cpu_period;
+  ForEachCpuNumber(
+      [](CpuNumber& value, const CpuNumber& set) {
+        if (set) value = set;
+      },
+      now, later);
   record.push->applied = Shared(now);
 }
 
@@ -408,12 +411,10 @@ SharedResources Pusher::OverApplied(SharedResources sent, const SharedResources&
 
 // Numbers that were not sent are as before; they stay unknown if they were.
 SharedResources Pusher::WithNumbersBefore(AppliedResources sent, const PushState& state) {
-  const auto complete = [&state](auto& value, const auto& before) {
+  const auto complete = [&state](CpuNumber& value, const CpuNumber& before) {
     if (!value && state.certain) value = before;
   };
-  complete(sent.cpu_shares, state.applied->cpu_shares);
-  complete(sent.cpu_quota, state.applied->cpu_quota);
-  complete(sent.cpu_period, state.applied->cpu_period);
+  ForEachCpuNumber(complete, sent, *state.applied);
   return Shared(std::move(sent));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/call_end.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
@@ -251,9 +252,11 @@ bool Pusher::WrittenPastRuntime(ContainerKey key) const {
 SharedResources Pusher::WithoutNumbers(const AppliedResources& resources,
                                        const ResourceValues& carried) {
   AppliedResources rest = resources;
-  if (carried.cpu_shares) rest.cpu_shares.reset();
-  if (carried.cpu_quota) rest.cpu_quota.reset();
-  if (carried.cpu_period) rest.cpu_period.reset();
+  ForEachCpuNumber(
+      [](CpuNumber& value, const CpuNumber& sent) {
+        if (sent) value.reset();
+      },
+      rest, carried);
   return Shared(rest);
 }
 

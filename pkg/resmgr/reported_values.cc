@@ -6,6 +6,7 @@
 
 #include "pkg/kube/annotations.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/resmgr/applied_resources.h"
@@ -34,19 +35,9 @@ MilliCpu RequestNow(MilliCpu known, const Requirements& now, const LinuxResource
   return limit.value > 0 ? std::min(known, std::max(limit, now.cpu_request)) : known;
 }
 
-using Number = std::optional<int64_t>;
-
-void TakeSent(const Number& sent, const Number& ours, Number& later) {
-  if (sent && sent != ours) {
-    later = sent;
-  } else if (sent || ours) {
-    later.reset();
-  }
-}
-
 // Takes a reported number that differs from the expected one. A number that is missing or 0 was not
 // reported by the runtime.
-void TakeReport(const Number& in_force, const Number& expected, bool same, Number& later) {
+void TakeReport(const CpuNumber& in_force, const CpuNumber& expected, bool same, CpuNumber& later) {
   if (in_force && *in_force != 0 && in_force != expected && !same) later = in_force;
 }
 
@@ -54,13 +45,13 @@ NumbersSetLater SetLaterOf(const SavedContainer& saved) {
   return saved.set_later.value_or(NumbersSetLater{});
 }
 
-Number QuotaInForce(const SavedContainer& saved) {
-  return NumbersInForce(SetLaterOf(saved), saved.placement, saved.requested).quota;
+CpuNumbers NumbersInForce(const SavedContainer& saved) {
+  return NumbersInForce(SetLaterOf(saved), saved.placement, saved.requested);
 }
 
 bool IsExactlyAsSaved(const ReportOfSaved& report) {
   return TellsCpuInForce(report.saved, report.in_force) &&
-         QuotaOrNone(QuotaInForce(report.saved)) == QuotaOrNone(report.in_force.cpu_quota);
+         QuotaOrNone(NumbersInForce(report.saved).quota) == QuotaOrNone(report.in_force.cpu_quota);
 }
 
 // Whether the numbers in force, which differ from the saved ones, certainly do not come from the
@@ -71,7 +62,7 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
   const SavedContainer& saved = report.saved;
   const LinuxResources& asked = saved.asked->requested;
   const NumbersSetLater later = SetLaterOf(saved);
-  const Number& before = saved.requested.cpu_shares;
+  const CpuNumber& before = saved.requested.cpu_shares;
   const bool decided = later.cpu_shares || saved.placement.cpu_shares;
   if (!decided && asked.cpu_shares) {
     if (!IsSameByWeight(*asked.cpu_shares, report.in_force.cpu_shares)) return true;
@@ -80,7 +71,7 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
   // A quota in force that is neither the saved nor the requested one comes from another update,
   // since policies only lift quotas or leave them alone.
   const int64_t now = QuotaOrNone(report.in_force.cpu_quota);
-  return now != QuotaOrNone(std::nullopt) && now != QuotaOrNone(QuotaInForce(saved)) &&
+  return now != QuotaOrNone(std::nullopt) && now != QuotaOrNone(NumbersInForce(saved).quota) &&
          now != QuotaOrNone(asked.cpu_quota);
 }
 
@@ -152,10 +143,7 @@ void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_for
                     Container& container) {
   container.requirements.cpu_request = in_force.cpu_request;
   container.requirements.cpu_limit = in_force.cpu_limit;
-  const LinuxResources requested = ReportedRequest(reported, in_force);
-  container.requested.cpu_shares = requested.cpu_shares;
-  container.requested.cpu_quota = requested.cpu_quota;
-  container.requested.cpu_period = requested.cpu_period;
+  CopyCpuNumbers(ReportedRequest(reported, in_force), container.requested);
 }
 
 bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported) {
@@ -165,27 +153,19 @@ bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported) {
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force) {
   const int64_t now = in_force.cpu_shares.value_or(0);
   if (now == 0) return true;
-  const auto sent = [](const auto& later, const auto& placed, const auto& requested) {
-    return later ? later : placed ? placed : requested;
-  };
-  const NumbersSetLater later = saved.set_later.value_or(NumbersSetLater{});
-  const Placement& placed = saved.placement;
-  const std::optional<int64_t> known =
-      sent(later.cpu_shares, placed.cpu_shares, saved.requested.cpu_shares);
-  if (!known) return false;
-  if (now == *known && now < kMaxShares) return true;
+  const CpuNumbers known = NumbersInForce(saved);
+  if (!known.shares) return false;
+  if (now == *known.shares && now < kMaxShares) return true;
   // Shares may differ by rounding, and at their upper limit they do not show the request: then the
   // quotas are compared, too.
-  const std::optional<int64_t> quota =
-      sent(later.cpu_quota, placed.cpu_quota, saved.requested.cpu_quota);
-  return IsSameByWeight(*known, now) && QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
+  return IsSameByWeight(*known.shares, now) &&
+         QuotaOrNone(known.quota) == QuotaOrNone(in_force.cpu_quota);
 }
 
 Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
                         const LinuxResources& after, QosClass qos, Bytes memory_capacity) {
   const Requirements now = EstimateRequirements(after, qos, memory_capacity);
-  if (before.cpu_shares != after.cpu_shares || before.cpu_quota != after.cpu_quota ||
-      before.cpu_period != after.cpu_period) {
+  if (!SameCpuNumbers(before, after)) {
     needs.cpu_limit = now.cpu_limit;
     if (needs.cpu_of_pod) {
       needs.cpu_limit = CpuLimitOf(after);
@@ -207,9 +187,14 @@ Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
 }
 
 void TakeSent(const ResourceValues& sent, const ResourceValues& ours, NumbersSetLater& later) {
-  TakeSent(sent.cpu_shares, ours.cpu_shares, later.cpu_shares);
-  TakeSent(sent.cpu_quota, ours.cpu_quota, later.cpu_quota);
-  TakeSent(sent.cpu_period, ours.cpu_period, later.cpu_period);
+  const auto take = [](const CpuNumber& sent_one, const CpuNumber& our_one, CpuNumber& later_one) {
+    if (sent_one && sent_one != our_one) {
+      later_one = sent_one;
+    } else if (sent_one || our_one) {
+      later_one.reset();
+    }
+  };
+  ForEachCpuNumber(take, sent, ours, later);
 }
 
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,
@@ -288,16 +273,11 @@ NumbersNews JudgeNumbers(const ReportOfSaved& report) {
 
 LinuxResources WithoutSetLater(const SavedContainer& saved, LinuxResources in_force) {
   const NumbersSetLater later = SetLaterOf(saved);
-  const auto put_back = [](const Number& set, const Number& placed, const Number& requested,
-                           Number& now) {
+  const auto put_back = [](CpuNumber& now, const CpuNumber& set, const CpuNumber& placed,
+                           const CpuNumber& requested) {
     if (set && set == now) now = placed ? placed : requested;
   };
-  put_back(later.cpu_shares, saved.placement.cpu_shares, saved.requested.cpu_shares,
-           in_force.cpu_shares);
-  put_back(later.cpu_quota, saved.placement.cpu_quota, saved.requested.cpu_quota,
-           in_force.cpu_quota);
-  put_back(later.cpu_period, saved.placement.cpu_period, saved.requested.cpu_period,
-           in_force.cpu_period);
+  ForEachCpuNumber(put_back, in_force, later, saved.placement, saved.requested);
   return in_force;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pkg/base/amount_text.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/resmgr/reported_values.h"
 
 namespace resmgr {
@@ -28,9 +29,7 @@ RuntimeContainer AsListed(std::string_view id, const SavedContainer& saved) {
   listed.state = ContainerState::kRunning;
   if (origin.cpus) listed.resources.cpuset_cpus = origin.cpus->ToString();
   if (origin.mems) listed.resources.cpuset_mems = origin.mems->ToString();
-  listed.resources.cpu_shares = saved.placement.cpu_shares;
-  listed.resources.cpu_quota = saved.placement.cpu_quota;
-  listed.resources.cpu_period = saved.placement.cpu_period;
+  CopyCpuNumbers(saved.placement, listed.resources);
   listed.kept = true;
   return listed;
 }

@@ -2,17 +2,15 @@
 #include "pkg/resmgr/set_later.h"
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/reported_values.h"
 
 namespace resmgr {
 namespace {
-
-using Number = std::optional<int64_t>;
 
 // One decision: the numbers in the client's request, and the numbers that the runtime was sent.
 struct Decision {
@@ -49,10 +47,6 @@ Decision Last(const ContainerRecord& record) {
   return Made(record, record.container.placement, record.container.requested);
 }
 
-bool IsSame(const Number& sent, const Number& reported) {
-  return sent.value_or(0) == reported.value_or(0);
-}
-
 // Runtimes may leave the period out if there is no limit, and report a period of their own if none
 // was sent.
 bool IsLimitSent(const CpuNumbers& sent, const CpuNumbers& reported) {
@@ -69,12 +63,12 @@ bool ShowLimit(const Decision& decision, CpuNumbers& reported) {
 }
 
 bool ShowShares(const Decision& decision, CpuNumbers& reported) {
-  const Number& asked = decision.asked.shares;
-  const Number& sent = decision.sent.shares;
+  const CpuNumber& asked = decision.asked.shares;
+  const CpuNumber& sent = decision.sent.shares;
   if (reported.shares_in_file && reported.shares.value_or(0) == 0 && asked.value_or(0) != 0) {
     reported.shares_in_file = false;
   } else {
-    const bool is_sent = IsSame(sent, reported.shares) ||
+    const bool is_sent = sent.value_or(0) == reported.shares.value_or(0) ||
                          (sent && reported.shares && IsSameByWeight(*sent, reported.shares));
     if (!decision.OtherShares() || !is_sent) return false;
   }
@@ -115,22 +109,17 @@ void SetLater::TakeCreation(ContainerRecord& record, const Adjustment& sent) {
 void SetLater::TakeUpdate(ContainerRecord& record, PendingUpdate& update,
                           const ResourceValues& sent) {
   ResourceValues ours = update.placement.values();
-  const auto complete = [](auto& value, const auto& requested) {
+  const auto complete = [](CpuNumber& value, const CpuNumber& requested) {
     if (!value) value = requested;
   };
-  complete(ours.cpu_shares, update.changes.cpu_shares);
-  complete(ours.cpu_quota, update.changes.cpu_quota);
-  complete(ours.cpu_period, update.changes.cpu_period);
+  ForEachCpuNumber(complete, ours, update.changes);
   TakeSent(sent, ours, record.container.set_later);
   // Only values that were sent count: a decision made meanwhile, and a number that the policy does
   // not override any more and the client does not name, are yet to be sent.
-  const NumbersSetLater& later = record.container.set_later;
-  const auto take = [](auto& value, const auto& set_later, const auto& own) {
+  const auto take = [](CpuNumber& value, const CpuNumber& set_later, const CpuNumber& own) {
     value = set_later ? set_later : own;
   };
-  take(update.sent.cpu_shares, later.cpu_shares, ours.cpu_shares);
-  take(update.sent.cpu_quota, later.cpu_quota, ours.cpu_quota);
-  take(update.sent.cpu_period, later.cpu_period, ours.cpu_period);
+  ForEachCpuNumber(take, update.sent, record.container.set_later, ours);
 }
 
 void SetLater::SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) {

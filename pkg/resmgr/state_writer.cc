@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "pkg/model/container.h"
+#include "pkg/model/cpu_numbers.h"
 
 namespace resmgr {
 namespace {
@@ -40,16 +41,6 @@ bool Keeps(const ContainerRecord& record) {
   const Container& container = record.container;
   if (container.state != ContainerState::kExited) return !record.superseded;
   return container.cpus_bound || container.mems_bound;
-}
-
-// The CPU shares, quota and period of an exited container's former placement. They are saved so
-// that, after a restart, other reported numbers show an update by another client.
-Placement NumbersOf(const Placement& former) {
-  Placement numbers;
-  numbers.cpu_shares = former.cpu_shares;
-  numbers.cpu_quota = former.cpu_quota;
-  numbers.cpu_period = former.cpu_period;
-  return numbers;
 }
 
 }  // namespace
@@ -100,7 +91,9 @@ void StateWriter::Save(ContainerRecord& record) {
   if (!std::exchange(record.unsaved, false)) return;
   if (record.container.id.empty() || !Keeps(record)) return;
   if (record.container.state != ContainerState::kExited) return PutConfirmed(record);
-  record.container.placement = NumbersOf(record.FormerPlacement());
+  // The numbers of an exited container's former placement are saved so that, after a restart, other
+  // reported numbers show an update by another client.
+  CopyCpuNumbers(record.FormerPlacement(), record.container.placement);
   PutConfirmed(record);
   record.container.placement = {};
 }
@@ -156,8 +149,8 @@ void StateWriter::EraseCreation(const ContainerRecord& record) {
 }
 
 void StateWriter::NoteOthers(const NumbersSetLater& later) {
-  const bool set = later.cpu_shares || later.cpu_quota || later.cpu_period;
-  if (set && !OthersSetNumbers()) state_->PutNote(kOthers, PodSandboxId(kOfNode), "1");
+  if (HasCpuNumbers(later) && !OthersSetNumbers())
+    state_->PutNote(kOthers, PodSandboxId(kOfNode), "1");
 }
 
 bool StateWriter::OthersSetNumbers() const {

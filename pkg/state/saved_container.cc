@@ -8,6 +8,7 @@
 #include "pkg/api/state.pb.h"
 #include "pkg/base/wire.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/resource_fields.h"
 
 namespace resmgr {
@@ -15,8 +16,14 @@ namespace {
 
 // Encoded by hand with FieldWriter, since this runs on the loop for each container that is created:
 // FieldWriter takes 397 instructions for a container, appending byte by byte took 697.
-void Add(uint32_t field, const std::optional<int64_t>& number, FieldWriter& out) {
+void Add(uint32_t field, const CpuNumber& number, FieldWriter& out) {
   if (number) out.Number(field, static_cast<uint64_t>(*number));
+}
+
+// The CPU numbers in three successive fields, of which `first` is the first.
+template <typename Values>
+void AddCpuNumbers(uint32_t first, const Values& values, FieldWriter& out) {
+  ForEachCpuNumber([&](const CpuNumber& number) { Add(first++, number, out); }, values);
 }
 
 void Add(uint32_t field, const std::optional<std::string>& text, FieldWriter& out) {
@@ -99,9 +106,7 @@ void AddOrigin(uint32_t field, const OriginView& origin, const Container& contai
 
 void AddSetLater(uint32_t field, const NumbersSetLater& later, FieldWriter& out) {
   const size_t begin = out.Begin(field);
-  Add(1, later.cpu_shares, out);
-  Add(2, later.cpu_quota, out);
-  Add(3, later.cpu_period, out);
+  AddCpuNumbers(1, later, out);
   AddNonZero(4, later.reported ? 1 : 0, out);
   out.End(begin);
 }
@@ -121,9 +126,7 @@ void AddAsked(uint32_t field, const AskedView& asked, FieldWriter& out) {
   AddRequirements(2, asked.requirements, out);
   const size_t place = out.Begin(3);
   AddNonEmpty(1, placement.exclusive, out);
-  Add(2, placement.cpu_shares, out);
-  Add(3, placement.cpu_quota, out);
-  Add(4, placement.cpu_period, out);
+  AddCpuNumbers(2, placement, out);
   AddNonEmpty(5, placement.pool, out);
   AddNonEmpty(6, placement.reason, out);
   AddNonEmpty(7, placement.counted_mems, out);
@@ -211,15 +214,21 @@ Requirements Decode(const state::Requirements& in) {
           .memory_of_pod = in.memory_of_pod()};
 }
 
+// Reads the CPU numbers of a message.
+template <typename Message, typename Values>
+void DecodeCpuNumbers(const Message& in, Values& values) {
+  if (in.has_cpu_shares()) values.cpu_shares = in.cpu_shares();
+  if (in.has_cpu_quota()) values.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_period()) values.cpu_period = in.cpu_period();
+}
+
 // Reads a message with the fields of a placement.
 template <typename Message>
 StatusOr<SavedPlace> DecodePlace(const Message& in) {
   SavedPlace place;
   Placement& placement = place.placement;
   RESMGR_ASSIGN_OR_RETURN(placement.exclusive, CpuSet::Parse(in.exclusive()));
-  if (in.has_cpu_shares()) placement.cpu_shares = in.cpu_shares();
-  if (in.has_cpu_quota()) placement.cpu_quota = in.cpu_quota();
-  if (in.has_cpu_period()) placement.cpu_period = in.cpu_period();
+  DecodeCpuNumbers(in, placement);
   placement.pool = in.pool();
   placement.reason = in.reason();
   RESMGR_ASSIGN_OR_RETURN(placement.counted_mems, NodeSet::Parse(in.counted_mems()));
@@ -237,9 +246,7 @@ StatusOr<AskedUpdate> Decode(const state::Asked& in) {
 
 NumbersSetLater Decode(const state::SetLater& in) {
   NumbersSetLater later;
-  if (in.has_cpu_shares()) later.cpu_shares = in.cpu_shares();
-  if (in.has_cpu_quota()) later.cpu_quota = in.cpu_quota();
-  if (in.has_cpu_period()) later.cpu_period = in.cpu_period();
+  DecodeCpuNumbers(in, later);
   later.reported = in.reported();
   return later;
 }
@@ -286,9 +293,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddResources(1, container.requested, fields);
   AddRequirements(2, container.requirements, fields);
   AddNonEmpty(3, placement.exclusive, fields);
-  Add(4, placement.cpu_shares, fields);
-  Add(5, placement.cpu_quota, fields);
-  Add(6, placement.cpu_period, fields);
+  AddCpuNumbers(4, placement, fields);
   AddNonEmpty(7, placement.pool, fields);
   AddNonEmpty(8, placement.reason, fields);
   for (const LocalityHint& hint : container.hints)
