@@ -11,11 +11,6 @@
 namespace resmgr {
 namespace {
 
-constexpr std::chrono::milliseconds kCircleCheck{1'000};
-// The pause is longer if the cpuset was written past the runtime: while it refuses an update, the
-// runtime may briefly restore the values of its own notes.
-constexpr int kWrittenRetries = 12;
-
 // `others`: there are other containers, whose end would free something.
 std::string_view Remedy(const Status& why, bool others) {
   switch (why.code()) {
@@ -48,10 +43,11 @@ bool IsForRoom(const Status& why) {
 }  // namespace
 
 Brain::Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy> policy,
-             RuntimeClient& the_runtime, StateStore* state, const BrainOptions& options,
+             RuntimeClient& the_runtime, StateStore* state, const BrainOptions& the_options,
              Pusher::Listener& listener, Synchronizer::Owner& owner,
              std::function<void()> on_pushed)
-    : log(GetLogger("resmgr")),
+    : options(the_options),
+      log(GetLogger("resmgr")),
       loop_clock(loop),
       clock(options.clock == nullptr ? loop_clock : *options.clock),
       timers(options.timers == nullptr ? loop_clock : *options.timers),
@@ -64,21 +60,10 @@ Brain::Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy>
       store(options.runtimes),
       state_writer(loop, state, store, the_runtime.Renames()),
       decider(on_machine, std::move(policy), store, options.decision_times),
-      pusher(
-          loop, timers, the_runtime, store, state_writer, listener, on_machine.online(),
-          {.first_retry = options.first_retry,
-           .last_retry = options.last_retry,
-           .written_retry = kWrittenRetries * options.last_retry,
-           .circle_check = std::min(options.last_retry, kCircleCheck),
-           .others = options.others,
-           .cpuset_writer = options.cpuset_writer,
-           .causes = options.causes,
-           .refused_updates = options.refused_updates,
-           .claimed_by_others = [this](ContainerKey key) { return decider.ClaimedByOthers(key); }}),
+      pusher(loop, timers, the_runtime, store, state_writer, listener, on_machine.online(), options,
+             [this](ContainerKey key) { return decider.ClaimedByOthers(key); }),
       look_again_timers(clock, [this](ContainerKey key) { LookAgain(key); }),
-      synchronizer(
-          timers, the_runtime, owner,
-          {options.first_retry, options.last_retry, options.refresh_pause, options.list_period}),
+      synchronizer(timers, the_runtime, owner, options),
       pushed(std::move(on_pushed)) {
   observers.Add(log_observer);
   observers.Add(metrics_observer);

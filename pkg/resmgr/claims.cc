@@ -37,9 +37,12 @@ bool HasAll(const HeldClaim& held, const Machine& machine) {
 
 }  // namespace
 
-Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
-               std::chrono::milliseconds timeout)
-    : brain_(brain), changes_(changes), loop_(loop), state_(state), timeout_(timeout) {
+Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state)
+    : brain_(brain),
+      changes_(changes),
+      loop_(loop),
+      state_(state),
+      timeout_(brain.options.start_timeout) {
   TakeOverKept();
   saved_ = brain_.decider.claims();
 }

@@ -29,9 +29,8 @@ namespace resmgr {
 class Claims final : public ClaimHolder {
  public:
   // Takes over the claims in `state`, which may be nullptr. All references must outlive this
-  // object. `timeout`: for containers to leave the CPUs, and for the disk.
-  Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
-         std::chrono::milliseconds timeout);
+  // object.
+  Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state);
 
   void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) override;
   void Release(const std::string& uid, std::function<void(Status)> done) override;
@@ -84,7 +83,7 @@ class Claims final : public ClaimHolder {
   const PolicyChanges& changes_;
   EventLoop& loop_;
   StateStore* const state_;
-  const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds timeout_;  // for containers to leave the CPUs, and for the disk
   std::shared_ptr<const HeldClaims> saved_;
   CarrierNotes carriers_;
   std::map<uint64_t, Wait> waits_;

@@ -219,7 +219,7 @@ void ExitedContainers::OnFreed(ContainerKey key, const Status& status) {
     if (record->free_refusals < kMostFreeRefusals) {
       brain_.log.Info("container {} has exited and is still bound: {}; it is tried again",
                       LogName(*record), Describe(status));
-      return FreeAfter(pause_);
+      return FreeAfter(brain_.options.last_retry);
     }
     brain_.observers.OnFailed(brain_.ActAt(*record), status);
     brain_.log.Warn(

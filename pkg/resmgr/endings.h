@@ -18,8 +18,8 @@ namespace resmgr {
 // gets another update. Loop's thread only.
 class ExitedContainers {
  public:
-  // The brain must outlive it. `pause`: until a refused update is tried again.
-  ExitedContainers(Brain& brain, std::chrono::milliseconds pause) : brain_(brain), pause_(pause) {}
+  // The brain must outlive it.
+  explicit ExitedContainers(Brain& brain) : brain_(brain) {}
   ExitedContainers(const ExitedContainers&) = delete;
   ExitedContainers& operator=(const ExitedContainers&) = delete;
 
@@ -37,7 +37,6 @@ class ExitedContainers {
   void OnFreed(ContainerKey key, const Status& status);
 
   Brain& brain_;
-  const std::chrono::milliseconds pause_;
   std::set<ContainerKey> being_freed_;
   EventLoop::HandlePtr timer_;
   Lifetime lifetime_;

@@ -55,7 +55,8 @@ void Failures::OnFailed(ContainerKey key, const Status& status) {
 
 // The runtime's answer itself goes to the client unchanged; the cause is only logged.
 void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view answer) {
-  if (record == nullptr || causes_ == nullptr || !RefusalCauses::MayBeFound(answer)) return;
+  RefusalCauses* const causes = brain_.options.causes;
+  if (record == nullptr || causes == nullptr || !RefusalCauses::MayBeFound(answer)) return;
   const Placement& placement = record->container.placement;
   const auto log = [this, name = LogName(*record),
                     answer = Printable(answer, kLongestAnswer)](const std::string& cause) {
@@ -65,11 +66,11 @@ void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view 
     brain_.log.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
                     NotLogged(*suppressed));
   };
-  causes_->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
-                 .id = record->container.id,
-                 .cpus = placement.EnforcedCpus(),
-                 .mems = placement.mems},
-                lifetime_.Guard(log));
+  causes->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
+                .id = record->container.id,
+                .cpus = placement.EnforcedCpus(),
+                .mems = placement.mems},
+               lifetime_.Guard(log));
 }
 
 // Called when the list after a failed update has arrived or failed.

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "pkg/resmgr/brain.h"
-#include "pkg/resmgr/cgroup_access.h"
 #include "pkg/resmgr/policy_changes.h"
 #include "pkg/resmgr/refusal_log.h"
 #include "pkg/sys/lifetime.h"
@@ -17,9 +16,9 @@ namespace resmgr {
 // Loop's thread only.
 class Failures {
  public:
-  // All must outlive it; `causes` may be null.
-  Failures(Brain& brain, PolicyChanges& policy_changes, RefusalCauses* causes)
-      : brain_(brain), policy_changes_(policy_changes), causes_(causes) {}
+  // Both must outlive it.
+  Failures(Brain& brain, PolicyChanges& policy_changes)
+      : brain_(brain), policy_changes_(policy_changes) {}
   Failures(const Failures&) = delete;
   Failures& operator=(const Failures&) = delete;
 
@@ -42,7 +41,6 @@ class Failures {
 
   Brain& brain_;
   PolicyChanges& policy_changes_;
-  RefusalCauses* const causes_;
   std::map<ContainerKey, Waiting> waiting_;
   RefusalLog refusal_log_;
   Lifetime lifetime_;

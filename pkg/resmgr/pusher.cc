@@ -12,7 +12,7 @@ namespace resmgr {
 
 Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
                StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
-               const Options& options)
+               const BrainOptions& options, std::function<CpuSet(ContainerKey)> claimed_by_others)
     : loop_(loop),
       clock_(clock),
       runtime_(runtime),
@@ -21,7 +21,7 @@ Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerS
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
-      handover_(store, everywhere, options.claimed_by_others),
+      handover_(store, everywhere, std::move(claimed_by_others)),
       refused_updates_(options.refused_updates) {}
 
 void Pusher::Connected() {

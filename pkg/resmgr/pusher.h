@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/brain_options.h"
 #include "pkg/resmgr/cgroup_access.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/handover.h"
@@ -39,33 +41,13 @@ namespace resmgr {
 // A value that another program changed in a container's cgroup can make the runtime refuse an
 // update although the update is not about that value. So a refused update is sent once more with
 // only CPUs and memory nodes, and the numbers follow in updates of their own. If another program
-// has set a memory limit, or a quota that the policy does not decide, these stay (Options::others).
-// If the smaller update is refused, too, and Options::refused_updates says so, the cpuset of a
-// container without exclusive CPUs is written into its cgroup. If all of this fails and the answer
-// is about cgroups, the cause is searched for (Options::causes), and becomes part of the error.
+// has set a memory limit, or a quota that the policy does not decide, these stay
+// (BrainOptions::others). If the smaller update is refused, too, and BrainOptions::refused_updates
+// says so, the cpuset of a container without exclusive CPUs is written into its cgroup. If all of
+// this fails and the answer is about cgroups, the cause is searched for (BrainOptions::causes), and
+// becomes part of the error.
 class Pusher {
  public:
-  struct Options {
-    std::chrono::milliseconds first_retry{50};
-    std::chrono::milliseconds last_retry{5'000};
-    // The pause before the next update of a container whose cpuset was written into its cgroup past
-    // the runtime.
-    std::chrono::milliseconds written_retry{60'000};
-    // How often waiting containers are searched for circles while other containers are being moved.
-    std::chrono::milliseconds circle_check{1'000};
-    // If so many searches find the same circle, and none of its containers can move aside, one is
-    // sent its CPUs anyway. Each update that was under way at the first search has been answered by
-    // then, or has failed: runtimes have ten seconds.
-    int circle_checks = 11;
-    ValuesOfOthers* others = nullptr;       // outlives the pusher; may be null
-    CpusetWriter* cpuset_writer = nullptr;  // outlives the pusher; may be null
-    RefusalCauses* causes = nullptr;        // outlives the pusher; may be null
-    RefusedUpdates refused_updates = RefusedUpdates::kWait;
-    // Returns the CPUs of claims that the container does not carry. Empty function: there are no
-    // claims.
-    std::function<CpuSet(ContainerKey)> claimed_by_others{};
-  };
-
   // Called on the loop's thread, from within an answer of the runtime.
   class Listener {
    public:
@@ -91,11 +73,12 @@ class Pusher {
     virtual void OnInForce(const ContainerRecord& record, const AppliedResources& applied) = 0;
   };
 
-  // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
-  // outlive the pusher.
+  // `everywhere` are the CPUs that a container without a cpuset may run on; `claimed_by_others`
+  // returns the CPUs of claims that a container does not carry. All references must outlive the
+  // pusher.
   Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
          StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
-         const Options& options);
+         const BrainOptions& options, std::function<CpuSet(ContainerKey)> claimed_by_others);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 
@@ -250,7 +233,7 @@ class Pusher {
   StateWriter& state_writer_;
   Listener& listener_;
   const CpuSet everywhere_;
-  const Options options_;
+  const BrainOptions& options_;
   Handover handover_;
   RefusedUpdates refused_updates_;
   bool connected_ = false;

@@ -2,6 +2,7 @@
 // The order of updates: containers that wait until others have left their CPUs, circles of them,
 // and updates that outlive their containers' records.
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
@@ -9,6 +10,17 @@
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
+namespace {
+
+// How often waiting containers are searched for circles while others are being moved, at most.
+constexpr std::chrono::milliseconds kCircleCheck{1'000};
+
+// If so many searches find the same circle, and none of its containers can move aside, one is sent
+// its CPUs anyway. Each update that was under way at the first search has been answered by then, or
+// has failed: runtimes have ten seconds.
+constexpr int kCircleChecks = 11;
+
+}  // namespace
 
 void Pusher::ResumeHeldBack() {
   const std::set<ContainerKey>& held_back = handover_.held_back();
@@ -75,7 +87,7 @@ void Pusher::SendAnyway(ContainerKey waiting) {
 // ever or never be answered.
 void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
-  circle_check_ = clock_.After(options_.circle_check, [this] {
+  circle_check_ = clock_.After(std::min(options_.last_retry, kCircleCheck), [this] {
     circle_check_.reset();
     BreakCircle(handover_.FindCircle());
     if (!handover_.held_back().empty()) WatchForCircles();
@@ -88,7 +100,7 @@ void Pusher::BreakCircle(const std::set<ContainerKey>& circle) {
   if (circle.empty() || circle != circle_) circle_seen_ = 0;
   circle_ = circle;
   if (circle.empty() || MoveSomeAside(circle)) return;
-  if (++circle_seen_ < options_.circle_checks) return;
+  if (++circle_seen_ < kCircleChecks) return;
   circle_seen_ = 0;
   SendAnyway(*circle.begin());
 }

@@ -26,6 +26,10 @@ Status WithCause(const Status& why, const std::string& cause, Status& explained)
   return same ? explained : why;
 }
 
+// The pause before the next update is longer if the cpuset was written past the runtime: while it
+// refuses an update, the runtime may briefly restore the values of its own notes.
+constexpr int kWrittenRetries = 12;
+
 constexpr int64_t kUnlimited = -1;  // memory limit
 
 // The quota that the runtime has set, if it is known; else the decided one.
@@ -225,7 +229,7 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
   }
   EndOverlap(record);
   state.delay = std::chrono::milliseconds(0);
-  if (state.certain) RetryAfter(options_.written_retry, key, state);
+  if (state.certain) RetryAfter(kWrittenRetries * options_.last_retry, key, state);
   listener_.OnWritten(record, state.last_error);
   // The decision may have changed meanwhile.
   Step(record);

@@ -2,7 +2,6 @@
 #include "pkg/resmgr/resource_manager.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,9 +14,6 @@
 
 namespace resmgr {
 namespace {
-
-// The longest pause between two lists for an unresolved start.
-constexpr std::chrono::milliseconds kLongestStartPause{1'000};
 
 RuntimeContainer AsListed(std::string_view id, const SavedContainer& saved) {
   const SavedOrigin& origin = *saved.origin;
@@ -79,20 +75,16 @@ ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
                policy_changes_.Examine();
                claims_.Examine();
              }),
-      set_later_(brain_, options.report_pause),
+      set_later_(brain_),
       pod_limits_(brain_),
-      exited_(brain_, options.last_retry),
+      exited_(brain_),
       endings_(brain_, exited_),
       creations_(brain_, pod_limits_, endings_, set_later_),
-      updates_(brain_, set_later_, options),
+      updates_(brain_, set_later_),
       policy_changes_(brain_, exited_),
-      claims_(brain_, policy_changes_, loop, state, options.start_timeout),
-      failures_(brain_, policy_changes_, options.causes),
-      starts_(brain_, creations_,
-              {options.start_timeout,
-               options.start_failure,
-               {options.first_retry, std::min(options.last_retry, kLongestStartPause),
-                options.start_limit}}),
+      claims_(brain_, policy_changes_, loop, state),
+      failures_(brain_, policy_changes_),
+      starts_(brain_, creations_),
       events_(brain_.timers, brain_.store,
               {.look = [this] { Refresh([](const Status&) {}); },
                .rename =
@@ -100,7 +92,7 @@ ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
                      brain_.store.Rename(record, name);
                      brain_.observers.OnRenamed(brain_.ActAt(record), record.CreatedName());
                    }},
-              {.pause = options.event_pause}) {}
+              options.event_pause) {}
 
 void ResourceManager::RuntimeConnected() {
   RuntimeDisconnected();

@@ -81,7 +81,7 @@ bool ShowShares(const Decision& decision, CpuNumbers& reported) {
 void SetLater::NoteCalled(ContainerRecord& record) {
   brain_.NoteTold(record);
   if (!brain_.state_writer.keeps() || report_timer_ != nullptr) return;
-  report_timer_ = brain_.timers.After(report_pause_, [this] {
+  report_timer_ = brain_.timers.After(brain_.options.report_pause, [this] {
     report_timer_.reset();
     brain_.synchronizer.Refresh([](const Status&) {});
   });

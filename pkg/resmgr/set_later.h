@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-
 #include "pkg/model/adjustment.h"
 #include "pkg/model/resources.h"
 #include "pkg/resmgr/brain.h"
@@ -15,9 +13,8 @@ namespace resmgr {
 // derived from them, and the brain's own updates do not change them. Loop's thread only.
 class SetLater {
  public:
-  // The brain must outlive it. `report_pause`: BrainOptions.
-  SetLater(Brain& brain, std::chrono::milliseconds report_pause)
-      : brain_(brain), report_pause_(report_pause) {}
+  // The brain must outlive it.
+  explicit SetLater(Brain& brain) : brain_(brain) {}
   SetLater(const SetLater&) = delete;
   SetLater& operator=(const SetLater&) = delete;
 
@@ -42,7 +39,6 @@ class SetLater {
 
  private:
   Brain& brain_;
-  const std::chrono::milliseconds report_pause_;
   EventLoop::HandlePtr report_timer_;  // runs until the list after a call
 };
 

@@ -2,6 +2,7 @@
 #include "pkg/resmgr/starts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 
 namespace resmgr {
 namespace {
+
+// The longest pause between two lists for an unresolved start.
+constexpr std::chrono::milliseconds kLongestPause{1'000};
 
 // A start that waits at the gate, or waits for a list that shows its container.
 class Token : public StartWait {
@@ -26,12 +30,12 @@ class Token : public StartWait {
 
 }  // namespace
 
-Starts::Starts(Brain& brain, Creations& creations, const Options& options)
+Starts::Starts(Brain& brain, Creations& creations)
     : brain_(brain),
       creations_(creations),
       starts_exited_(brain.runtime.StartsExited()),
       gate_(brain.timers, brain.store, brain.pusher,
-            {options.timeout, options.on_timeout,
+            {brain.options.start_timeout, brain.options.start_failure,
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); },
              [this](ContainerKey key) { DropRevived(key); },
@@ -41,7 +45,7 @@ Starts::Starts(Brain& brain, Creations& creations, const Options& options)
           [this](std::function<void(const Status&)> listed) {
             brain_.synchronizer.ListNow(std::move(listed));
           },
-          [this](ContainerKey key) { OnExpired(key); }, options.unresolved) {}
+          [this](ContainerKey key) { OnExpired(key); }, brain.options) {}
 
 std::unique_ptr<StartWait> Starts::Admit(const ContainerId& id, std::function<void(Status)> go) {
   using enum RefusalKind;
@@ -204,15 +208,17 @@ void Starts::OnExpired(ContainerKey key) {
 }
 
 UnresolvedStarts::UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
-                                   std::function<void(ContainerKey)> given_up, Options options)
+                                   std::function<void(ContainerKey)> given_up,
+                                   const BrainOptions& options)
     : clock_(clock),
       store_(store),
       look_(std::move(look)),
       given_up_(std::move(given_up)),
-      options_(options) {}
+      limit_(options.start_limit),
+      pauses_(options.first_retry, std::min(options.last_retry, kLongestPause)) {}
 
 void UnresolvedStarts::Add(ContainerKey key) {
-  doubts_[key] = {.deadline = clock_.Steady() + options_.limit};
+  doubts_[key] = {.deadline = clock_.Steady() + limit_};
   pauses_.Reset();
   timer_.reset();
   Schedule();

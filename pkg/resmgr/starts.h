@@ -25,19 +25,13 @@ namespace resmgr {
 // counts as not started. Loop's thread only.
 class UnresolvedStarts {
  public:
-  struct Options {
-    std::chrono::milliseconds first_look{50};
-    std::chrono::milliseconds last_look{5'000};
-    std::chrono::milliseconds limit{120'000};
-  };
-
   // Lists everything that the runtime has. When the list is taken over, Examine() must be called,
   // and then `looked`, which gets the error if the list failed. `looked` never runs after the end
   // of the UnresolvedStarts.
   using Look = std::function<void(std::function<void(const Status&)> looked)>;
   // `given_up` is called for containers past the limit.
   UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
-                   std::function<void(ContainerKey)> given_up, Options options);
+                   std::function<void(ContainerKey)> given_up, const BrainOptions& options);
   UnresolvedStarts(const UnresolvedStarts&) = delete;
   UnresolvedStarts& operator=(const UnresolvedStarts&) = delete;
 
@@ -56,14 +50,14 @@ class UnresolvedStarts {
   ContainerStore& store_;
   const Look look_;
   const std::function<void(ContainerKey)> given_up_;
-  const Options options_;
+  const std::chrono::milliseconds limit_;
   struct Doubt {
     Clock::SteadyTime deadline;
     bool last_look = false;  // a list was asked for after the deadline
   };
 
   std::map<ContainerKey, Doubt> doubts_;
-  Backoff pauses_{options_.first_look, options_.last_look};
+  Backoff pauses_;
   EventLoop::HandlePtr timer_;
 };
 
@@ -74,14 +68,8 @@ class UnresolvedStarts {
 // starts to the container's Lifecycle. Loop's thread only.
 class Starts {
  public:
-  struct Options {
-    std::chrono::milliseconds timeout{};  // limit of a wait at the gate
-    FailurePolicy on_timeout = FailurePolicy::kFail;
-    UnresolvedStarts::Options unresolved{};
-  };
-
   // All references must outlive it.
-  Starts(Brain& brain, Creations& creations, const Options& options);
+  Starts(Brain& brain, Creations& creations);
   Starts(const Starts&) = delete;
   Starts& operator=(const Starts&) = delete;
 

@@ -7,7 +7,8 @@
 
 namespace resmgr {
 
-Synchronizer::Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner, Options options)
+Synchronizer::Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner,
+                           const BrainOptions& options)
     : clock_(clock), runtime_(runtime), owner_(owner), options_(options) {}
 
 void Synchronizer::Connected() {
@@ -153,7 +154,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
       if (std::exchange(resync_wanted_, false)) List();
     });
   }
-  Arm(period_timer_, options_.period, [this] { ResyncSoon(); });
+  Arm(period_timer_, options_.list_period, [this] { ResyncSoon(); });
   Run(std::exchange(list_waiters_, {}), status);
   RunWaiters(OkStatus());
   if (!next_list_waiters_.empty() && !listing_) List();
@@ -196,23 +197,24 @@ void Synchronizer::Run(const std::vector<Ready>& waiters, const Status& status) 
     ready(status);
 }
 
-EventFilter::EventFilter(Clock& clock, ContainerStore& store, Acts acts, Options options)
-    : clock_(clock), store_(store), acts_(std::move(acts)), options_(options) {}
+EventFilter::EventFilter(Clock& clock, ContainerStore& store, Acts acts,
+                         std::chrono::milliseconds pause)
+    : clock_(clock), store_(store), acts_(std::move(acts)), pause_(pause) {}
 
 void EventFilter::Add(const ContainerEvent& event) {
   const bool named = event.name.empty() || TakeName(event.id, event.name);
-  if (!named && (names_.size() < options_.most || names_.contains(event.id))) {
+  if (!named && (names_.size() < kMost || names_.contains(event.id))) {
     names_.insert_or_assign(event.id, event.name);
   }
   if (IsNews(event)) {
-    if (pending_.size() < options_.most) {
+    if (pending_.size() < kMost) {
       pending_.insert(event);
     } else {
       too_many_ = true;
     }
   }
   const bool waits = !pending_.empty() || !names_.empty();
-  if (waits && timer_ == nullptr) timer_ = clock_.After(options_.pause, [this] { OnTimer(); });
+  if (waits && timer_ == nullptr) timer_ = clock_.After(pause_, [this] { OnTimer(); });
 }
 
 void EventFilter::Clear() {

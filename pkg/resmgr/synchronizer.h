@@ -13,6 +13,7 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
+#include "pkg/resmgr/brain_options.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/backoff.h"
@@ -26,16 +27,6 @@ namespace resmgr {
 // over. All on the loop's thread.
 class Synchronizer {
  public:
-  struct Options {
-    std::chrono::milliseconds first_retry{50};
-    // The longest pause after a failure, and the least time between two resyncs.
-    std::chrono::milliseconds last_retry{5'000};
-    // The least time between two lists that Refresh asks for.
-    std::chrono::milliseconds refresh_pause{1'000};
-    // The time to the next list if nothing else asks for one: it bounds how late changes by other
-    // clients are noticed.
-    std::chrono::milliseconds period{60'000};
-  };
   using Ready = std::function<void(Status)>;
 
   // Objects that were removed while the runtime made its list, which may still show them.
@@ -60,7 +51,7 @@ class Synchronizer {
   };
 
   // All references must outlive it.
-  Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner, Options options);
+  Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner, const BrainOptions& options);
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
@@ -76,8 +67,8 @@ class Synchronizer {
   // Lists everything at once, or as soon as the list that is under way has ended. Runs `ready` when
   // the list is taken over, or with the error.
   void ListNow(Ready ready);
-  // As ListNow, but at least Options::refresh_pause after the last list: all calls meanwhile share
-  // one list.
+  // As ListNow, but at least BrainOptions::refresh_pause after the last list: all calls meanwhile
+  // share one list.
   void Refresh(Ready ready);
   bool RefreshTellsNews() const { return runtime_.ListsTellNews(); }
 
@@ -101,7 +92,7 @@ class Synchronizer {
   Clock& clock_;
   RuntimeClient& runtime_;
   Owner& owner_;
-  const Options options_;
+  const BrainOptions& options_;
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
@@ -129,11 +120,8 @@ class Synchronizer {
 // moment, and those that are explained by then are dropped. Loop's thread only.
 class EventFilter {
  public:
-  struct Options {
-    std::chrono::milliseconds pause{100};
-    // Limit of waiting events; more of them cause a list, whatever they report.
-    size_t most = 1024;
-  };
+  // Limit of waiting events; more of them cause a list, whatever they report.
+  static constexpr size_t kMost = 1024;
 
   struct Acts {
     std::function<void()> look;  // lists everything; called at most once in a pause
@@ -141,8 +129,8 @@ class EventFilter {
     std::function<void(ContainerRecord& record, const std::string& name)> rename;
   };
 
-  // The references must outlive it.
-  EventFilter(Clock& clock, ContainerStore& store, Acts acts, Options options);
+  // The references must outlive it. `pause`: BrainOptions::event_pause.
+  EventFilter(Clock& clock, ContainerStore& store, Acts acts, std::chrono::milliseconds pause);
   EventFilter(const EventFilter&) = delete;
   EventFilter& operator=(const EventFilter&) = delete;
 
@@ -159,7 +147,7 @@ class EventFilter {
   Clock& clock_;
   ContainerStore& store_;
   const Acts acts_;
-  const Options options_;
+  const std::chrono::milliseconds pause_;
   std::set<ContainerEvent> pending_;
   // The last names in events about ids that are not known yet.
   std::map<std::string, std::string> names_;

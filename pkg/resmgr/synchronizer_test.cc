@@ -47,7 +47,8 @@ class SynchronizerTest : public testing::Test, private Synchronizer::Owner {
   test::FakeRuntimeClient runtime_;
   std::function<void()> on_inventory_;
   std::vector<std::string> ran_;
-  Synchronizer synchronizer_{clock_, runtime_, *this, {}};
+  const BrainOptions options_{};
+  Synchronizer synchronizer_{clock_, runtime_, *this, options_};
 
  private:
   void OnListing() override {}
@@ -492,11 +493,10 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   ContainerStore store;
   int looks = 0;
   LoopClock clock(loop);
-  EventFilter filter(clock, store, {.look = [&] { ++looks; }, .rename = nullptr},
-                     {.pause = milliseconds(1), .most = 100});
+  EventFilter filter(clock, store, {.look = [&] { ++looks; }, .rename = nullptr}, milliseconds(1));
   for (int i = 0; i < 100'000; ++i)
     filter.Add({Kind::kCreated, fmt::format("{}", i)});
-  EXPECT_EQ(filter.waiting(), 100u);
+  EXPECT_EQ(filter.waiting(), EventFilter::kMost);
   test::RunFor(loop, milliseconds(50));
   EXPECT_EQ(looks, 1);
   EXPECT_EQ(filter.waiting(), 0u);

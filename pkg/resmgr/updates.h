@@ -48,10 +48,10 @@ class CpusetOverrides {
 class Updates {
  public:
   // Both must outlive it.
-  Updates(Brain& brain, SetLater& set_later, const BrainOptions& options)
+  Updates(Brain& brain, SetLater& set_later)
       : brain_(brain),
         set_later_(set_later),
-        overrides_(options.metrics, options.overrides_warned) {}
+        overrides_(brain.options.metrics, brain.options.overrides_warned) {}
 
   // See ResourceManager::AdmitUpdate.
   StatusOr<Admission> Admit(const ContainerId& id, const LinuxResources& requested,
