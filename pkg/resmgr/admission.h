@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
@@ -31,7 +33,13 @@ inline bool IsTentative(const Status& decided, RefusalKind refusal) {
 // A start that waits. Destroying it withdraws the wait.
 class StartWait {
  public:
-  virtual ~StartWait() = default;
+  explicit StartWait(std::function<void()> withdraw) : withdraw_(std::move(withdraw)) {}
+  ~StartWait() { withdraw_(); }
+  StartWait(const StartWait&) = delete;
+  StartWait& operator=(const StartWait&) = delete;
+
+ private:
+  const std::function<void()> withdraw_;
 };
 
 // One container for which another place is planned.

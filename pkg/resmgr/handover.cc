@@ -97,7 +97,7 @@ const ContainerRecord* Handover::Followed(ContainerKey key) const {
 }
 
 CpuSet Handover::ExclusiveOfOthers(ContainerKey key) const {
-  CpuSet exclusive = claimed_by_others_ ? claimed_by_others_(key) : CpuSet();
+  CpuSet exclusive = claimed_by_others_(key);
   for (const auto& [other, record] : store_.containers()) {
     if (other != key && record->Placeable()) exclusive |= record->container.placement.exclusive;
   }
@@ -149,11 +149,15 @@ std::vector<Handover::InTheWay> Handover::AllInTheWay() const {
   std::vector<InTheWay> all;
   for (const ContainerKey key : held_back_) {
     const ContainerRecord* const record = Followed(key);
-    if (record == nullptr || !record->MayRun() || !WaitsIdly(*record)) continue;
-    InTheWay each{.key = key, .leaves = ToLeave(*record), .leftover = LeftoverOf(*record)};
-    if (!each.leaves.empty() || !each.leftover.empty()) all.push_back(std::move(each));
+    if (record != nullptr && WaitsIdly(*record)) AddIfInTheWay(*record, all);
   }
   return all;
+}
+
+void Handover::AddIfInTheWay(const ContainerRecord& record, std::vector<InTheWay>& all) const {
+  if (!record.MayRun()) return;
+  InTheWay each{record.container.key, ToLeave(record), LeftoverOf(record)};
+  if (!each.leaves.empty() || !each.leftover.empty()) all.push_back(std::move(each));
 }
 
 std::vector<ContainerKey> Handover::BlockersOf(const ContainerRecord& waiting,
@@ -172,11 +176,8 @@ std::vector<ContainerKey> Handover::BlockersOf(const ContainerRecord& waiting,
 
 std::map<ContainerKey, std::vector<ContainerKey>> Handover::Waits() const {
   std::vector<InTheWay> all;
-  for (const auto& [key, record] : store_.containers()) {
-    if (!record->MayRun()) continue;
-    InTheWay each{.key = key, .leaves = ToLeave(*record), .leftover = LeftoverOf(*record)};
-    if (!each.leaves.empty() || !each.leftover.empty()) all.push_back(std::move(each));
-  }
+  for (const auto& [key, record] : store_.containers())
+    AddIfInTheWay(*record, all);
   std::map<ContainerKey, std::vector<ContainerKey>> waits;
   for (const ContainerKey key : held_back_) {
     const ContainerRecord* const waiting = Followed(key);

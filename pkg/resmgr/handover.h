@@ -20,8 +20,7 @@ namespace resmgr {
 class Handover {
  public:
   // `everywhere`: the CPUs that a container without a cpuset may run on. `claimed_by_others`: the
-  // CPUs of claims that a container does not carry; empty: there are no claims. `store` outlives
-  // this object.
+  // CPUs of claims that a container does not carry. `store` outlives this object.
   Handover(const ContainerStore& store, const CpuSet& everywhere,
            std::function<CpuSet(ContainerKey)> claimed_by_others);
 
@@ -77,6 +76,7 @@ class Handover {
   CpuSet HeldByOthers(ContainerKey key) const;
   bool WaitsIdly(const ContainerRecord& record) const;
   std::vector<InTheWay> AllInTheWay() const;
+  void AddIfInTheWay(const ContainerRecord& record, std::vector<InTheWay>& all) const;
   static std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting,
                                               const std::vector<InTheWay>& all);
 

@@ -69,14 +69,12 @@ std::string History::NameOf(const Pod& pod, std::string_view container) {
 
 History::Entry& History::Add(Event event, const Pod& pod, std::string_view container,
                              const Place& place, std::string_view reason) {
-  if (next_ == capacity_) next_ = 0;
-  if (next_ == ring_.size()) ring_.emplace_back();
   if (*place_ != place) place_ = std::make_shared<const Place>(place);
   std::shared_ptr<const std::string>& kept = reasons_.at(static_cast<size_t>(event));
   reason = reason.substr(0, kLongestText);
   if (kept == nullptr || *kept != reason) kept = std::make_shared<const std::string>(reason);
 
-  Entry& entry = ring_[next_++];
+  Entry& entry = Next();
   entry.time = now_();
   entry.event = event;
   entry.containers = 1;
@@ -89,10 +87,15 @@ History::Entry& History::Add(Event event, const Pod& pod, std::string_view conta
   return entry;
 }
 
-void History::Restore(const Entry& refused) {
+// A new entry, or the oldest one if the ring is full.
+History::Entry& History::Next() {
   if (next_ == capacity_) next_ = 0;
   if (next_ == ring_.size()) ring_.emplace_back();
-  ring_[next_++] = refused;
+  return ring_[next_++];
+}
+
+void History::Restore(const Entry& refused) {
+  Next() = refused;
 }
 
 void History::AddShift(const Act& act, const Shift& shift, std::string_view reason) {
@@ -144,17 +147,13 @@ void History::AddError(Event event, const Act& act, std::string_view error) {
   Add(event, act.pod, act.container.name, Place::Of(act.container.placement), act.why).error = kept;
 }
 
-void History::AddRefusal(const Act& act, const Status& why) {
+void History::OnRefused(const Act& act, const Status& why) {
   AddError(Event::kRefused, act, Message(why));
   const Asked asked = {.qos = act.pod.qos, .requirements = act.container.requirements};
   Entry& entry = Back(0);
   if (entry.asked == nullptr || *entry.asked != asked) {
     entry.asked = std::make_shared<const Asked>(asked);
   }
-}
-
-void History::OnRefused(const Act& act, const Status& why) {
-  AddRefusal(act, why);
 }
 
 void History::OnUpdated(const Act& act) {
@@ -183,10 +182,6 @@ void History::OnFoundEnded(std::span<const Act> acts) {
     OnReleased(act);
 }
 
-void History::OnStartRefused(const Act& act, const Status& why) {
-  AddRefusal(act, why);
-}
-
 void History::OnStartForced(const Act& act, std::string_view reason) {
   AddError(Event::kLetThrough, act, reason);
 }
@@ -200,25 +195,9 @@ void History::OnWritten(const Act& act, const Status& why) {
 }
 
 std::string_view ToString(History::Event event) {
-  switch (event) {
-    case History::Event::kPlaced:
-      return "placed";
-    case History::Event::kAdopted:
-      return "adopted";
-    case History::Event::kRefused:
-      return "refused";
-    case History::Event::kMoved:
-      return "moved";
-    case History::Event::kReleased:
-      return "released";
-    case History::Event::kFailed:
-      return "failed";
-    case History::Event::kLetThrough:
-      return "let through";
-    case History::Event::kWritten:
-      return "written";
-  }
-  return "";
+  constexpr std::array<std::string_view, History::kEvents> kNames = {
+      "placed", "adopted", "refused", "moved", "released", "failed", "let through", "written"};
+  return kNames.at(static_cast<size_t>(event));
 }
 
 RefusalNotes::RefusalNotes(StateStore& state, History& history) : state_(state), history_(history) {

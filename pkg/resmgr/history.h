@@ -86,7 +86,7 @@ class History final : public Observer {
   void OnReleased(const Act& act) override;
   void OnAdopted(std::span<const Act> acts) override;
   void OnFoundEnded(std::span<const Act> acts) override;
-  void OnStartRefused(const Act& act, const Status& why) override;
+  void OnStartRefused(const Act& act, const Status& why) override { OnRefused(act, why); }
   void OnStartForced(const Act& act, std::string_view reason) override;
   void OnFailed(const Act& act, const Status& why) override;
   void OnWritten(const Act& act, const Status& why) override;
@@ -100,7 +100,7 @@ class History final : public Observer {
   // Adds an act that failed; if one of the last entries is about the same failure, that one gets
   // the time of this try and becomes the newest.
   void AddError(Event event, const Act& act, std::string_view error);
-  void AddRefusal(const Act& act, const Status& why);
+  Entry& Next();
   Entry& Back(size_t steps);
   void AddShift(const Act& act, const Shift& shift, std::string_view reason);
   void AddOthers(const Act& act);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/observers.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/append.h"
 #include "pkg/base/parse.h"
@@ -100,21 +102,8 @@ void AppendOthers(const Observer::Act& act, fmt::memory_buffer& text) {
   }
 }
 
-// Appends "53 containers: 2 with exclusive CPUs 1-4". `place_of` returns the place that counts for
-// an act.
-template <typename PlaceOf>
-void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of,
-               fmt::memory_buffer& text) {
-  CpuSet exclusive;
-  size_t alone = 0;
-  for (const Observer::Act& act : acts) {
-    const Place& place = place_of(act);
-    exclusive |= place.exclusive;
-    if (!place.exclusive.empty()) ++alone;
-  }
-  AppendParts(text, std::to_string(acts.size()), " containers: ", std::to_string(alone),
-              " with exclusive CPUs");
-  if (alone > 0) AppendParts(text, " ", exclusive.ToString());
+std::string NameIn(const Observer::Act& act) {
+  return Printable(FullName(act.pod, act.container.name));
 }
 
 }  // namespace
@@ -155,15 +144,13 @@ void LogObserver::OnPlaced(const Act& act) {
 
 void LogObserver::LogCandidates(const Act& act) {
   if (!log_.Enabled(LogLevel::kDebug)) return;
-  log_.Debug("{}: {}", Printable(FullName(act.pod, act.container.name)),
-             Printable(act.container.placement.reason, kLongestText));
+  log_.Debug("{}: {}", NameIn(act), Printable(act.container.placement.reason, kLongestText));
   for (const std::string& candidate : act.policy.Explain(act.container.key))
     log_.Debug("  {}", Printable(candidate, kLongestText));
 }
 
 void LogObserver::OnRefused(const Act& act, const Status& why) {
-  log_.Warn("refused {}{}: {}", act.why.empty() ? "" : fmt::format("{} of ", act.why),
-            Printable(FullName(act.pod, act.container.name)),
+  log_.Warn("refused {}{}: {}", act.why.empty() ? "" : fmt::format("{} of ", act.why), NameIn(act),
             Printable(Message(why), kLongestText));
 }
 
@@ -201,79 +188,66 @@ void LogObserver::OnReleased(const Act& act) {
   log_.Text(LogLevel::kInfo, View(text));
 }
 
-void LogObserver::LogFound(LogLevel level, std::string_view what, const Act& act,
-                           const Place& place, std::string_view why) {
+void LogObserver::LogFound(std::string_view what, std::span<const Found> all,
+                           std::string_view why) {
+  const bool many = all.size() > kFoundOneByOne;
+  if (many && log_.Enabled(LogLevel::kInfo)) {
+    CpuSet exclusive;
+    for (const Found& found : all)
+      exclusive |= found.place.exclusive;
+    const auto alone = std::ranges::count_if(
+        all, [](const Found& found) { return !found.place.exclusive.empty(); });
+    log_.Info("{}{} containers: {} with exclusive CPUs{}{} ({})", what, all.size(), alone,
+              alone > 0 ? " " : "", exclusive.ToString(), why);
+  }
+  const LogLevel level = many ? LogLevel::kDebug : LogLevel::kInfo;
   if (!log_.Enabled(level)) return;
-  fmt::memory_buffer& text = Begin(what, act);
-  AppendPlace(place, text);
-  AppendParts(text, " (", why, ")");
-  log_.Text(level, View(text));
+  for (const Found& found : all) {
+    fmt::memory_buffer& text = Begin(what, found.act);
+    AppendPlace(found.place, text);
+    AppendParts(text, " (", found.why, ")");
+    log_.Text(level, View(text));
+  }
 }
 
 void LogObserver::OnAdopted(std::span<const Act> acts) {
-  const auto place_of = [](const Act& act) { return Place::Of(act.container.placement); };
   const std::string_view policy = acts.front().policy.name();
-  const bool many = acts.size() > kFoundOneByOne;
-  if (many && log_.Enabled(LogLevel::kInfo)) {
-    fmt::memory_buffer& text = Begin();
-    AppendParts(text, "adopted ");
-    AppendSum(acts, place_of, text);
-    AppendParts(text, " (", policy, ")");
-    log_.Text(LogLevel::kInfo, View(text));
-  }
+  std::vector<Found> adopted;
   for (const Act& act : acts)
-    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "adopted ", act, place_of(act), policy);
+    adopted.push_back({act, Place::Of(act.container.placement), policy});
+  LogFound("adopted ", adopted, policy);
 }
 
 void LogObserver::OnFoundEnded(std::span<const Act> acts) {
-  const bool many = acts.size() > kFoundOneByOne;
-  if (many && log_.Enabled(LogLevel::kInfo)) {
-    fmt::memory_buffer& text = Begin();
-    AppendParts(text, "released ");
-    AppendSum(
-        acts, [](const Act& act) -> const Place& { return act.from; }, text);
-    AppendParts(text, " (they ended or are gone)");
-    log_.Text(LogLevel::kInfo, View(text));
-  }
+  std::vector<Found> ended;
   for (const Act& act : acts)
-    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released ", act, act.from, act.why);
+    ended.push_back({act, act.from, act.why});
+  LogFound("released ", ended, "they ended or are gone");
 }
 
 void LogObserver::OnStartForced(const Act& act, std::string_view reason) {
-  log_.Warn("container {} is started anyway, {}", Printable(FullName(act.pod, act.container.name)),
-            Printable(reason, kLongestText));
+  log_.Warn("container {} is started anyway, {}", NameIn(act), Printable(reason, kLongestText));
 }
 
 void LogObserver::OnPushed(const Act& act) {
   if (!log_.Enabled(LogLevel::kDebug)) return;
-  log_.Debug("the runtime moved {}: {}", Printable(FullName(act.pod, act.container.name)),
-             Describe(Place::Of(act.container.placement)));
+  log_.Debug("the runtime moved {}: {}", NameIn(act), Describe(Place::Of(act.container.placement)));
 }
 
 // Only the first of repeated failures with the same cause is a warning; the others are debug lines.
-void LogObserver::LogNotUpdated(const Act& act, const Status& why) {
+void LogObserver::OnFailed(const Act& act, const Status& why) {
   const auto [last, first] = failed_.try_emplace(act.container.key, why);
   const bool news = first || last->second != why;
   last->second = why;
   const LogLevel level = news ? LogLevel::kWarn : LogLevel::kDebug;
   if (!log_.Enabled(level)) return;
-  log_.Text(level, fmt::format("cannot update container {}: {}; what to do: {}",
-                               Printable(FullName(act.pod, act.container.name)),
+  log_.Text(level, fmt::format("cannot update container {}: {}; what to do: {}", NameIn(act),
                                resmgr::Describe(why), UpdateRemedy(act.pod, act.container, why)));
-}
-
-void LogObserver::OnFailed(const Act& act, const Status& why) {
-  LogNotUpdated(act, why);
-}
-
-void LogObserver::OnWritten(const Act& act, const Status& why) {
-  LogNotUpdated(act, why);
 }
 
 void LogObserver::OnRecovered(const Act& act) {
   if (failed_.erase(act.container.key) == 0) return;
-  log_.Info("the runtime updates container {} again",
-            Printable(FullName(act.pod, act.container.name)));
+  log_.Info("the runtime updates container {} again", NameIn(act));
 }
 
 void LogObserver::OnRemoved(const Act& act) {

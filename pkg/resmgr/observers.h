@@ -116,16 +116,20 @@ class LogObserver final : public Observer {
   void OnStartForced(const Act& act, std::string_view reason) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
-  void OnWritten(const Act& act, const Status& why) override;
+  void OnWritten(const Act& act, const Status& why) override { OnFailed(act, why); }
   void OnRecovered(const Act& act) override;
   void OnRemoved(const Act& act) override;
 
  private:
   void LogCandidates(const Act& act);
-  void LogNotUpdated(const Act& act, const Status& why);
-  // One act, as "WHATns/pod/main: CPU 1, exclusive (WHY)".
-  void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
-                std::string_view why);
+  // One container found by a list, with the place and the reason that count for it.
+  struct Found {
+    const Act& act;
+    Place place;
+    std::string_view why;
+  };
+  // Each as "WHATns/pod/main: CPU 1, exclusive (WHY)", or the sum of many with the reason `why`.
+  void LogFound(std::string_view what, std::span<const Found> all, std::string_view why);
   // An empty line, which reuses the memory of the last one.
   fmt::memory_buffer& Begin();
   // "WHATns/pod/main: "

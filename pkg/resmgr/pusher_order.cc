@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// How often waiting containers are searched for circles while others are being moved, at most.
+// The longest time between two searches for circles while other containers are being moved.
 constexpr std::chrono::milliseconds kCircleCheck{1'000};
 
 // If so many searches find the same circle, and none of its containers can move aside, one is sent

@@ -9,21 +9,10 @@
 
 namespace resmgr {
 
-StartGate::Wait::Wait(std::weak_ptr<StartGate*> gate, uint64_t number)
-    : gate_(std::move(gate)), number_(number) {}
-
-StartGate::Wait::~Wait() {
-  if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->Withdraw(number_);
-}
-
 StartGate::StartGate(Clock& clock, ContainerStore& store, Pusher& pusher, Options options)
-    : clock_(clock),
-      store_(store),
-      pusher_(pusher),
-      options_(std::move(options)),
-      self_(std::make_shared<StartGate*>(this)) {}
+    : clock_(clock), store_(store), pusher_(pusher), options_(std::move(options)) {}
 
-std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
+std::unique_ptr<StartWait> StartGate::Admit(ContainerKey key, Go go) {
   const Obstacles found = Look(key);
   if (!found.blocks) {
     go(End(key, found.overdue, /*timed_out=*/false));
@@ -42,7 +31,7 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
   wait.go = std::move(go);
   wait.deadline = clock_.Steady() + options_.timeout;
   SetTimer(number, wait);
-  return std::make_unique<Wait>(self_, number);
+  return std::make_unique<StartWait>(lifetime_.Guard([this, number] { Withdraw(number); }));
 }
 
 void StartGate::Withdraw(uint64_t number) {
@@ -50,25 +39,17 @@ void StartGate::Withdraw(uint64_t number) {
   if (found == waits_.end()) return;
   const Waiting wait = std::move(found->second);
   waits_.erase(found);
-  if (options_.withdrawn) options_.withdrawn(wait.key);
+  options_.withdrawn(wait.key);
 }
 
 bool StartGate::Waits(ContainerKey key) const {
   return std::ranges::any_of(waits_, [key](const auto& entry) { return entry.second.key == key; });
 }
 
-void StartGate::Examine() {
-  std::vector<uint64_t> numbers;
-  for (const auto& [number, wait] : waits_)
-    numbers.push_back(number);
-  for (const uint64_t number : numbers)
-    ExamineOne(number);
-}
-
-void StartGate::Examine(ContainerKey changed) {
+void StartGate::Examine(std::optional<ContainerKey> changed) {
   std::vector<uint64_t> numbers;
   for (const auto& [number, wait] : waits_) {
-    if (wait.obstacle == changed || wait.key == changed) numbers.push_back(number);
+    if (!changed || wait.obstacle == changed || wait.key == changed) numbers.push_back(number);
   }
   for (const uint64_t number : numbers)
     ExamineOne(number);
@@ -87,7 +68,7 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
   if (!pusher_.InPlace(key) && !visit({.kind = kOwnPlacement, .key = key})) return;
   const Placement& placement = record->container.placement;
   CpuSet exclusive = placement.exclusive;
-  if (options_.of_pod && placement.cpus) exclusive |= options_.of_pod(key) & *placement.cpus;
+  if (placement.cpus) exclusive |= options_.of_pod(key) & *placement.cpus;
   if (!exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other->MayRun()) continue;

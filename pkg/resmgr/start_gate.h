@@ -13,9 +13,11 @@
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
+#include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/sys/clock.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -33,19 +35,6 @@ namespace resmgr {
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
-  // Destroying it withdraws the wait.
-  class Wait {
-   public:
-    Wait(std::weak_ptr<StartGate*> gate, uint64_t number);
-    ~Wait();
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
-
-   private:
-    std::weak_ptr<StartGate*> gate_;
-    uint64_t number_;
-  };
-
   struct Options {
     std::chrono::milliseconds timeout{};
     FailurePolicy on_timeout = FailurePolicy::kFail;
@@ -68,12 +57,11 @@ class StartGate {
   // or with FailedPrecondition that names the obstacle at the timeout. If only overdue containers
   // are in the way, the decision is made at once, too. The container counts as starting before `go`
   // runs with OK.
-  std::unique_ptr<Wait> Admit(ContainerKey key, Go go);
+  std::unique_ptr<StartWait> Admit(ContainerKey key, Go go);
 
-  // Something changed that waits may depend on.
-  void Examine();
-  // Only `changed` has changed: examines its own start and the starts that wait for it.
-  void Examine(ContainerKey changed);
+  // Something changed that waits may depend on. With `changed`, only this container did: examines
+  // its own start and the starts that wait for it.
+  void Examine(std::optional<ContainerKey> changed = std::nullopt);
   // Also applies to starts that wait already.
   void SetOnTimeout(FailurePolicy policy) { options_.on_timeout = policy; }
   // Ends all waits, whatever the failure policy says.
@@ -123,7 +111,7 @@ class StartGate {
   Options options_;
   std::map<uint64_t, Waiting> waits_;
   uint64_t last_number_ = 0;
-  std::shared_ptr<StartGate*> self_;
+  Lifetime lifetime_;  // a StartWait may outlive the gate
 };
 
 }  // namespace resmgr

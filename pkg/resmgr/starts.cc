@@ -15,19 +15,6 @@ namespace {
 // The longest pause between two lists for an unresolved start.
 constexpr std::chrono::milliseconds kLongestPause{1'000};
 
-// A start that waits at the gate, or waits for a list that shows its container.
-class Token : public StartWait {
- public:
-  using Slot = std::unique_ptr<StartGate::Wait>;
-
-  explicit Token(Slot wait = nullptr) : wait_(std::make_shared<Slot>(std::move(wait))) {}
-  // Expires with the token: a withdrawn start does not go on.
-  std::weak_ptr<Slot> wait() const { return wait_; }
-
- private:
-  std::shared_ptr<Slot> wait_;
-};
-
 }  // namespace
 
 Starts::Starts(Brain& brain, Creations& creations)
@@ -53,27 +40,25 @@ std::unique_ptr<StartWait> Starts::Admit(const ContainerId& id, std::function<vo
     const bool may_list = brain_.synchronizer.RefreshTellsNews();
     const Status placed = ReviveExited(*record, may_list ? kTentative : kFinal);
     if (!may_list || placed.code() != StatusCode::kResourceExhausted) {
-      std::unique_ptr<StartGate::Wait> wait =
-          AdmitKnown(record->container.key, placed, std::move(go));
-      return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+      return AdmitKnown(record->container.key, placed, std::move(go));
     }
   }
   // The container was created without a call that passed here, or others may have left the CPUs
   // that it needs: a list has to show that first.
-  auto token = std::make_unique<Token>();
+  const auto wait = std::make_shared<std::unique_ptr<StartWait>>();
   brain_.synchronizer.ListNow(
-      [this, id, go = std::move(go), wait = token->wait()](const Status& status) {
-        const std::shared_ptr<Token::Slot> slot = wait.lock();
-        if (slot == nullptr) return;
+      [this, id, go = std::move(go), weak_wait = std::weak_ptr(wait)](const Status& status) {
+        const auto at_gate = weak_wait.lock();
+        if (at_gate == nullptr) return;  // the start was withdrawn
         if (ContainerRecord* const found = brain_.store.Resolve(id); found != nullptr) {
           const Status placed = ReviveExited(*found, kFinal);
-          *slot = AdmitKnown(found->container.key, placed, go);
+          *at_gate = AdmitKnown(found->container.key, placed, go);
         } else {
           // If the container is not listed, the runtime itself will refuse the start.
           go(status);
         }
       });
-  return token;
+  return std::make_unique<StartWait>([wait] { wait->reset(); });
 }
 
 Status Starts::ReviveExited(ContainerRecord& record, RefusalKind refusal) {
@@ -93,14 +78,14 @@ void Starts::DropRevived(ContainerKey key) {
   creations_.EndRevived(*record);
 }
 
-std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Status& placed,
-                                                    std::function<void(Status)> go) {
+std::unique_ptr<StartWait> Starts::AdmitKnown(ContainerKey key, const Status& placed,
+                                              std::function<void(Status)> go) {
   if (!placed.ok()) {
     go(placed);
     return nullptr;
   }
   if (brain_.store.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
-  std::unique_ptr<StartGate::Wait> wait =
+  std::unique_ptr<StartWait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
         ContainerRecord* const record = brain_.store.Find(key);
         if (record == nullptr) return go(status);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pkg/base/failure_policy.h"
@@ -84,8 +85,7 @@ class Starts {
   // A list was taken over: follows unresolved starts that it shows.
   void OnListed();
   // Something changed that waits may depend on; with `changed`, only this container did.
-  void ExamineWaits() { gate_.Examine(); }
-  void ExamineWaits(ContainerKey changed) { gate_.Examine(changed); }
+  void ExamineWaits(std::optional<ContainerKey> changed = std::nullopt) { gate_.Examine(changed); }
   // Ends all waits, since the connection to the runtime is lost.
   void RefuseAll(const Status& status) { gate_.RefuseAll(status); }
 
@@ -94,8 +94,8 @@ class Starts {
   void DropRevived(ContainerKey key);
   Status CheckPlaced(const ContainerRecord& record) const;
   // `placed`: why an exited container got no place to start on; OK if there is no such problem.
-  std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, const Status& placed,
-                                              std::function<void(Status)> go);
+  std::unique_ptr<StartWait> AdmitKnown(ContainerKey key, const Status& placed,
+                                        std::function<void(Status)> go);
   void OnForced(ContainerKey key, const std::string& reason);
   void OnExpired(ContainerKey key);
   void WarnUnpinned(ContainerKey key);
