@@ -44,8 +44,7 @@ bool IsForRoom(const Status& why) {
 
 Brain::Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy> policy,
              RuntimeClient& the_runtime, StateStore* state, const BrainOptions& the_options,
-             Pusher::Listener& listener, Synchronizer::Owner& owner,
-             std::function<void()> on_pushed)
+             UpdateListener& listener, Synchronizer::Owner& owner, std::function<void()> on_pushed)
     : options(the_options),
       log(GetLogger("resmgr")),
       loop_clock(loop),

@@ -56,7 +56,7 @@ struct Brain {
   // `pushed` runs at the end of each Push, so that calls that wait for containers may go on.
   Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy> policy,
         RuntimeClient& the_runtime, StateStore* state, const BrainOptions& the_options,
-        Pusher::Listener& listener, Synchronizer::Owner& owner, std::function<void()> on_pushed);
+        UpdateListener& listener, Synchronizer::Owner& owner, std::function<void()> on_pushed);
   Brain(const Brain&) = delete;
   Brain& operator=(const Brain&) = delete;
 

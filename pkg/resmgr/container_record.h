@@ -17,8 +17,8 @@
 #include "pkg/base/parse.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
-#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/lifecycle.h"
+#include "pkg/resmgr/push_state.h"
 #include "pkg/state/saved_container.h"
 
 namespace resmgr {

@@ -22,7 +22,7 @@ class Failures {
   Failures(const Failures&) = delete;
   Failures& operator=(const Failures&) = delete;
 
-  // Pusher::Listener::OnFailed.
+  // UpdateListener::OnFailed.
   void OnFailed(ContainerKey key, const Status& status);
   // See ResourceManager::RefusedByRuntime; the record may be null.
   void RefusedByRuntime(const ContainerRecord* record, std::string_view answer);

@@ -20,6 +20,8 @@
 #include "pkg/resmgr/handover.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
+#include "pkg/resmgr/update_listener.h"
+#include "pkg/resmgr/update_sender.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
@@ -48,36 +50,11 @@ namespace resmgr {
 // becomes part of the error.
 class Pusher {
  public:
-  // Called on the loop's thread, from within an answer of the runtime.
-  class Listener {
-   public:
-    virtual ~Listener() = default;
-    // The values of an update are in force.
-    virtual void OnApplied(ContainerKey key) = 0;
-    // An update failed and will be tried again; not called if the container does not exist
-    // (NotFound).
-    virtual void OnFailed(ContainerKey key, const Status& status) = 0;
-    // An update that had failed has succeeded, or is not needed any more. The pusher must not be
-    // called from here.
-    virtual void OnRecovered(const ContainerRecord& record) = 0;
-    // An update was refused; the cpuset was written past the runtime and is in force. OnApplied
-    // follows.
-    virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
-    // The runtime has no such container any more.
-    virtual void OnGone(ContainerKey key) = 0;
-    // An update was answered whose outcome does not matter any more: its container has ended
-    // meanwhile, or another update follows.
-    virtual void OnMoot() = 0;
-    // `applied` is in force, also if no update of the pusher caused it. May be called more than
-    // once. The pusher must not be called from here.
-    virtual void OnInForce(const ContainerRecord& record, const AppliedResources& applied) = 0;
-  };
-
   // `everywhere` are the CPUs that a container without a cpuset may run on; `claimed_by_others`
   // returns the CPUs of claims that a container does not carry. All references must outlive the
   // pusher.
   Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
-         StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
+         StateWriter& state_writer, UpdateListener& listener, const CpuSet& everywhere,
          const BrainOptions& options, std::function<CpuSet(ContainerKey)> claimed_by_others);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
@@ -157,32 +134,15 @@ class Pusher {
   void Step(ContainerRecord& record);
   void Send(ContainerRecord& record, SharedResources target);
   void SettleAs(ContainerRecord& record, const AppliedResources& target);
-  void Call(const Container& container, const ResourceValues& values);
-  // Between these calls, updates are only collected: SendGathered writes the notes of all of them
-  // with one write, and then sends them.
-  void BeginGathering(size_t most);
-  void SendGathered();
-  // An update that waits until the values of other programs are looked up.
-  struct LookedUp {
-    ContainerKey key;
-    uint64_t update;
-  };
-  bool LooksUp(const PushState& state) const {
-    return options_.others != nullptr && !state.restore && runtime_.WritesNotedValues();
-  }
-  void LookUp();
-  // The runtime's report without those values of other programs that an update sent to it.
-  static AppliedResources WithoutKept(const ContainerRecord& record, AppliedResources reported);
-  void CallLookedUp(const std::vector<LookedUp>& updates, const ValuesOfOthers::Found& found);
   void Settle(ContainerRecord& record);
-  // Takes the answer to a call made in that epoch.
-  void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
   // An answered update: its intended result, and the values in its request.
   struct Ended {
     SharedResources sent;
     std::shared_ptr<const ResourceValues> carried;
   };
+  // The container, if its update with this number has not been sent yet; else nullptr.
+  ContainerRecord* ToSend(ContainerKey key, uint64_t update);
   // Ends the update that an answer is about (0: the latest one). Returns the container; nullptr if
   // the answer does not matter any more.
   ContainerRecord* EndUpdate(ContainerKey key, uint64_t update, Ended& ended);
@@ -197,8 +157,6 @@ class Pusher {
   void OnFailure(ContainerRecord& record, const Status& status, const ResourceValues& carried);
   bool TrySetsAlone(ContainerRecord& record, const Status& status, const ResourceValues& carried);
   bool PrepareSetsAlone(PushState& state, const AppliedResources& target);
-  // Returns `resources` without the numbers that `carried` has.
-  SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
   bool TryWrite(ContainerRecord& record, const Status& why, const Ended& ended);
   // Takes the result of a write into the cgroup in place of an update that the runtime refused.
   void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
@@ -206,15 +164,8 @@ class Pusher {
   bool LookForCause(ContainerRecord& record, const Status& why, const Ended& ended);
   void OnCause(ContainerKey key, uint64_t update, const Status& why, const std::string& cause);
   void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
-  // The runtime's report; if it shows the runtime's noted sets, these are replaced by the sets that
-  // were written into the cgroup.
-  static AppliedResources AsWritten(ContainerRecord& record, AppliedResources reported);
   void Retry(ContainerKey key, PushState& state);
   void RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state);
-  SharedResources OverApplied(SharedResources sent, const SharedResources& before);
-  static SharedResources WithNumbersBefore(AppliedResources sent, const PushState& state);
-  void Record(PushState& state, SharedResources applied);
-  void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);
   void TrackCall(const ContainerRecord& record);
   void ResumeHeldBack();
@@ -228,30 +179,20 @@ class Pusher {
 
   EventLoop& loop_;
   Clock& clock_;
-  RuntimeClient& runtime_;
   ContainerStore& store_;
   StateWriter& state_writer_;
-  Listener& listener_;
+  UpdateListener& listener_;
   const CpuSet everywhere_;
   const BrainOptions& options_;
   Handover handover_;
+  UpdateSender sender_;
   RefusedUpdates refused_updates_;
   bool connected_ = false;
-  uint64_t epoch_ = 0;     // number of disconnections: answers from before the last are void
-  size_t unanswered_ = 0;  // calls since the last disconnection
   bool resume_posted_ = false;
   std::map<ContainerKey, Stray> strays_;
   size_t move_aside_ = 1;  // number of containers to move aside the next time
   // The empty values of a container that has not been reported yet.
   const SharedResources none_ = Shared({});
-  // Updates that are noted as open and not sent yet.
-  struct Gathered {
-    const Container* container;  // the record's container, which is not erased meanwhile
-    std::shared_ptr<const ResourceValues> values;
-  };
-  std::vector<Gathered> gathered_;
-  std::vector<LookedUp> to_look_up_;
-  bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
   std::set<ContainerKey> circle_;  // found by the last search
   int circle_seen_ = 0;            // number of searches in a row that have found it

@@ -37,7 +37,7 @@ void Pusher::ResumeHeldBack() {
 // examined after each answer, a first start with 500 containers would take 2.8 times as much CPU
 // time (FirstStartTest).
 void Pusher::ResumeAfterAnswers() {
-  if (unanswered_ == 0) return ResumeHeldBack();
+  if (sender_.AllAnswered()) return ResumeHeldBack();
   if (handover_.held_back().empty() || std::exchange(resume_posted_, true)) return;
   loop_.Post(lifetime_.Guard([this] {
     resume_posted_ = false;
@@ -122,7 +122,7 @@ bool Pusher::MoveAside(ContainerKey key) {
 void Pusher::Forget(ContainerKey key) {
   if (ContainerRecord* const record = Followed(key); record != nullptr) {
     const PushState& state = *record->push;
-    if (state.in_flight || state.forwarded > 0) {
+    if (state.UnderWay()) {
       Stray& stray = strays_[key];
       stray.own += state.in_flight ? 1 : 0;
       stray.forwarded += state.forwarded;

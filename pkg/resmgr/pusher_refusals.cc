@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that fail: what is sent next, and how long starts wait for such a container. Also updates
-// that leave in force what other programs have set.
+// Updates that fail: what is sent next, and how long starts wait for such a container.
 #include <memory>
 #include <utility>
 
 #include "pkg/base/call_end.h"
-#include "pkg/model/cpu_numbers.h"
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
@@ -29,57 +27,6 @@ Status WithCause(const Status& why, const std::string& cause, Status& explained)
 // The pause before the next update is longer if the cpuset was written past the runtime: while it
 // refuses an update, the runtime may briefly restore the values of its own notes.
 constexpr int kWrittenRetries = 12;
-
-constexpr int64_t kUnlimited = -1;  // memory limit
-
-// The quota that the runtime has set, if it is known; else the decided one.
-ResourceValues KnownQuota(const ContainerRecord& record) {
-  const AppliedResources desired = DesiredResources(record.container);
-  const AppliedResources& applied = *record.push->applied;
-  const auto known = [](const auto& set, const auto& wanted) { return set ? set : wanted; };
-  return {.cpu_quota = known(applied.cpu_quota, desired.cpu_quota),
-          .cpu_period = known(applied.cpu_period, desired.cpu_period)};
-}
-
-// Adds the values that other programs have set to the update. The quota is left out if the policy
-// decides it or the update changes it.
-ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& of_others,
-                          ResourceValues values) {
-  const Placement& placement = record.container.placement;
-  const ResourceValues known = KnownQuota(record);
-  const auto unchanged = [](const auto& sent, const auto& before) {
-    return !sent || sent == before;
-  };
-  if (of_others.cpu_quota && !placement.cpu_quota && !placement.cpu_period &&
-      unchanged(values.cpu_quota, known.cpu_quota) &&
-      unchanged(values.cpu_period, known.cpu_period)) {
-    values.cpu_quota = of_others.cpu_quota;
-    values.cpu_period = of_others.cpu_period;
-  }
-  values.memory_limit = of_others.memory_limit;
-  values.memory_swap_limit = of_others.memory_swap_limit;
-  return values;
-}
-
-// With each update a runtime writes the values that it has noted, also a value of another program
-// that an earlier update carried. If that program has removed its value since, the update carries
-// the value in force instead.
-ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
-  if (record.push->kept == nullptr) return found;
-  const ResourceValues& noted = *record.push->kept;
-  const LinuxResources& requested = record.container.requested;
-  if (noted.memory_limit && !found.memory_limit) {
-    const int64_t limit = requested.memory_limit.value_or(0);
-    found.memory_limit = limit > 0 ? limit : kUnlimited;
-  }
-  if (noted.memory_swap_limit && !found.memory_swap_limit) found.memory_swap_limit = kUnlimited;
-  if (noted.cpu_quota && !found.cpu_quota) {
-    const ResourceValues known = KnownQuota(record);
-    found.cpu_quota = known.cpu_quota;
-    found.cpu_period = known.cpu_period;
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -147,10 +94,9 @@ bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const Ended& e
   if (!ended.sent->exclusive.empty() || !record.container.placement.exclusive.empty()) return false;
   KeepOpen(state, why, ended);
   const ContainerKey key = record.container.key;
-  const auto done = lifetime_.Guard(
-      [this, key, update = state.update, epoch = epoch_, why](const Status& status) {
-        if (epoch_ == epoch) OnWriteEnded(key, update, why, status);
-      });
+  const auto done = sender_.Guard([this, key, update = state.update, why](const Status& status) {
+    OnWriteEnded(key, update, why, status);
+  });
   const auto late = lifetime_.Guard([this, key] { MarkUncertain(key); });
   options_.cpuset_writer->Write({.cgroup_parent = record.pod->pod.cgroup_parent,
                                  .id = record.container.id,
@@ -190,10 +136,9 @@ bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const Ende
   PushState& state = *record.push;
   if (state.forwarded > 0 || !RefusalCauses::MayBeFound(Message(why))) return false;
   KeepOpen(state, why, ended);
-  const auto done = lifetime_.Guard([this, key = record.container.key, update = state.update,
-                                     epoch = epoch_, why](const std::string& cause) {
-    if (epoch_ == epoch) OnCause(key, update, why, cause);
-  });
+  const auto done =
+      sender_.Guard([this, key = record.container.key, update = state.update,
+                     why](const std::string& cause) { OnCause(key, update, why, cause); });
   options_.causes->Find({.cgroup_parent = record.pod->pod.cgroup_parent,
                          .id = record.container.id,
                          .cpus = carried.cpus,
@@ -223,7 +168,7 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
       state.noted = std::make_shared<const ResourceValues>(
           ResourceValues{.cpus = state.applied->cpus, .mems = state.applied->mems});
     }
-    Record(state, OverApplied(std::move(sent), state.applied));
+    state.Take(OverApplied(std::move(sent), state.applied), everywhere_);
     EndStuck(record);
     listener_.OnInForce(record, *state.applied);
   }
@@ -236,39 +181,16 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
   listener_.OnApplied(key);
 }
 
-AppliedResources Pusher::AsWritten(ContainerRecord& record, AppliedResources reported) {
-  PushState& state = *record.push;
-  if (state.noted == nullptr) return reported;
-  if (reported.cpus != state.noted->cpus || reported.mems != state.noted->mems) {
-    state.noted = nullptr;
-    return reported;
-  }
-  reported.cpus = state.applied->cpus;
-  reported.mems = state.applied->mems;
-  return reported;
-}
-
 bool Pusher::WrittenPastRuntime(ContainerKey key) const {
   const ContainerRecord* const record = Followed(key);
   return record != nullptr && record->push->noted != nullptr && OnlyNumbersRefused(key);
-}
-
-SharedResources Pusher::WithoutNumbers(const AppliedResources& resources,
-                                       const ResourceValues& carried) {
-  AppliedResources rest = resources;
-  ForEachCpuNumber(
-      [](CpuNumber& value, const CpuNumber& sent) {
-        if (sent) value.reset();
-      },
-      rest, carried);
-  return Shared(rest);
 }
 
 bool Pusher::OnlyNumbersRefused(ContainerKey key) const {
   const ContainerRecord* const record = Followed(key);
   if (record == nullptr) return false;
   const PushState& state = *record->push;
-  if (!state.certain || state.in_flight || state.forwarded > 0) return false;
+  if (!state.certain || state.UnderWay()) return false;
   if (!IsRefusal(state.last_error)) return false;
   return !Difference(DesiredResources(record->container), *state.applied).has_sets();
 }
@@ -305,86 +227,12 @@ bool Pusher::TellStuck(ContainerKey key) {
   return record != nullptr && !std::exchange(record->push->stuck_told, true);
 }
 
-LinuxResources WithoutValuesOfOthers(const PushState& state, LinuxResources reported) {
-  if (state.kept == nullptr) return reported;
-  const auto ignore = [](const auto& of_others, auto& value) {
-    if (of_others && value == of_others) value.reset();
-  };
-  ignore(state.kept->cpu_quota, reported.cpu_quota);
-  ignore(state.kept->cpu_period, reported.cpu_period);
-  return reported;
-}
-
 void Pusher::Restore(ContainerKey key) {
   if (ContainerRecord* const record = Followed(key)) {
     record->push->restore = true;
     record->push->kept = nullptr;
   }
   MarkUncertain(key);
-}
-
-void Pusher::LookUp() {
-  std::vector<LookedUp> updates = std::exchange(to_look_up_, {});
-  std::vector<ValuesOfOthers::Subject> subjects;
-  subjects.reserve(updates.size());
-  for (const LookedUp& update : updates) {
-    const ContainerRecord& record = *store_.Find(update.key);
-    subjects.push_back({.cgroup_parent = record.pod->pod.cgroup_parent,
-                        .id = record.container.id,
-                        .known = KnownQuota(record),
-                        .memory_limit = record.container.requested.memory_limit});
-  }
-  options_.others->Look(std::move(subjects),
-                        lifetime_.Guard([this, epoch = epoch_, updates = std::move(updates),
-                                         follow = runtime_.UpdatesFollow()](
-                                            const ValuesOfOthers::Found& found) mutable {
-                          if (epoch_ == epoch) CallLookedUp(updates, found);
-                          follow.reset();
-                        }));
-}
-
-void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
-                          const ValuesOfOthers::Found& found) {
-  std::vector<RuntimeClient::Update> calls;
-  std::vector<ContainerKey> keys;
-  std::vector<ResourceValues> values;  // values to be sent, with those of other programs added
-  values.reserve(updates.size());
-  for (size_t i = 0; i < updates.size(); ++i) {
-    // The container was forgotten, so the update is never sent.
-    if (TakeStray(updates[i].key, &Stray::own)) continue;
-    ContainerRecord* const record = Followed(updates[i].key);
-    if (record == nullptr || !record->push->in_flight) continue;
-    PushState& state = *record->push;
-    if (state.update != updates[i].update) continue;
-    const ResourceValues* carried = state.payload.get();
-    // The values in force are only used if no update of the kubelet may be changing them.
-    const bool quiet = !state.overlapped && state.forwarded == 0;
-    if (quiet && i < found.size() && (!found[i].empty() || state.kept != nullptr)) {
-      values.push_back(WithOthers(*record, NotedOr(*record, found[i]), *carried));
-      state.kept = found[i].empty() ? nullptr : std::make_shared<const ResourceValues>(found[i]);
-      carried = &values.back();
-    }
-    calls.push_back({.id = record->container.id, .adjustment = *carried});
-    keys.push_back(updates[i].key);
-  }
-  if (calls.empty()) return;
-  unanswered_ += calls.size();
-  runtime_.UpdateContainers(calls, lifetime_.Guard([this, epoch = epoch_, keys = std::move(keys)](
-                                                       size_t index, const Status& status) {
-    TakeAnswer(epoch, keys[index], status);
-  }));
-}
-
-AppliedResources Pusher::WithoutKept(const ContainerRecord& record, AppliedResources reported) {
-  if (record.push->kept == nullptr) return reported;
-  const ResourceValues& kept = *record.push->kept;
-  const AppliedResources desired = DesiredResources(record.container);
-  const auto ignore = [](const auto& of_others, auto& value, const auto& wanted) {
-    if (of_others && value == of_others) value = wanted;
-  };
-  ignore(kept.cpu_quota, reported.cpu_quota, desired.cpu_quota);
-  ignore(kept.cpu_period, reported.cpu_period, desired.cpu_period);
-  return reported;
 }
 
 }  // namespace resmgr

@@ -45,7 +45,7 @@ namespace resmgr {
 // -> AdmitStart (waits until no running container is on its exclusive CPUs) -> StartSucceeded ->
 // ContainerStopped -> ContainerRemoved. A container that loses CPUs is updated at the runtime in
 // parallel with the creation that took them.
-class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
+class ResourceManager : private UpdateListener, private Synchronizer::Owner {
  public:
   using Options = BrainOptions;
   using Refusal = RefusalKind;
@@ -297,7 +297,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   bool Knows(const Pod& listed) const override;
   bool Knows(const RuntimeContainer& listed) const override;
 
-  // Pusher::Listener:
+  // UpdateListener:
   void OnApplied(ContainerKey key) override;
   void OnFailed(ContainerKey key, const Status& status) override {
     failures_.OnFailed(key, status);
