@@ -254,7 +254,8 @@ StatusOr<std::string> Rebalance(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(ResourceManager* const manager, Manager(node));
   const bool really = IsTrue(request, "apply");
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ResourceManager::Move> moves,
-                          really ? manager->Rebalance() : manager->PreviewRebalance());
+                          really ? manager->policy_changes().Rebalance()
+                                 : manager->policy_changes().PreviewRebalance());
   return OrderedJsonText({{"moves", MovesJson(moves)}});
 }
 
@@ -332,7 +333,7 @@ void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
   };
   if (classes == nullptr) return reply(OrderedJsonText(OrderedJson::array()));
   const ResourceManager* const manager = node.host.manager();
-  if (classes->known() || (manager != nullptr && !manager->ready())) return answer();
+  if (classes->known() || (manager != nullptr && !manager->synchronizer().ready())) return answer();
   // The audit ends after work on classes that is under way.
   classes->Audit(false, [answer, reply](const auto& audited) {
     audited.ok() ? answer() : reply(audited.status());

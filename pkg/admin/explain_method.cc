@@ -193,8 +193,9 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& 
     const std::string why = WhyNoneIsKnown(node);
     if (why.empty()) return none;
     // Until the runtime's containers were read, there may be such a container.
-    return MakeStatus(manager->ready() ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                      fmt::format("{}; no containers are known: {}", Message(none), why));
+    return MakeStatus(
+        manager->synchronizer().ready() ? StatusCode::kNotFound : StatusCode::kUnavailable,
+        fmt::format("{}; no containers are known: {}", Message(none), why));
   }
   AddHeld(*manager, *explained);
   AddProblems(node, *explained);

@@ -34,7 +34,8 @@ std::string WhyNoneIsKnown(const NodeView& node) {
   if (some) return "";
   if (const std::string runtime = node.runtime_state(); runtime != "connected")
     return fmt::format("the runtime is not connected ({})", runtime);
-  return manager->ready() ? "" : "the daemon is still reading what the runtime holds";
+  return manager->synchronizer().ready() ? ""
+                                         : "the daemon is still reading what the runtime holds";
 }
 
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key) {
@@ -70,7 +71,8 @@ bool FirstLook::IsOver() {
   // The null policy looks at no containers.
   const ResourceManager* const manager = node_.host.manager();
   if (manager == nullptr) return true;
-  over_ = manager->ready() || std::chrono::steady_clock::now() - started_ >= kLongest;
+  over_ =
+      manager->synchronizer().ready() || std::chrono::steady_clock::now() - started_ >= kLongest;
   return over_;
 }
 

@@ -157,8 +157,9 @@ TEST_F(NodeJsonTest, ShowsTheNumbersInForceAndWhoSetThem) {
       {"field", "cpu_quota"}, {"key", ""}, {"stage", "policy"}, {"plugin", ""}, {"value", "none"}};
   EXPECT_THAT(shown()["owners"], testing::Contains(quota));
   // Sets values as a hook server or a plugin does.
-  node_.manager().SetByStage(id, {.cpu_shares = 512, .cpu_quota = 60'000, .cpu_period = 50'000},
-                             /*accepted=*/true);
+  node_.manager().set_later().SetByStage(
+      id, {.cpu_shares = 512, .cpu_quota = 60'000, .cpu_period = 50'000},
+      /*accepted=*/true);
   EXPECT_EQ(shown()["shares"], 512);
   EXPECT_EQ(shown()["quota"], 60'000);
   EXPECT_EQ(shown()["period"], 50'000);

@@ -177,7 +177,7 @@ void Auditor::Begin() {
     Answer(FailedPrecondition("the null policy is active: no container is placed"));
     return;
   }
-  if (!manager->ready()) {
+  if (!manager->synchronizer().ready()) {
     Answer(Unavailable("what the runtime holds is not known yet"));
     return;
   }

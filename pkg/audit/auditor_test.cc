@@ -164,7 +164,8 @@ TEST_F(AuditorTest, FindsWhatTheRuntimeHasNotedDifferently) {
 // A stage's numbers win over the policy's, which must not be restored.
 TEST_F(AuditorTest, NumbersThatWereSetLaterAreNoDrift) {
   const ContainerId id = Run("a", 2000);
-  manager().SetByStage(id, {.cpu_quota = 150'000, .cpu_period = 100'000}, /*accepted=*/true);
+  manager().set_later().SetByStage(id, {.cpu_quota = 150'000, .cpu_period = 100'000},
+                                   /*accepted=*/true);
   runtime().Find(id)->resources.cpu_quota = 150'000;
   runtime().Find(id)->resources.cpu_period = 100'000;
   const auto report = Audit(true);

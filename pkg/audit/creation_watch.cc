@@ -62,7 +62,7 @@ std::vector<CreationWatch::Subject> CreationWatch::TakeSubjects(const ResourceMa
 void CreationWatch::Begin() {
   timer_.reset();
   ResourceManager* const manager = options_.manager();
-  if (manager == nullptr || !manager->ready()) return created_.clear();
+  if (manager == nullptr || !manager->synchronizer().ready()) return created_.clear();
   // Replaces an earlier look that has not ended, which is given up.
   look_ = std::make_shared<Look>(Look{.subjects = TakeSubjects(*manager)});
   if (!created_.empty()) timer_ = options_.loop.After(options_.pause, [this] { Begin(); });

@@ -289,7 +289,8 @@ std::vector<ClassPool> HostClasses::Pools() const {
 void HostClasses::Begin(bool again) {
   const ResourceManager* const manager = options_.manager();
   // Until the runtime has listed its containers, they are unknown, so present values stay.
-  if (config_.any() && manager != nullptr && !manager->ready()) return Later(options_.retry);
+  if (config_.any() && manager != nullptr && !manager->synchronizer().ready())
+    return Later(options_.retry);
   std::vector<ClassSubject> subjects = Subjects();
   std::vector<ClassPool> pools = Pools();
   if (!again && begun_ > 0 && subjects == subjects_ && pools == pools_) return;

@@ -70,7 +70,10 @@ void BrainHost::Connect(Brain& brain) {
                              const bool updated = event.kind == ContainerEvent::Kind::kUpdated;
                              if (updated && options_.updated_outside) options_.updated_outside();
                            },
-                       .changed = tell(&ResourceManager::Resync),
+                       .changed =
+                           [&brain] {
+                             if (!brain.stopped) brain.manager.synchronizer().ResyncSoon();
+                           },
                        .doubtful =
                            [&brain](const ContainerId& id) {
                              if (!brain.stopped) brain.manager.SendAgain(id);
@@ -80,36 +83,36 @@ void BrainHost::Connect(Brain& brain) {
 void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
   if (brain_ == nullptr && policy == nullptr) return done(OkStatus());
   if (policy == nullptr) {
-    brain_->manager.SetPolicy(std::make_unique<NullPolicy>(),
-                              [this, done = std::move(done)](const Status& status) {
-                                if (status.ok()) Retire();
-                                done(status);
-                              });
+    brain_->manager.policy_changes().Set(std::make_unique<NullPolicy>(),
+                                         [this, done = std::move(done)](const Status& status) {
+                                           if (status.ok()) Retire();
+                                           done(status);
+                                         });
     return;
   }
-  if (brain_ != nullptr) return brain_->manager.SetPolicy(std::move(policy), std::move(done));
+  if (brain_ != nullptr)
+    return brain_->manager.policy_changes().Set(std::move(policy), std::move(done));
   // The new brain first adopts all containers in place; then its policy is set, as a whole or not
   // at all. Without a runtime there are no containers to adopt.
   MakeBrain(std::make_unique<NullPolicy>());
-  brain_->manager.WhenReady([this,
-                             next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
-                             done = std::move(done)](const Status&) {
-    brain_->manager.SetPolicy(std::move(*next), [this, done](const Status& status) {
-      if (!status.ok()) Retire();
-      done(status);
-    });
-  });
+  brain_->manager.synchronizer().WhenReady(
+      [this, next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
+       done = std::move(done)](const Status&) {
+        brain_->manager.policy_changes().Set(std::move(*next), [this, done](const Status& status) {
+          if (!status.ok()) Retire();
+          done(status);
+        });
+      });
 }
 
 // Sets the offline CPUs of a brain that will release all containers or get a policy.
 void BrainHost::TellOffline(Brain& brain) const {
-  brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>()).IgnoreError();
+  brain.manager.policy_changes().SetOffline(offline_, std::make_unique<NullPolicy>()).IgnoreError();
 }
 
-Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
-                             const ResourceManager::Offline& offline) {
+Status BrainHost::SetOffline(std::unique_ptr<Policy> policy, const OfflineChange& offline) {
   if (brain_ != nullptr && policy != nullptr)
-    RESMGR_RETURN_IF_ERROR(brain_->manager.SetOffline(offline, std::move(policy)));
+    RESMGR_RETURN_IF_ERROR(brain_->manager.policy_changes().SetOffline(offline, std::move(policy)));
   offline_ = offline;
   for (const auto* const brains : {&retiring_, &retired_}) {
     for (const std::unique_ptr<Brain>& brain : *brains)
@@ -120,9 +123,9 @@ Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
 
 StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(const Policy* policy) const {
   if (brain_ == nullptr) return std::vector<ResourceManager::Move>();
-  if (policy != nullptr) return brain_->manager.PreviewPolicy(*policy);
+  if (policy != nullptr) return brain_->manager.policy_changes().Preview(*policy);
   const NullPolicy null;
-  return brain_->manager.PreviewPolicy(null);
+  return brain_->manager.policy_changes().Preview(null);
 }
 
 void BrainHost::SetStartFailurePolicy(FailurePolicy policy) {
@@ -142,7 +145,7 @@ void BrainHost::SetRefusedUpdates(RefusedUpdates choice) {
 bool BrainHost::AllLetGo() const {
   return brain_ == nullptr && retiring_.empty() &&
          std::all_of(retired_.begin(), retired_.end(), [](const auto& brain) {
-           return brain->stopped || brain->manager.AllReleased();
+           return brain->stopped || brain->manager.policy_changes().AllReleased();
          });
 }
 
@@ -176,7 +179,8 @@ void BrainHost::Stop(Brain& brain) {
 
 void BrainHost::DestroyDrained() {
   std::erase_if(retired_, [](const auto& brain) {
-    return brain->stage.calls() == 0 && (brain->stopped || brain->manager.AllReleased());
+    return brain->stage.calls() == 0 &&
+           (brain->stopped || brain->manager.policy_changes().AllReleased());
   });
   if (!retired_.empty()) return;
   drain_check_.reset();

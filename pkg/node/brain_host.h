@@ -58,8 +58,7 @@ class BrainHost final : public PolicyHost {
   void Start(std::unique_ptr<Policy> policy);
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
-  Status SetOffline(std::unique_ptr<Policy> policy,
-                    const ResourceManager::Offline& offline) override;
+  Status SetOffline(std::unique_ptr<Policy> policy, const OfflineChange& offline) override;
   StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy* policy) const override;
   void SetStartFailurePolicy(FailurePolicy policy) override;
   void SetRefusedUpdates(RefusedUpdates choice) override;
@@ -96,7 +95,7 @@ class BrainHost final : public PolicyHost {
   std::optional<RefusalNotes> refusal_notes_;
   Observers observers_;
   bool overrides_warned_ = false;
-  ResourceManager::Offline offline_;
+  OfflineChange offline_;
   std::unique_ptr<Brain> brain_;
   // Brains with requests under way, or with containers that are still bound to their CPUs.
   std::list<std::unique_ptr<Brain>> retired_;

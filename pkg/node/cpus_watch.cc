@@ -18,7 +18,7 @@ void CpusWatch::Look() {
   if (host_ == nullptr) return;
   const ResourceManager* const manager = host_->manager();
   if (manager == nullptr) return tell_("");
-  if (!manager->ready()) return Note();
+  if (!manager->synchronizer().ready()) return Note();
   tell_(ToJson(CpusByNumaNode(machine_, manager->policy(), manager->snapshot())));
 }
 

@@ -105,7 +105,7 @@ LostClaims::LostClaims(Options options)
 void LostClaims::Look() {
   const ResourceManager* const manager = options_.manager();
   // Before the runtime's first list it is not known which containers carry claims.
-  if (asking_ || manager == nullptr || !manager->ready()) return;
+  if (asking_ || manager == nullptr || !manager->synchronizer().ready()) return;
   ForgetOthers(*manager);
   const HeldClaim* const held = Next(*manager);
   if (held == nullptr) return;
@@ -206,7 +206,7 @@ void LostClaims::Release(const std::string& what, bool force,
   if (manager == nullptr)
     return done(FailedPrecondition("the policy null is active, under which no claim is known"));
   // The claim may have a container that the daemon has not seen yet, which would lose its CPUs.
-  if (!manager->ready())
+  if (!manager->synchronizer().ready())
     return done(Unavailable("the runtime's containers are not known yet: try again"));
   const StatusOr<const HeldClaim*> held = Named(*manager, what);
   if (!held.ok()) return done(held.status());

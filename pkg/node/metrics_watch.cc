@@ -97,7 +97,7 @@ void MetricsWatch::Show(const Sources& sources) {
     shown_ = manager;
   }
   node_.offline = (offline_ | OfflineCpus(machine_)).size();
-  node_.runtime_ready = manager != nullptr && manager->ready();
+  node_.runtime_ready = manager != nullptr && manager->synchronizer().ready();
   node_.state_saved = sources.state_saved();
   const StateStore::Written written = sources.state_written();
   node_.state = {.writes = written.writes, .failures = written.failures, .bytes = written.bytes};

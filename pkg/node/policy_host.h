@@ -19,13 +19,12 @@ class PolicyHost {
  public:
   virtual ~PolicyHost() = default;
 
-  // See ResourceManager::SetPolicy. nullptr is the null policy: placed containers get the values of
+  // See PolicyChanges::Set. nullptr is the null policy: placed containers get the values of
   // their own requests, and from then on requests pass unread.
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
-  // See ResourceManager::SetOffline; nullptr is the null policy. Applies to later brains, too.
-  virtual Status SetOffline(std::unique_ptr<Policy> policy,
-                            const ResourceManager::Offline& offline) = 0;
-  // See ResourceManager::PreviewPolicy; nullptr is the null policy.
+  // See PolicyChanges::SetOffline; nullptr is the null policy. Applies to later brains, too.
+  virtual Status SetOffline(std::unique_ptr<Policy> policy, const OfflineChange& offline) = 0;
+  // See PolicyChanges::Preview; nullptr is the null policy.
   virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(
       const Policy* policy) const = 0;
   // See ResourceManager::SetStartFailurePolicy; applies to later brains, too.

@@ -47,7 +47,7 @@ void SchedulerWatch::Look() {
     if (!std::exchange(told_none_, true)) options_.tell(nullptr);
     return;
   }
-  if (!manager->ready()) return LookAfter(options_.period);
+  if (!manager->synchronizer().ready()) return LookAfter(options_.period);
   const ViewClock::time_point start = ViewClock::now();
   SchedulerView view = options_.empty ? SchedulerView() : Make(*manager);
   looked_ = options_.loop.Now();

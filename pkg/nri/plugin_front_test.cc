@@ -126,7 +126,7 @@ class PluginFrontTest : public testing::Test {
       all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
     }
     ASSERT_TRUE(host_.Synchronize(all).ok());
-    ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.synchronizer().ready(); }));
     ASSERT_TRUE(RunUntil(loop_, [&] { return !with_web || !host_.updates.empty(); }));
     host_.updates.clear();
   }
@@ -693,7 +693,7 @@ TEST_F(PluginFrontTest, ARuntimeThatWaitsForLessTimeIsAnsweredEarlier) {
   configure.set_request_timeout(kPatience.count() / 3);
   ASSERT_TRUE(host_.Configure(configure).ok());
   ASSERT_TRUE(host_.Synchronize(api::SynchronizeRequest()).ok());
-  ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.synchronizer().ready(); }));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(Create("dsp", true, 1000).status().code(), StatusCode::kUnavailable);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);

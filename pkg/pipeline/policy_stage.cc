@@ -108,11 +108,11 @@ class DecidedCall : public StageCall {
       Refuse(std::move(connected));
       return;
     }
-    if (manager_.ready()) {
+    if (manager_.synchronizer().ready()) {
       Decide(*request_);
       return;
     }
-    manager_.WhenReady(lifetime_.Guard([this](const Status& ready) {
+    manager_.synchronizer().WhenReady(lifetime_.Guard([this](const Status& ready) {
       if (ready.ok()) {
         Decide(*request_);
       } else {
@@ -124,9 +124,9 @@ class DecidedCall : public StageCall {
   // Lists the runtime's state, and then decides once more.
   void DecideAfterList() {
     listed_ = true;
-    manager_.Refresh(lifetime_.Guard([this](const Status&) { Enter(); }));
+    manager_.synchronizer().Refresh(lifetime_.Guard([this](const Status&) { Enter(); }));
   }
-  bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
+  bool MayListMore() const { return !listed_ && manager_.synchronizer().RefreshTellsNews(); }
   // Tentative if a list of the runtime's state may still change the refusal.
   ResourceManager::Refusal refusal() const {
     return MayListMore() ? ResourceManager::Refusal::kTentative : ResourceManager::Refusal::kFinal;
@@ -153,7 +153,7 @@ class CreateContainerCall final : public DecidedCall {
   using DecidedCall::DecidedCall;
 
   void BeforeSent(const Adjustment& sent) override {
-    if (admitted_) manager_.CreationSent(*admitted_, sent);
+    if (admitted_) manager_.set_later().CreationSent(*admitted_, sent);
   }
   void Refused(const Status& why) override { refusal_of_other_ = why; }
   void RollBack() override {
@@ -334,7 +334,7 @@ class StartContainerCall final : public DecidedCall {
   }
 
   ContainerId id_;
-  std::unique_ptr<ResourceManager::StartWait> wait_;
+  std::unique_ptr<StartWait> wait_;
 };
 
 // Reports the runtime's actions to the resource manager.
@@ -343,10 +343,10 @@ class NoticeCall final : public StageCall {
   explicit NoticeCall(PolicyStage& stage) : StageCall(stage), manager_(stage.manager()) {}
 
   bool ShowsAsked(const Request& request, bool shares_in_file) const override {
-    return manager_.SentOtherNumbers(request.container_id, shares_in_file);
+    return manager_.set_later().SentOtherNumbers(request.container_id, shares_in_file);
   }
   void ShowAsked(const Request& request, CpuNumbers& reported) const override {
-    manager_.ShowAsked(request.container_id, reported);
+    manager_.set_later().ShowAsked(request.container_id, reported);
   }
   void After(Request& request, const Outcome& outcome) override {
     switch (request.operation()) {

@@ -41,7 +41,7 @@ class PolicyStage final : public Stage {
   // True unless the policy is `null`, which places nothing.
   bool OwnsPlacement() const override;
   void OnSetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) override {
-    manager_.SetByStage(id, values, accepted);
+    manager_.set_later().SetByStage(id, values, accepted);
   }
 
   ResourceManager& manager() { return manager_; }

@@ -161,7 +161,7 @@ class StaleNotesTest : public testing::Test {
     }));
   }
   void ListUntilReported(const ContainerId& id) {
-    node_.manager().Resync();
+    node_.manager().synchronizer().ResyncSoon();
     ASSERT_TRUE(node_.RunUntil([&] {
       while (!runtime().lists.empty())
         runtime().AnswerList();

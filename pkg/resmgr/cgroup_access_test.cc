@@ -384,7 +384,7 @@ TEST_F(WrittenCpusetsTest, ReportsOfTheRuntimeMakeNoFurtherWrites) {
   RunApp();
   const size_t writes = writer_.history.size();
   for (int i = 0; i < 5; ++i) {
-    node_.manager().Refresh([](const Status&) {});
+    node_.manager().synchronizer().Refresh([](const Status&) {});
     AnswerAll();
     AnswerWrites();
   }
@@ -466,12 +466,12 @@ TEST_F(WrittenCpusetsTest, WhatIsReleasedIsWrittenToo) {
       plan.Change(container.key).reason = "not pinned";
     });
   };
-  node_.manager().SetPolicy(std::move(letting_go),
-                            [&done](const Status& status) { done = status; });
+  node_.manager().policy_changes().Set(std::move(letting_go),
+                                       [&done](const Status& status) { done = status; });
   ASSERT_TRUE(node_.RunUntil([&] {
     AnswerAll();
     AnswerWrites();
-    return done.has_value() && node_.manager().AllReleased();
+    return done.has_value() && node_.manager().policy_changes().AllReleased();
   }));
   EXPECT_TRUE(done->ok()) << *done;
   EXPECT_EQ(writer_.history.back(), Named(shared_) + " 0-7");

@@ -236,7 +236,7 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
       for (const ContainerId& id : ids)
         runtime().Apply(id, {.cpus = grant->All()});
     });
-    EXPECT_TRUE(manager().ready());
+    EXPECT_TRUE(manager().synchronizer().ready());
     EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
     EXPECT_THAT(manager().carriers(), IsEmpty());
     for (const ContainerId& id : ids) {
@@ -289,7 +289,7 @@ TEST_F(ClaimsTest, ACarrierIsFoundByItsCpusOnlyWhereNothingElseCanBeMeant) {
   hold("second", single->All());
   hold("third", single->All());
   node_.Restart();
-  EXPECT_TRUE(manager().ready());
+  EXPECT_TRUE(manager().synchronizer().ready());
   EXPECT_THAT(manager().claims().Held(), SizeIs(2));
   EXPECT_THAT(manager().carriers(), IsEmpty());
 }

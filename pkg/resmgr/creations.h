@@ -23,11 +23,25 @@ class Creations {
   Creations(Brain& brain, PodLimits& pod_limits, Endings& endings, SetLater& set_later)
       : brain_(brain), pod_limits_(pod_limits), endings_(endings), set_later_(set_later) {}
 
-  // See ResourceManager: AdmitCreate, CreateSucceeded, CreateFailed, CreateUnclear.
+  // Places the container of a known sandbox, or of the one that the request describes; the policy's
+  // refusal names container, need and shortage, and changes nothing. With an empty adjustment:
+  //   - a request without Linux resources, since adding some would change more than the cpuset
+  //     (containerd and CRI-O then set oom_score_adj): the container gets its CPUs by an update
+  //     after its creation, for which its start waits;
+  //   - an unknown sandbox that the request does not describe either: the container is not kept; if
+  //     the runtime creates it, everything is listed again and the container is adopted.
+  // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
+  // to it if this creation fails. A tentative refusal leaves the request as it was, except for its
+  // pod. `claims`: uids of claims that it carries, on whose CPUs it is placed; NotFound where one
+  // is not held, AlreadyExists where another container has one.
   StatusOr<Admission> Admit(CreateRequest&& request, RefusalKind refusal,
                             std::vector<std::string> claims);
+  // `sent`: what all stages, the brain's among them, changed in the request. Values that other
+  // stages set never count as the client's request.
   void Succeeded(ContainerKey key, ContainerId id, const Adjustment& sent);
+  // `refusal`: set if another part of the daemon has refused the creation that was admitted here.
   void Failed(ContainerKey key, const Status& refusal);
+  // The creation was not answered, so the container may exist: the runtime is soon listed.
   void Unclear(ContainerKey key);
 
   // Places a container that has exited and is to be started again; an update sends the new place to

@@ -95,8 +95,8 @@ class OfflineTest : public testing::Test {
   }
   Status SetOffline(const CpuSet& offline) {
     machines_.push_back(std::make_unique<Machine>(Without(offline)));
-    return node_.manager().SetOffline({.cpus = offline},
-                                      std::make_unique<FirstFitPolicy>(*machines_.back()));
+    return node_.manager().policy_changes().SetOffline(
+        {.cpus = offline}, std::make_unique<FirstFitPolicy>(*machines_.back()));
   }
 
   std::vector<std::unique_ptr<Machine>> machines_;
@@ -141,7 +141,8 @@ TEST_F(OfflineTest, AChangeOfThePolicyComesFirst) {
     plan.Change(key).cpus = Cpus("0-1");
   };
   std::optional<Status> changed;
-  node_.manager().SetPolicy(std::move(next), [&](const Status& status) { changed = status; });
+  node_.manager().policy_changes().Set(std::move(next),
+                                       [&](const Status& status) { changed = status; });
   EXPECT_EQ(SetOffline({3}).code(), StatusCode::kFailedPrecondition);
   node_.runtime.AnswerAll();
   EXPECT_EQ(changed, OkStatus());
@@ -198,10 +199,10 @@ class FollowUseTest : public testing::Test {
 TEST_F(FollowUseTest, WhatThePolicyChangesIsSent) {
   const ContainerId id = node_.Run("a", kBurstable, 100);
   runtime().AnswerAll();
-  node_.manager().FollowUse(Uses(id, 0.5));
+  node_.manager().policy_changes().FollowUse(Uses(id, 0.5));
   EXPECT_EQ(policy_->asked, 1);
   EXPECT_THAT(runtime().updates, IsEmpty());
-  node_.manager().FollowUse(Uses(id, 1.5));
+  node_.manager().policy_changes().FollowUse(Uses(id, 1.5));
   ASSERT_THAT(runtime().updates, SizeIs(1));
   EXPECT_EQ(CpuList(runtime().updates[0].adjustment), "6-7");
   runtime().AnswerAll();
@@ -210,7 +211,7 @@ TEST_F(FollowUseTest, WhatThePolicyChangesIsSent) {
 
 TEST_F(FollowUseTest, APolicyThatDoesNotFollowIsNotAsked) {
   policy_->follows = false;
-  node_.manager().FollowUse(Uses(node_.Run("a", kBurstable, 100), 2));
+  node_.manager().policy_changes().FollowUse(Uses(node_.Run("a", kBurstable, 100), 2));
   EXPECT_EQ(policy_->asked, 0);
 }
 
@@ -218,7 +219,7 @@ TEST_F(FollowUseTest, AFailureLeavesAllWhereItIs) {
   const ContainerId id = node_.Run("a", kBurstable, 100);
   runtime().AnswerAll();
   policy_->failure = FailedPrecondition("no");
-  node_.manager().FollowUse(Uses(id, 2));
+  node_.manager().policy_changes().FollowUse(Uses(id, 2));
   EXPECT_THAT(runtime().updates, IsEmpty());
   EXPECT_EQ(node_.Placed(id), "0-7");
 }
@@ -233,13 +234,14 @@ TEST_F(FollowUseTest, APolicyThatIsTakingOverIsNotAsked) {
     plan.changes.back().placement.cpus = CpuSet{3};
   };
   std::optional<Status> outcome;
-  node_.manager().SetPolicy(std::move(next), [&](const Status& status) { outcome = status; });
+  node_.manager().policy_changes().Set(std::move(next),
+                                       [&](const Status& status) { outcome = status; });
   ASSERT_FALSE(outcome.has_value()) << "an update is under way";
-  node_.manager().FollowUse(Uses(id, 2));
+  node_.manager().policy_changes().FollowUse(Uses(id, 2));
   EXPECT_EQ(following->asked, 0);
   runtime().AnswerAll();
   ASSERT_EQ(outcome, OkStatus());
-  node_.manager().FollowUse(Uses(id, 2));
+  node_.manager().policy_changes().FollowUse(Uses(id, 2));
   EXPECT_EQ(following->asked, 1);
 }
 

@@ -97,7 +97,7 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
 
 TEST_F(FailedUpdatesTest, AListThatStillShowsARemovedContainerDoesNotBringItBack) {
   const ContainerId id = Push(1)[0];
-  node_.manager().Resync();
+  node_.manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AwaitList());
   const RuntimeInventory before = runtime().held;
   runtime().Answer(0, NotFound("no such container"));
@@ -163,7 +163,7 @@ TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarning) {
 
 TEST_F(FailedUpdatesTest, AListThatIsOlderThanTheFailureDoesNotDecide) {
   const ContainerId id = Push(1)[0];
-  node_.manager().Resync();
+  node_.manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AwaitList());
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   runtime().AnswerList();
@@ -259,7 +259,8 @@ TEST_F(RollbackTest, AnAbortedChangeOfThePolicyLeavesNoMemoryBound) {
     Bind(plan, other_);
   };
   std::optional<Status> outcome;
-  manager().SetPolicy(std::move(next), [&outcome](const Status& status) { outcome = status; });
+  manager().policy_changes().Set(std::move(next),
+                                 [&outcome](const Status& status) { outcome = status; });
   ASSERT_EQ(runtime().updates.size(), size_t{2});
   ASSERT_EQ(runtime().updates[0].id, web_);
   runtime().Answer(0);

@@ -114,7 +114,7 @@ TEST_F(LogObserverTest, AChangeOfThePolicyTellsItsMoves) {
       plan.Change(container.key).cpus = CpuSet{0, 1, 2};
     });
   };
-  manager().SetPolicy(std::move(next), [](const Status&) {});
+  manager().policy_changes().Set(std::move(next), [](const Status&) {});
   EXPECT_THAT(
       Lines(),
       ElementsAre(HasSubstr("policy first-fit takes over 3 containers"),

@@ -330,7 +330,7 @@ TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   manager().CreateFailed(second.key);
   ExpectAsBefore();
   const ContainerId id = node_.Hold(request, second);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(node_.Exclusive(first_), "");
@@ -342,7 +342,7 @@ TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {
   node_.KeepState(files_);
   AddPod("batch", kBurstable, 4000);
   const ContainerId shares = Run("shares", Limited(4000, 4000));
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   CreateRequest own = TestNode::Request(pod_, "own", 0);
   own.resources = Limited(1000, 1000);
@@ -351,7 +351,7 @@ TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {
   ASSERT_TRUE(node_.AnswerNextList());
   node_.FlushState();
   node_.Hold(own, unclear);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   ASSERT_EQ(RequestOf(shares), 3000);
   node_.FlushState();

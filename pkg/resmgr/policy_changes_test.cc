@@ -51,7 +51,8 @@ class PolicyChangeTest : public testing::Test {
 
   void SetPolicy(std::unique_ptr<Policy> policy) {
     outcome_.reset();
-    manager().SetPolicy(std::move(policy), [this](const Status& status) { outcome_ = status; });
+    manager().policy_changes().Set(std::move(policy),
+                                   [this](const Status& status) { outcome_ = status; });
   }
 
   // The list that shows whether a container whose move failed still exists.
@@ -425,7 +426,7 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   node_.Run("other", kBurstable, 100);
   const auto policy = Moving(shared, CpuSet{7});
-  const auto moves = manager().PreviewPolicy(*policy);
+  const auto moves = manager().policy_changes().Preview(*policy);
   ASSERT_TRUE(moves.ok());
   ASSERT_THAT(*moves, SizeIs(1));
   EXPECT_EQ(moves->front().container, "ns/shared/shared");
@@ -445,7 +446,7 @@ TEST_F(PolicyChangeTest, APreviewTellsChangesOfNumbersAlone) {
     plan.changes.back().placement.cpu_shares = 512;
     plan.changes.back().placement.cpu_quota = -1;
   };
-  const auto moves = manager().PreviewPolicy(*policy);
+  const auto moves = manager().policy_changes().Preview(*policy);
   ASSERT_TRUE(moves.ok());
   ASSERT_THAT(*moves, SizeIs(1));
   EXPECT_EQ(moves->front().from.cpus, moves->front().to.cpus);
@@ -479,7 +480,7 @@ TEST_F(LettingGoTest, AllContainersAreReleased) {
   ASSERT_EQ(runtime().CpusOf(dsp), "1-2");
   ASSERT_EQ(runtime().Find(dsp)->resources.cpu_quota, -1);
   const auto policy = NotPinning();
-  const auto moves = manager().PreviewPolicy(*policy);
+  const auto moves = manager().policy_changes().Preview(*policy);
   ASSERT_TRUE(moves.ok());
   EXPECT_THAT(*moves, SizeIs(2));
   EXPECT_EQ(moves->front().to.lifted_to, node_.machine().allowed());
@@ -544,7 +545,7 @@ TEST_F(PolicyChangeTest, APreviewListsLostExclusiveCpusWithoutMoves) {
     plan.changes.clear();
     plan.Change(key).cpus = CpuSet{1, 2};
   };
-  const auto moves = manager().PreviewPolicy(*policy);
+  const auto moves = manager().policy_changes().Preview(*policy);
   ASSERT_TRUE(moves.ok());
   ASSERT_THAT(*moves, SizeIs(1));
   EXPECT_TRUE(moves->front().LosesExclusiveCpus());

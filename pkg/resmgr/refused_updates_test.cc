@@ -141,7 +141,7 @@ TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
   node_.manager().SendAgain(shared);
   runtime().Answer(0, IdleRefusal());
   runtime().Answer(0);
-  node_.manager().Refresh([](const Status&) {});
+  node_.manager().synchronizer().Refresh([](const Status&) {});
   ASSERT_THAT(runtime().lists, SizeIs(1));
   runtime().AnswerList();
   EXPECT_EQ(node_.Known(shared)->set_later.cpu_shares, std::nullopt);
@@ -396,7 +396,7 @@ TEST_F(ValuesOfOthersTest, AReportOfThemIsNoPluginsDoing) {
   Moved();
   ASSERT_EQ(runtime().Find(shared_)->resources.cpu_quota, 150'000);
   bool listed = false;
-  node_.manager().Refresh([&listed](const Status&) { listed = true; });
+  node_.manager().synchronizer().Refresh([&listed](const Status&) { listed = true; });
   ASSERT_TRUE(node_.RunUntil([&] {
     while (!runtime().lists.empty())
       runtime().AnswerList();

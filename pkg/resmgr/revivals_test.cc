@@ -91,7 +91,7 @@ class RevivalsTest : protected Files, public testing::Test {
   test::TestNode node_{test::S1Ht(),  // CPUs 0-7
                        test::FirstFit, Options()};
   std::optional<Status> answer_;
-  std::unique_ptr<ResourceManager::StartWait> wait_;
+  std::unique_ptr<StartWait> wait_;
 };
 
 // The update may take effect after a newer one.
@@ -166,12 +166,12 @@ TEST_F(RevivalsTest, ListsDoNotEndItBeforeItsStartIsOver) {
   const ContainerId again = Exited("again", 1000);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   Ask(again);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   runtime().AnswerAll();
   ASSERT_TRUE(answer_ && answer_->ok());
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
@@ -256,7 +256,7 @@ TEST_F(RevivalsTest, OneThatIsRestartedKeepsItsCpus) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   Ask(app);
   ASSERT_TRUE(answer_ && answer_->ok());
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());  // it runs still
   node_.Crash(app);
   manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
@@ -277,7 +277,7 @@ TEST_F(RevivalsTest, ARestartWithoutAnAnswerKeepsItsCpusForAWhile) {
   Ask(app);
   manager().StartUnclear(app);
   node_.Crash(app);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
@@ -298,38 +298,38 @@ TEST_F(RevivalsTest, WithoutAPolicyOneThatExitedIsNotBoundEither) {
   node_.Restart();
   runtime().AnswerAll();
   const NullLike null(node_.machine());
-  const auto planned = manager().PreviewPolicy(null);
+  const auto planned = manager().policy_changes().Preview(null);
   ASSERT_TRUE(planned.ok());
   ASSERT_EQ(planned->size(), 2u);
   EXPECT_EQ(planned->back().container, "ns/exited/exited");
   EXPECT_EQ(planned->back().to.EnforcedCpus()->ToString(), "0-7");
 
   std::optional<Status> done;
-  manager().SetPolicy(std::make_unique<NullLike>(node_.machine()),
-                      [&done](const Status& s) { done = s; });
+  manager().policy_changes().Set(std::make_unique<NullLike>(node_.machine()),
+                                 [&done](const Status& s) { done = s; });
   runtime().AnswerAll();
-  EXPECT_FALSE(manager().AllReleased());
+  EXPECT_FALSE(manager().policy_changes().AllReleased());
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
   runtime().Answer(0, Unavailable("not now"));
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); })) << "once more";
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(exited), "0-7");
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
-  EXPECT_TRUE(manager().AllReleased());
+  EXPECT_TRUE(manager().policy_changes().AllReleased());
 }
 
 // dockerd neither updates nor starts one that it is removing.
 TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   const ContainerId exited = Exited("exited", 1000);
   runtime().Find(exited)->dead = true;
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(node_.AnswerNextList());
   const NullLike null(node_.machine());
-  const auto planned = manager().PreviewPolicy(null);
+  const auto planned = manager().policy_changes().Preview(null);
   ASSERT_TRUE(planned.ok());
   EXPECT_EQ(planned->size(), 0u);
-  manager().SetPolicy(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
-  EXPECT_TRUE(manager().AllReleased());
+  manager().policy_changes().Set(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
+  EXPECT_TRUE(manager().policy_changes().AllReleased());
   Pass(std::chrono::milliseconds(5));
   EXPECT_EQ(runtime().updates.size(), 0u);
   Ask(exited);
@@ -341,7 +341,7 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
 TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
   const test::CapturedLog log;
   const ContainerId exited = Exited("exited", 1000);
-  manager().SetPolicy(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
+  manager().policy_changes().Set(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
   const auto refuse = [this](const Status& status) {
     if (!runtime().updates.empty()) runtime().Answer(0, status);
   };
@@ -351,10 +351,11 @@ TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
     refuse(Unavailable("no dockerd"));
     return unreachable == 20;
   }));
-  EXPECT_FALSE(manager().AllReleased()) << "a dockerd that is away refuses nothing";
+  EXPECT_FALSE(manager().policy_changes().AllReleased())
+      << "a dockerd that is away refuses nothing";
   EXPECT_TRUE(node_.RunUntil([&] {
     refuse(Internal("open config.v2.json: read-only file system"));
-    return manager().AllReleased();
+    return manager().policy_changes().AllReleased();
   }));
   EXPECT_THAT(log.Text(), HasSubstr("ns/exited/exited"));
   EXPECT_THAT(log.Text(), HasSubstr("read-only file system"));
@@ -367,7 +368,7 @@ class RandomRevivals : public RevivalsTest {
  protected:
   struct Start {
     ContainerId id;
-    std::unique_ptr<ResourceManager::StartWait> wait;
+    std::unique_ptr<StartWait> wait;
     std::optional<Status> answer;
   };
 
@@ -409,7 +410,7 @@ class RandomRevivals : public RevivalsTest {
       case 4:
         return runtime().lists.empty() ? void() : runtime().AnswerList();
       case 5:
-        return manager().Resync();
+        return manager().synchronizer().ResyncSoon();
       case 6:
         return Any(5) == 0 ? StartDaemonAnew() : void();
       default:

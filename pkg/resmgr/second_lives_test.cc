@@ -131,7 +131,7 @@ TEST_F(SecondLivesTest, ACreationThatHasFailedLeavesNoNote) {
   request.hints.push_back({.source = "device /dev/dsp"});
   const auto failed = manager().AdmitCreate(std::move(request));
   ASSERT_TRUE(failed.ok());
-  manager().CreationSent(failed->key, {});
+  manager().set_later().CreationSent(failed->key, {});
   manager().CreateFailed(failed->key);
   const ContainerId app = node_.Hold(TestNode::Request(pod, "app", 1000), {});
   node_.FlushState();

@@ -18,10 +18,17 @@ class SetLater {
   SetLater(const SetLater&) = delete;
   SetLater& operator=(const SetLater&) = delete;
 
-  // See ResourceManager.
+  // The creation is about to be sent, as later stages changed it: the client's original request is
+  // saved for a later daemon that finds the container without knowing how the creation ended.
   void CreationSent(ContainerKey key, const Adjustment& sent);
+  // A later stage is about to have these values set by the runtime; or, if `accepted`, the runtime
+  // has set them.
   void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
+  // Whether the numbers that the runtime reports of the container may differ from those that the
+  // client asked for. `shares_in_file`: a stage may have set a file of cgroup v2 in place of the
+  // shares.
   bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
+  // Replaces such numbers in a report.
   void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
 
   // Notes numbers of a request that the runtime carried out with the changes of all stages.

@@ -74,7 +74,11 @@ class Starts {
   Starts(const Starts&) = delete;
   Starts& operator=(const Starts&) = delete;
 
-  // See ResourceManager::AdmitStart.
+  // Runs `go` when the container may start: at once, with nullptr returned, when no other
+  // container is on its CPUs. Else a refusal is FailedPrecondition naming the container in the way
+  // after BrainOptions::start_timeout, unless such failures are ignored, or Unavailable when the
+  // connection is lost. For a container that is not known the runtime is asked first: it may have
+  // been created by a call that did not pass here.
   std::unique_ptr<StartWait> Admit(const ContainerId& id, std::function<void(Status)> go);
   // Also applies to starts that wait already.
   void SetOnTimeout(FailurePolicy policy) { gate_.SetOnTimeout(policy); }

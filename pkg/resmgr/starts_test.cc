@@ -46,7 +46,7 @@ class StartFailureTest : public testing::Test {
   FakeRuntimeClient& runtime() { return node_.runtime; }
 
   // Asks for a start that has to wait.
-  using Wait = std::unique_ptr<ResourceManager::StartWait>;
+  using Wait = std::unique_ptr<StartWait>;
   Wait Ask(const ContainerId& id) {
     decided_.reset();
     Wait wait = node_.manager().AdmitStart(id, [this](const Status& status) { decided_ = status; });
@@ -238,7 +238,7 @@ class UnclearCallsTest : public ::testing::Test {
     manager().UpdateSucceeded(*resized);
   }
   // A start that waits, as `started_` tells.
-  std::unique_ptr<ResourceManager::StartWait> WaitToStart(const ContainerId& id) {
+  std::unique_ptr<StartWait> WaitToStart(const ContainerId& id) {
     started_ = false;
     return manager().AdmitStart(id, [this](const Status& status) { started_ = status.ok(); });
   }

@@ -57,9 +57,11 @@ class Synchronizer {
 
   void Connected();
   void Disconnected();
-  // Runs `ready` with OK at once if the first list is taken over, or with Unavailable at once if
-  // there is no connection; else when the list under way has been taken over or has failed.
+  // Runs `ready` once the first list after a connect is taken over; at once if it is already.
+  // Unavailable if the runtime is not connected, if the connection is lost meanwhile, or if the
+  // list fails (another one follows by itself).
   void WhenReady(Ready ready);
+  // Whether the first list since the connect is taken over.
   bool ready() const { return state_ == State::kReady; }
   // Something does not fit what is known: lists everything soon, but not too often, and after the
   // list that is under way. Does nothing without a connection, since each connect lists everything.
@@ -68,8 +70,9 @@ class Synchronizer {
   // the list is taken over, or with the error.
   void ListNow(Ready ready);
   // As ListNow, but at least BrainOptions::refresh_pause after the last list: all calls meanwhile
-  // share one list.
+  // share one list. `ready` never runs from within, except without a connection.
   void Refresh(Ready ready);
+  // Whether a list by Refresh may show something new.
   bool RefreshTellsNews() const { return runtime_.ListsTellNews(); }
 
   void RecordRemoval(const ContainerId& id);

@@ -86,15 +86,15 @@ TEST_F(SynchronizationTest, WhenReadyTellsHowTheConnectionIs) {
       log.push_back(name + std::string(CodeName(status.code())));
     };
   };
-  manager().WhenReady(note("connected "));
+  manager().synchronizer().WhenReady(note("connected "));
   manager().RuntimeDisconnected();
-  manager().WhenReady(note("lost "));
+  manager().synchronizer().WhenReady(note("lost "));
   manager().RuntimeConnected();
-  manager().WhenReady(note("listing "));
+  manager().synchronizer().WhenReady(note("listing "));
   runtime().AnswerList();
   manager().RuntimeDisconnected();
   manager().RuntimeConnected();
-  manager().WhenReady(note("waiting "));
+  manager().synchronizer().WhenReady(note("waiting "));
   manager().RuntimeDisconnected();
   EXPECT_THAT(log,
               ElementsAre("connected OK", "lost UNAVAILABLE", "listing OK", "waiting UNAVAILABLE"));
@@ -104,13 +104,13 @@ TEST_F(SynchronizationTest, AFailedListIsTriedAgain) {
   manager().RuntimeDisconnected();
   manager().RuntimeConnected();
   std::optional<Status> ready;
-  manager().WhenReady([&](const Status& status) { ready = status; });
+  manager().synchronizer().WhenReady([&](const Status& status) { ready = status; });
   runtime().FailList(DeadlineExceeded("too slow"));
   ASSERT_TRUE(ready.has_value());
   EXPECT_EQ(ready->code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(*ready)), HasSubstr("too slow"));
   ASSERT_TRUE(node_.AwaitList());
-  manager().WhenReady([&](const Status& status) { ready = status; });
+  manager().synchronizer().WhenReady([&](const Status& status) { ready = status; });
   runtime().AnswerList();
   EXPECT_TRUE(ready->ok());
 }
@@ -342,7 +342,7 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
   EXPECT_EQ(request.pod_resources, before.pod_resources);
 
   std::optional<Status> listed;
-  manager().Refresh([&listed](const Status& status) { listed = status; });
+  manager().synchronizer().Refresh([&listed](const Status& status) { listed = status; });
   ASSERT_TRUE(node_.AnswerNextList());
   ASSERT_TRUE(listed && listed->ok());
   const auto admitted = manager().AdmitCreate(std::move(request), Refusal::kFinal);
@@ -467,7 +467,8 @@ TEST_F(QuietTest, ConcurrentRefreshesShareOneList) {
   AwaitSecondList();
   int told = 0;
   for (int i = 0; i < 1000; ++i) {
-    quiet_.manager().Refresh([&told](const Status& status) { told += status.ok() ? 1 : 0; });
+    quiet_.manager().synchronizer().Refresh(
+        [&told](const Status& status) { told += status.ok() ? 1 : 0; });
   }
   ASSERT_TRUE(QuietList());
   EXPECT_EQ(quiet_.runtime.lists.size(), 1u);
@@ -475,14 +476,14 @@ TEST_F(QuietTest, ConcurrentRefreshesShareOneList) {
   const auto asked = std::chrono::steady_clock::now();
   quiet_.runtime.AnswerList();
   EXPECT_EQ(told, 1000);
-  quiet_.manager().Refresh([](const Status&) {});
+  quiet_.manager().synchronizer().Refresh([](const Status&) {});
   ASSERT_TRUE(QuietList());
   EXPECT_GE(std::chrono::steady_clock::now() - asked, milliseconds(20)) << "after a pause only";
 }
 
 TEST_F(QuietTest, WithoutAConnectionThereIsNothingToRefresh) {
   std::optional<Status> told;
-  quiet_.manager().Refresh([&told](const Status& status) { told = status; });
+  quiet_.manager().synchronizer().Refresh([&told](const Status& status) { told = status; });
   quiet_.manager().RuntimeDisconnected();
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->code(), StatusCode::kUnavailable);
@@ -511,10 +512,10 @@ TEST(ResyncTest, WaitsForAListThatIsUnderWayAndFollowsIt) {
   ASSERT_TRUE(node.RunUntil([&] { return !lists.empty(); }));
   node.runtime.AnswerList();
   // The next list may not begin so soon after a list.
-  node.manager().Resync();
+  node.manager().synchronizer().ResyncSoon();
   ASSERT_TRUE(lists.empty());
   std::optional<Status> listed;
-  node.manager().Refresh([&listed](const Status& status) { listed = status; });
+  node.manager().synchronizer().Refresh([&listed](const Status& status) { listed = status; });
   ASSERT_EQ(lists.size(), 1u);
   const auto later = std::chrono::steady_clock::now() + 5 * options.last_retry;
   node.RunUntil([&] { return std::chrono::steady_clock::now() >= later; });

@@ -45,7 +45,7 @@ TEST_F(UnclearListsTest, ARestartTakesOverWhatItKnowsFromItsNotes) {
   runtime().history.clear();
   runtime().unclear = true;
   node_.Restart();
-  EXPECT_TRUE(manager().ready());
+  EXPECT_TRUE(manager().synchronizer().ready());
   EXPECT_EQ(node_.Exclusive(app), "1-2");
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(app), "1-2");
@@ -67,7 +67,7 @@ TEST_F(UnclearListsTest, AnUnknownContainerIsLeftAloneUntilItsStateIsReported) {
   runtime().history.clear();
   runtime().unclear = true;
   node_.Restart();
-  EXPECT_TRUE(manager().ready());
+  EXPECT_TRUE(manager().synchronizer().ready());
   EXPECT_EQ(node_.Known(app), nullptr);
   EXPECT_THAT(runtime().history, IsEmpty());
   runtime().unclear = false;
@@ -113,7 +113,7 @@ TEST_F(UnclearListsTest, ALaterListErasesTheNotesOfRemovedContainers) {
   node_.FlushState();
   const RuntimeInventory all = runtime().held;
   runtime().Remove(app);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ExpectLook();
   ASSERT_EQ(node_.Known(app), nullptr);
   node_.FlushState();
@@ -128,12 +128,12 @@ TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   runtime().history.clear();
   runtime().unclear = true;
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ExpectLook();
   EXPECT_THAT(runtime().history, IsEmpty());
   EXPECT_EQ(node_.Exclusive(app), "1-2");
   node_.Crash(app);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ExpectLook();
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
@@ -153,7 +153,7 @@ TEST_F(UnclearListsTest, ResyncsGoOnUntilTheRuntimeReportsTheState) {
   runtime().unclear = false;
   ExpectLook();
   const size_t before = runtime().statuses;
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   ExpectLook();
   EXPECT_EQ(runtime().statuses, before);
 }
@@ -175,7 +175,7 @@ TEST_F(UnclearListsTest, ResyncsOfUnclearPodsBackOff) {
 TEST_F(UnclearListsTest, AListThatFailsIsAskedForAgain) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   node_.Crash(app);
-  manager().Resync();
+  manager().synchronizer().ResyncSoon();
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(node_.AwaitList());
     runtime().FailList(Internal("busy"));
@@ -255,7 +255,7 @@ TEST_F(UnclearListsTest, ContainersOfARuntimeThatWasNotAskedKeepTheirCpus) {
   std::erase_if(told.containers, [&](const auto& container) { return container.id == away; });
   std::erase_if(told.pods, [&](const Pod& pod) { return told.unclear.pods.contains(pod.id); });
   list.done(told);
-  EXPECT_TRUE(manager().ready());
+  EXPECT_TRUE(manager().synchronizer().ready());
   EXPECT_EQ(node_.Exclusive(away), "1-2");
   EXPECT_EQ(node_.Exclusive(here), "3-4");
   EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "5-6");
@@ -456,7 +456,7 @@ TEST_F(KeptContainersTest, ItHoldsOverAnotherRestartAndFurtherLists) {
   const ContainerId there = RunAt("kata", "there", kGuaranteed, 2000);
   RestartWithout();
   for (int i = 0; i < 3; ++i) {
-    manager().Resync();
+    manager().synchronizer().ResyncSoon();
     ASSERT_TRUE(node_.AnswerNextList());
   }
   EXPECT_EQ(node_.Exclusive(there), "1-2");

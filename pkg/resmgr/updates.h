@@ -53,10 +53,15 @@ class Updates {
         set_later_(set_later),
         overrides_(brain.options.metrics, brain.options.overrides_warned) {}
 
-  // See ResourceManager::AdmitUpdate.
+  // Merges the update into what the container requests and lets the policy decide again. The
+  // adjustment carries the cpuset of the policy, whatever the request says. Each request for other
+  // CPUs is counted, and the first one is also a warning (CpusetOverrides). CPUs that another
+  // container has to leave first follow in an update of the manager's own. A refusal changes
+  // nothing. Returns an empty adjustment for a container that is not known here.
   StatusOr<Admission> Admit(const ContainerId& id, const LinuxResources& requested,
                             RefusalKind refusal);
-  // `sent` has the changes of all stages; nullptr if the update failed.
+  // `sent`: what all stages, the brain's among them, changed in the request; nullptr if the update
+  // failed.
   void End(const Admission& admission, const ResourceValues* sent);
 
  private:

@@ -89,8 +89,8 @@ TEST_F(AnnotationWarningsTest, AlsoOfWhatIsFoundRunningAndUnderAnotherPolicy) {
   EXPECT_THAT(log_.With("annotation ask"), ElementsAre(HasSubstr("ns/asks/asks")));
   log_.lines.clear();
   std::optional<Status> done;
-  node_.manager().SetPolicy(std::make_unique<Deaf>(node_.machine()),
-                            [&done](const Status& status) { done = status; });
+  node_.manager().policy_changes().Set(std::make_unique<Deaf>(node_.machine()),
+                                       [&done](const Status& status) { done = status; });
   EXPECT_THAT(log_.With("annotation ask"), ElementsAre(HasSubstr("ns/asks/asks")));
   EXPECT_EQ(done, OkStatus());
 }

@@ -53,7 +53,7 @@ void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   by_use_->Configure(usage_);
   manager_->RuntimeConnected();
   bool ready = false;
-  manager_->WhenReady([&ready](const Status&) { ready = true; });
+  manager_->synchronizer().WhenReady([&ready](const Status&) { ready = true; });
   Settle([&ready] { return ready; });
   keys_.clear();
   manager_->snapshot().ForEachContainer([this](const Pod&, const Container& container) {
@@ -281,7 +281,7 @@ UsageFigures SimulatedNode::FiguresOf(std::chrono::milliseconds time) const {
     uses[std::string(container.id.value())] = {
         .wanted = most, .own = static_cast<double>(container.placement.exclusive.size())};
   });
-  const policy::PoolLoads loads = manager_->Loads(wanted);
+  const policy::PoolLoads loads = manager_->policy_changes().Loads(wanted);
   UsageFigures figures{.since = clock_.Now(),
                        .until = clock_.Now() + time,
                        .from = clock_.Steady(),
@@ -312,13 +312,15 @@ void SimulatedNode::Restart(std::unique_ptr<Policy> policy, RuntimesConfig runti
 
 Status SimulatedNode::SetPolicy(std::unique_ptr<Policy> policy) {
   std::optional<Status> result;
-  manager_->SetPolicy(std::move(policy), [&result](const Status& status) { result = status; });
+  manager_->policy_changes().Set(std::move(policy),
+                                 [&result](const Status& status) { result = status; });
   Settle([&result] { return result.has_value(); });
   return result.value_or(Internal("the change of the policy did not end"));
 }
 
 StatusOr<SimulatedNode::Moves> SimulatedNode::Rebalance(bool apply) {
-  StatusOr<Moves> moves = apply ? manager_->Rebalance() : manager_->PreviewRebalance();
+  StatusOr<Moves> moves = apply ? manager_->policy_changes().Rebalance()
+                                : manager_->policy_changes().PreviewRebalance();
   Settle();
   return moves;
 }

@@ -132,7 +132,7 @@ void UseRebalancer::Observe(const UsageFigures& figures) {
   // Too short a time shows little: averages begin anew after a start, a gap or moves.
   const bool measured = averages_.elapsed() >= least_measured_;
   if (measured && manager != nullptr && manager->policy().FollowsUse())
-    manager->FollowUse(averages_.Of(manager->snapshot()));
+    manager->policy_changes().FollowUse(averages_.Of(manager->snapshot()));
 }
 
 void UseRebalancer::RunByItself() {
@@ -149,10 +149,11 @@ StatusOr<UseRound> UseRebalancer::Plan(ResourceManager& manager,
   const policy::MeasuredUse use = averages_.Of(manager.snapshot());
   policy::UseLimits limits;
   limits.most_moves = std::clamp(most_moves.value_or(most_moves_), 0, kMostMoves);
-  const policy::UsePlan plan = manager.PlanByUse(use, limits, [&](const ContainerId& id) {
-    const auto held = held_off_.find(std::string(id.value()));
-    return held != held_off_.end() && held->second > now;
-  });
+  const policy::UsePlan plan =
+      manager.policy_changes().PlanByUse(use, limits, [&](const ContainerId& id) {
+        const auto held = held_off_.find(std::string(id.value()));
+        return held != held_off_.end() && held->second > now;
+      });
   UseRound round{.time = options_.clock.Now(),
                  .measured = averages_.elapsed(),
                  .containers = plan.measured,
@@ -194,7 +195,7 @@ StatusOr<UseRound> UseRebalancer::Preview(std::optional<int> most_moves) {
     if (const Found found = FindById(manager->snapshot(), move.id); found.container != nullptr)
       moves.push_back({found.container->key, move.to});
   }
-  RESMGR_ASSIGN_OR_RETURN(round.placements, manager->PreviewMoveShared(moves));
+  RESMGR_ASSIGN_OR_RETURN(round.placements, manager->policy_changes().PreviewMoveShared(moves));
   return round;
 }
 
@@ -208,7 +209,7 @@ StatusOr<UseRound> UseRebalancer::Apply(std::optional<int> most_moves) {
                               SecondsText(averages_.elapsed()), SecondsText(least_measured_));
   }
   ResourceManager& manager = *options_.manager();
-  loads_ = manager.Loads(averages_.Of(manager.snapshot()));
+  loads_ = manager.policy_changes().Loads(averages_.Of(manager.snapshot()));
   RESMGR_RETURN_IF_ERROR(MakeMoves(manager, round));
   averages_.BeginAt(options_.clock.Steady());
   if (rounds_.size() == kKeptRounds) rounds_.pop_front();
@@ -238,7 +239,7 @@ Status UseRebalancer::MakeMoves(ResourceManager& manager, UseRound& round) {
     const Found found = FindById(manager.snapshot(), move.id);
     if (found.container == nullptr) break;
     const std::vector<policy::PoolMove> one = {{found.container->key, move.to}};
-    status = manager.MoveShared(one, move.text);
+    status = manager.policy_changes().MoveShared(one, move.text);
     if (!status.ok()) break;
     move.state = UseRound::State::kMeasuring;
     HoldOff(move.id, kHoldOff);
@@ -270,7 +271,7 @@ void UseRebalancer::EndRound(UseRound::State state, std::string note) {
 // Judges the moves out of one pool together.
 void UseRebalancer::Judge(ResourceManager& manager) {
   UseRound& round = rounds_.back();
-  const policy::PoolLoads now = manager.Loads(averages_.Of(manager.snapshot()));
+  const policy::PoolLoads now = manager.policy_changes().Loads(averages_.Of(manager.snapshot()));
   std::map<std::string, MoveGroup> groups;
   Relief relief;
   for (UseRound::Move& move : round.moves) {
@@ -320,7 +321,7 @@ bool UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
   const Found found = FindById(manager.snapshot(), move.id);
   if (found.container == nullptr) return false;
   const std::vector<policy::PoolMove> back = {{found.container->key, move.from}};
-  const Status status = manager.MoveShared(back, why);
+  const Status status = manager.policy_changes().MoveShared(back, why);
   Logger& log = GetLogger("usage");
   if (!status.ok()) {
     log.Info("{} stays in {}, although too little was gained: {}", move.container, move.to,

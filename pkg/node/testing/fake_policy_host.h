@@ -17,7 +17,7 @@ class FakePolicyHost final : public PolicyHost {
     if (at_change) at_change();
     done(refusal);
   }
-  Status SetOffline(std::unique_ptr<Policy>, const ResourceManager::Offline& now) override {
+  Status SetOffline(std::unique_ptr<Policy>, const OfflineChange& now) override {
     ++offline_changes;
     if (refusal.ok()) offline = now;
     return refusal;
@@ -35,7 +35,7 @@ class FakePolicyHost final : public PolicyHost {
   ResourceManager* brain = nullptr;  // the resource manager that it shows
   int changes = 0;
   int offline_changes = 0;
-  ResourceManager::Offline offline;
+  OfflineChange offline;
   bool let_go = true;
   Status refusal;
   std::function<void()> at_change;

@@ -143,7 +143,7 @@ class Remains {
     manager.snapshot().ForEachContainer([&placed](const Pod&, const Container& container) {
       placed += container.placement.cpus.has_value();
     });
-    Require(manager.ready() && placed == kNodeContainers, "containers are missing");
+    Require(manager.synchronizer().ready() && placed == kNodeContainers, "containers are missing");
   }
 
   const Machine& machine_;

@@ -211,8 +211,8 @@ TEST_F(ColdStartTest, EndsWithItsPolicy) {
   Run(Cold());
   TestNode& node = node_.node();
   std::optional<Status> done;
-  node.manager().SetPolicy(std::make_unique<FirstFitPolicy>(node.machine()),
-                           [&done](const Status& status) { done = status; });
+  node.manager().policy_changes().Set(std::make_unique<FirstFitPolicy>(node.machine()),
+                                      [&done](const Status& status) { done = status; });
   EXPECT_EQ(node_.MemsInForce("pc0"), "0-7") << "that policy leaves memory alone";
   ASSERT_TRUE(done.has_value());
   EXPECT_TRUE(done->ok()) << *done;
@@ -225,11 +225,12 @@ TEST_F(ColdStartTest, AChangeOfOptionsLeavesItAlone) {
   const auto change = [&node](std::string_view section) {
     const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
     std::optional<Status> done;
-    node.manager().SetPolicy(*TopologyAwarePolicy::Create({.machine = node.machine(),
-                                                           .available = node.machine().allowed(),
-                                                           .reserved = CpuSet{0},
-                                                           .section = &*config}),
-                             [&done](const Status& status) { done = status; });
+    node.manager().policy_changes().Set(
+        *TopologyAwarePolicy::Create({.machine = node.machine(),
+                                      .available = node.machine().allowed(),
+                                      .reserved = CpuSet{0},
+                                      .section = &*config}),
+        [&done](const Status& status) { done = status; });
     node.runtime.AnswerAll();
     EXPECT_TRUE(done.has_value() && done->ok());
   };

@@ -77,8 +77,8 @@ class LettingGoTest : public testing::TestWithParam<NotPinning> {
     return id;
   }
   void Change() {
-    node_.manager().SetPolicy(GetParam().make(node_.machine()),
-                              [this](const Status& status) { changed_ = status; });
+    node_.manager().policy_changes().Set(GetParam().make(node_.machine()),
+                                         [this](const Status& status) { changed_ = status; });
   }
   void RestartWith(PolicyMaker make) {
     node_.FlushState();
@@ -211,8 +211,8 @@ TEST(AfterNullTest, AContainerOnAllCpusIsPlacedAsANewOne) {
   node.runtime.Find(pinned)->resources.cpuset_cpus = "5";
   node.Restart();
   std::optional<Status> changed;
-  node.manager().SetPolicy(Pinning(node.machine()),
-                           [&](const Status& status) { changed = status; });
+  node.manager().policy_changes().Set(Pinning(node.machine()),
+                                      [&](const Status& status) { changed = status; });
   ASSERT_TRUE(node.RunUntil([&] {
     node.runtime.AnswerAll();
     return changed.has_value();

@@ -51,7 +51,7 @@ class PreviewLife : Draws {
     } else if (what == 5) {
       node_.Reconnect();
     } else if (what == 6) {
-      EXPECT_TRUE(node_.manager().Rebalance().ok());
+      EXPECT_TRUE(node_.manager().policy_changes().Rebalance().ok());
     } else if (what == 7) {
       RunOutside();
     } else {
@@ -84,12 +84,12 @@ class PreviewLife : Draws {
     const std::string before = Describe();
     for (uint64_t count = random() % 4; count > 0; --count) {
       if (random() % 2 == 0) {
-        EXPECT_TRUE(node_.manager().PreviewRebalance().ok());
+        EXPECT_TRUE(node_.manager().policy_changes().PreviewRebalance().ok());
       } else {
         const std::vector<PolicyFactory> policies = AllPolicies();
         const PolicyFactory& other = policies[random() % policies.size()];
         const std::unique_ptr<Policy> policy = MakeDefaultPolicy(other, node_.machine());
-        const auto moves = node_.manager().PreviewPolicy(*policy);
+        const auto moves = node_.manager().policy_changes().Preview(*policy);
         EXPECT_TRUE(moves.ok()) << other.name << ": " << moves.status();
       }
     }

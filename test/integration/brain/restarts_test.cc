@@ -79,8 +79,8 @@ class FullNode : Draws {
   void Reconnect() { node_.Reconnect(); }
   void DeliverAgain() {
     std::optional<Status> outcome;
-    node_.manager().SetPolicy(MakeDefaultPolicy(factory_, node_.machine()),
-                              [&outcome](const Status& status) { outcome = status; });
+    node_.manager().policy_changes().Set(MakeDefaultPolicy(factory_, node_.machine()),
+                                         [&outcome](const Status& status) { outcome = status; });
     Settle();
     EXPECT_EQ(outcome, OkStatus());
   }

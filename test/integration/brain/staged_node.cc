@@ -135,7 +135,7 @@ void StagedNode::RunOwnPlugins(const ContainerId& id) {
 
 void StagedNode::Report() {
   bool done = false;
-  node_.manager().Refresh([&done](const Status&) { done = true; });
+  node_.manager().synchronizer().Refresh([&done](const Status&) { done = true; });
   EXPECT_TRUE(node_.RunUntil([&] {
     Settle();
     return done;

@@ -258,7 +258,7 @@ StatusOr<std::unique_ptr<Policy>> World::MakePolicy(const Configuration& configu
 void World::ChangeConfiguration() {
   unsaved_moves_ |= files_.stopping();
   if (Chance(30)) {
-    const auto moves = node_.manager().Rebalance();
+    const auto moves = node_.manager().policy_changes().Rebalance();
     EXPECT_TRUE(moves.ok()) << moves.status();
     Note(fmt::format("rebalance: {} moves", moves.ok() ? moves->size() : 0));
     return;
@@ -276,7 +276,7 @@ void World::ChangeConfiguration() {
   const std::map<ContainerKey, CpuSet> rightful = Rightful(next);
   const Policy* const made = policy->get();
   reconfigured_ = true;
-  node_.manager().SetPolicy(
+  node_.manager().policy_changes().Set(
       *std::move(policy), [this, before = std::exchange(configured_, next)](const Status& status) {
         if (!status.ok()) configured_ = before;
         // Other containers were admitted meanwhile, so the exclusive ones are determined again.

@@ -90,7 +90,7 @@ class World : Draws {
     std::optional<Status> decided;
     CpuSet exclusive;  // its exclusive CPUs by that decision
     CpuSet begun_on;   // CPUs that the runtime read then, whatever it notes later
-    std::unique_ptr<ResourceManager::StartWait> wait;
+    std::unique_ptr<StartWait> wait;
   };
 
   int64_t SomeRequest();

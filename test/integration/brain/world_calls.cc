@@ -96,7 +96,7 @@ void World::EndCreation(size_t index, bool success) {
   const bool unclear = Chance(30);
   if (unclear) AbandonCreation(creation);
   node_.manager().CreateFailed(creation.admission.key);
-  if (unclear) node_.manager().Resync();
+  if (unclear) node_.manager().synchronizer().ResyncSoon();
 }
 
 bool World::SandboxLives(const Creation& creation) const {

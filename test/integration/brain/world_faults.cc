@@ -224,8 +224,8 @@ void World::TellOffline() {
   }
   const CpuSet reserved = Effective(configured_).reserved;
   const std::map<ContainerKey, CpuSet> own = ExclusiveCpus();
-  const Status set =
-      node_.manager().SetOffline({.cpus = offline, .reserved = reserved}, *std::move(policy));
+  const Status set = node_.manager().policy_changes().SetOffline(
+      {.cpus = offline, .reserved = reserved}, *std::move(policy));
   if (!set.ok()) {
     EXPECT_EQ(set.code(), StatusCode::kFailedPrecondition) << set;
     told_ = before;
