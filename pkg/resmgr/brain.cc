@@ -154,6 +154,16 @@ void Brain::Push(ContainerKeys changed) {
   pushed();
 }
 
+Status Brain::CarryOut(StatusOr<ContainerKeys> changed, std::string_view why) {
+  if (changed.ok()) {
+    ReportMoves(why);
+    Push(*std::move(changed));
+    return OkStatus();
+  }
+  if (changed.status().code() == StatusCode::kInternal) Push(decider.Recover());
+  return changed.status();
+}
+
 void Brain::NoteTold(ContainerRecord& record) {
   record.told_at = store.Tick();
   if (!state_writer.keeps()) return;

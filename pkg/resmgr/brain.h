@@ -91,6 +91,9 @@ struct Brain {
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   // Sends new placements to the runtime, and lets starts go that waited for them.
   void Push(ContainerKeys changed);
+  // The rest of a decision that was not about one container: reports its moves, with the reason
+  // `why`, and pushes them. If the policy failed, recovers it. Returns how the decision ended.
+  Status CarryOut(StatusOr<ContainerKeys> changed, std::string_view why);
   // Notes that the runtime was sent values of the container, which its plugins may change: the next
   // report is the first one of these values. After a restart, a difference that appeared later
   // shows another client's update.

@@ -14,6 +14,14 @@
 
 namespace resmgr {
 
+// A container with CPUs and memory nodes for its cgroup.
+struct CpusetSubject {
+  std::string cgroup_parent{};
+  ContainerId id{};              // empty: the container was not created
+  std::optional<CpuSet> cpus{};  // empty: unchanged
+  std::optional<NodeSet> mems{};
+};
+
 // Writes CPUs and memory nodes into the cgroups of containers whose update the runtime refuses. The
 // runtime does not notice the write: afterwards it reports the sets in its own notes, not the sets
 // in force. Loop's thread only.
@@ -21,12 +29,7 @@ class CpusetWriter {
  public:
   virtual ~CpusetWriter() = default;
 
-  struct Subject {
-    std::string cgroup_parent{};
-    ContainerId id{};
-    std::optional<CpuSet> cpus{};  // empty: unchanged
-    std::optional<NodeSet> mems{};
-  };
+  using Subject = CpusetSubject;
   struct Answer {
     // OK: the sets are in force. Else some of them may be in force.
     std::function<void(const Status& status)> done;
@@ -70,12 +73,7 @@ class RefusalCauses {
  public:
   virtual ~RefusalCauses() = default;
 
-  struct Subject {
-    std::string cgroup_parent{};
-    ContainerId id{};  // empty: the container was not created
-    std::optional<CpuSet> cpus{};
-    std::optional<NodeSet> mems{};
-  };
+  using Subject = CpusetSubject;
   // Runs `done` soon, even if the search hangs, and never inside this call, with causes and
   // remedies; "" if nothing is found.
   virtual void Find(Subject subject, std::function<void(std::string cause)> done) = 0;

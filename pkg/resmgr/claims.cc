@@ -209,9 +209,7 @@ void Claims::Examine() {
 
 // The callback may call this object again, so the wait is removed first.
 void Claims::Finish(uint64_t number, const StatusOr<ClaimGrant>& result) {
-  const auto found = waits_.find(number);
-  const Wait wait = std::move(found->second);
-  waits_.erase(found);
+  const Wait wait = std::move(waits_.extract(number).mapped());
   if (result.ok()) untold_.erase(wait.uid);
   for (const Reserved& done : wait.done)
     done(result);
@@ -241,9 +239,7 @@ void Claims::OnDisconnected() {
 
 // The wait is removed first, since GiveBack looks through all waits.
 void Claims::TakeBack(uint64_t number, const Status& why) {
-  const auto found = waits_.find(number);
-  const Wait wait = std::move(found->second);
-  waits_.erase(found);
+  const Wait wait = std::move(waits_.extract(number).mapped());
   // A claim is only given back if its reservation was never answered: one that was granted before
   // may be in use.
   if (untold_.contains(wait.uid)) {

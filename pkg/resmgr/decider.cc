@@ -14,17 +14,22 @@ namespace {
 
 using DecisionKind = NodeMetrics::Operation;
 
-// Asks the policy for a plan, and records the time that it takes.
-template <typename Ask>
-StatusOr<Plan> TimedDecision(NodeMetrics* metrics, DecisionKind kind, Ask ask) {
-  if (metrics == nullptr) return ask();
+}  // namespace
+
+template <typename Kind, typename Ask>
+StatusOr<Plan> Decider::Timed(Kind kind, const Ask& ask) const {
+  const Snapshot& all = store_.placeable();
+  if (metrics_ == nullptr) return ask(all);
   const auto start = std::chrono::steady_clock::now();
-  StatusOr<Plan> plan = ask();
-  metrics->Decided(kind, std::chrono::steady_clock::now() - start);
+  StatusOr<Plan> plan = ask(all);
+  metrics_->Decided(kind, std::chrono::steady_clock::now() - start);
   return plan;
 }
 
-}  // namespace
+template <typename Kind, typename Ask>
+StatusOr<ContainerKeys> Decider::Decide(Kind kind, const Ask& ask) {
+  return Apply(Timed(kind, ask));
+}
 
 Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store,
                  NodeMetrics* metrics)
@@ -49,8 +54,9 @@ StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
   if (policy.name() == "null") return policy.Reconcile(all);
   static_cast<ClaimedPolicy&>(policy).SetUsable(usable_ - withheld);
   const OnlineView view(all, usable_, withheld);
-  RESMGR_ASSIGN_OR_RETURN(Plan plan, TimedDecision(metrics_, DecisionKind::kReconcile,
-                                                   [&] { return policy.Reconcile(view); }));
+  RESMGR_ASSIGN_OR_RETURN(Plan plan, Timed(DecisionKind::kReconcile, [&](const Snapshot&) {
+                            return policy.Reconcile(view);
+                          }));
   view.Complete(plan);
   return plan;
 }
@@ -98,14 +104,14 @@ StatusOr<Plan> Decider::PreviewTakeOver(const Policy& policy) const {
 
 StatusOr<Plan> Decider::PreviewRebalance() const {
   const std::unique_ptr<Policy> copy = policy_->Clone();
-  return Checked(TimedDecision(metrics_, DecisionKind::kRebalance,
-                               [&] { return copy->Rebalance(store_.placeable()); }));
+  return Checked(
+      Timed(DecisionKind::kRebalance, [&](const Snapshot& all) { return copy->Rebalance(all); }));
 }
 
 StatusOr<Plan> Decider::PreviewMoveShared(std::span<const policy::PoolMove> moves) const {
   const std::unique_ptr<Policy> copy = policy_->Clone();
-  return Checked(TimedDecision(metrics_, DecisionKind::kRebalance,
-                               [&] { return copy->MoveShared(store_.placeable(), moves); }));
+  return Checked(Timed(DecisionKind::kRebalance,
+                       [&](const Snapshot& all) { return copy->MoveShared(all, moves); }));
 }
 
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
@@ -125,13 +131,13 @@ void Decider::PutBack(Container& container, Placement former) const {
 }
 
 StatusOr<ContainerKeys> Decider::Rebalance() {
-  return Apply(TimedDecision(metrics_, DecisionKind::kRebalance,
-                             [&] { return policy_->Rebalance(store_.placeable()); }));
+  return Decide(DecisionKind::kRebalance,
+                [&](const Snapshot& all) { return policy_->Rebalance(all); });
 }
 
 StatusOr<ContainerKeys> Decider::MoveShared(std::span<const policy::PoolMove> moves) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kRebalance,
-                             [&] { return policy_->MoveShared(store_.placeable(), moves); }));
+  return Decide(DecisionKind::kRebalance,
+                [&](const Snapshot& all) { return policy_->MoveShared(all, moves); });
 }
 
 StatusOr<ContainerKeys> Decider::Reconcile() {
@@ -140,40 +146,40 @@ StatusOr<ContainerKeys> Decider::Reconcile() {
 
 StatusOr<ContainerKeys> Decider::Allocate(const ContainerRecord& record,
                                           const Container* predecessor) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kAllocate, [&] {
-    return policy_->Allocate(store_.placeable(), record.pod->pod, record.container, predecessor);
-  }));
+  return Decide(DecisionKind::kAllocate, [&](const Snapshot& all) {
+    return policy_->Allocate(all, record.pod->pod, record.container, predecessor);
+  });
 }
 
 StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate, [&] {
-    return policy_->Update(store_.placeable(), record.pod->pod, record.container);
-  }));
+  return Decide(DecisionKind::kUpdate, [&](const Snapshot& all) {
+    return policy_->Update(all, record.pod->pod, record.container);
+  });
 }
 
 StatusOr<ContainerKeys> Decider::LookAgain(ContainerKey key) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate,
-                             [&] { return policy_->LookAgain(store_.placeable(), key); }));
+  return Decide(DecisionKind::kUpdate,
+                [&](const Snapshot& all) { return policy_->LookAgain(all, key); });
 }
 
 StatusOr<ContainerKeys> Decider::FollowUse(const policy::MeasuredUse& use) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kUpdate,
-                             [&] { return policy_->FollowUse(store_.placeable(), use); }));
+  return Decide(DecisionKind::kUpdate,
+                [&](const Snapshot& all) { return policy_->FollowUse(all, use); });
 }
 
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kRelease,
-                             [&] { return policy_->Release(store_.placeable(), key); }));
+  return Decide(DecisionKind::kRelease,
+                [&](const Snapshot& all) { return policy_->Release(all, key); });
 }
 
 StatusOr<ContainerKeys> Decider::Reserve(const Claim& claim) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kAllocate,
-                             [&] { return claimed().Reserve(store_.placeable(), claim); }));
+  return Decide(DecisionKind::kAllocate,
+                [&](const Snapshot& all) { return claimed().Reserve(all, claim); });
 }
 
 StatusOr<ContainerKeys> Decider::GiveBack(const std::string& uid) {
-  return Apply(TimedDecision(metrics_, DecisionKind::kRelease,
-                             [&] { return claimed().GiveBack(store_.placeable(), uid); }));
+  return Decide(DecisionKind::kRelease,
+                [&](const Snapshot& all) { return claimed().GiveBack(all, uid); });
 }
 
 CpuSet Decider::ClaimedFor(ContainerKey key) const {

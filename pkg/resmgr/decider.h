@@ -108,6 +108,11 @@ class Decider {
   std::unique_ptr<Policy> WithClaims(std::unique_ptr<Policy> policy) const;
   StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld,
                                  bool must_keep);
+  // Asks the policy for a plan about the containers that it sees, and records the time.
+  template <typename Kind, typename Ask>
+  StatusOr<Plan> Timed(Kind kind, const Ask& ask) const;
+  template <typename Kind, typename Ask>
+  StatusOr<ContainerKeys> Decide(Kind kind, const Ask& ask);
   StatusOr<Plan> TakeOver(Policy& policy, const CpuSet& withheld = {}) const;
   StatusOr<Plan> Checked(StatusOr<Plan> plan) const;
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);

@@ -11,8 +11,6 @@ namespace {
 
 using Members = PodLimits::Members;
 
-constexpr char kBounded[] = "its pod as a whole has no more";
-
 bool BoundsSomething(const LinuxResources& resources) {
   return resources.cpu_shares || resources.memory_limit;
 }
@@ -92,19 +90,18 @@ StatusOr<ContainerKeys> PodLimits::Reduce(ContainerRecord& record, const Members
 }
 
 ContainerKeys PodLimits::Apply(PodRecord& pod) {
-  ContainerKeys moved;
-  if (!BoundsSomething(pod.pod.resources)) return moved;
-  for (const PodMember& member : Divided(brain_.store, pod, nullptr, {})) {
-    if (!Changes(member)) continue;
-    ContainerRecord& record = *brain_.store.Find(member.container->key);
-    brain_.Append(moved, ChangeNeeds(record, member.needs));
-    brain_.ReportMoves(kBounded);
-    brain_.state_writer.MarkChanged(record);
-  }
-  return moved;
+  if (!BoundsSomething(pod.pod.resources)) return {};
+  return Divide(pod, {}, "its pod as a whole has no more");
 }
 
 ContainerKeys PodLimits::Restore(PodRecord& pod, std::span<const ReducedSibling> bounded) {
+  return Divide(pod, bounded, "another container of its pod was not created");
+}
+
+// Divides the pod's resources among its containers. Those that have their needs in `bounded` again
+// return to their place there if it is free.
+ContainerKeys PodLimits::Divide(PodRecord& pod, std::span<const ReducedSibling> bounded,
+                                std::string_view why) {
   ContainerKeys moved;
   for (const PodMember& member : Divided(brain_.store, pod, nullptr, bounded)) {
     if (!Changes(member)) continue;
@@ -120,7 +117,7 @@ ContainerKeys PodLimits::Restore(PodRecord& pod, std::span<const ReducedSibling>
     } else {
       brain_.Append(moved, ChangeNeeds(record, member.needs));
     }
-    brain_.ReportMoves("another container of its pod was not created");
+    brain_.ReportMoves(why);
     brain_.state_writer.MarkChanged(record);
   }
   return moved;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <absl/container/inlined_vector.h>
@@ -41,6 +42,8 @@ class PodLimits {
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:
+  ContainerKeys Divide(PodRecord& pod, std::span<const ReducedSibling> bounded,
+                       std::string_view why);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
 
   Brain& brain_;

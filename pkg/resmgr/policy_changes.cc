@@ -103,14 +103,7 @@ StatusOr<std::vector<PlannedMove>> PolicyChanges::PreviewMoveShared(
 
 Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::string_view why) {
   if (change_) return FailedPrecondition("a change of the policy is under way");
-  StatusOr<ContainerKeys> changed = brain_.decider.MoveShared(moves);
-  if (changed.ok()) {
-    brain_.ReportMoves(why);
-    brain_.Push(*std::move(changed));
-    return OkStatus();
-  }
-  if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
-  return changed.status();
+  return brain_.CarryOut(brain_.decider.MoveShared(moves), why);
 }
 
 // Does nothing while the policy is being changed: that change places containers anew, or takes them
@@ -118,14 +111,9 @@ Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::s
 void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   if (change_ || !brain_.policy().FollowsUse()) return;
   StatusOr<ContainerKeys> changed = brain_.decider.FollowUse(use);
-  if (!changed.ok()) {
-    brain_.log.Warn("placements do not follow use: {}", Describe(changed.status()));
-    if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
-    return;
-  }
-  if (changed->empty()) return;
-  brain_.ReportMoves("what containers use");
-  brain_.Push(*std::move(changed));
+  if (changed.ok() && changed->empty()) return;
+  const Status followed = brain_.CarryOut(std::move(changed), "what containers use");
+  if (!followed.ok()) brain_.log.Warn("placements do not follow use: {}", Describe(followed));
 }
 
 // Containers on all CPUs were not bound by a policy, but keep the cpuset that the runtime reported.

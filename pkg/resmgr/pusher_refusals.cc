@@ -28,6 +28,13 @@ Status WithCause(const Status& why, const std::string& cause, Status& explained)
 // refuses an update, the runtime may briefly restore the values of its own notes.
 constexpr int kWrittenRetries = 12;
 
+CpusetSubject SubjectOf(const ContainerRecord& record, const ResourceValues& carried) {
+  return {.cgroup_parent = record.pod->pod.cgroup_parent,
+          .id = record.container.id,
+          .cpus = carried.cpus,
+          .mems = carried.mems};
+}
+
 }  // namespace
 
 // Sends CPUs and memory nodes without the numbers. False if there is no such smaller update: the
@@ -98,11 +105,7 @@ bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const Ended& e
     OnWriteEnded(key, update, why, status);
   });
   const auto late = lifetime_.Guard([this, key] { MarkUncertain(key); });
-  options_.cpuset_writer->Write({.cgroup_parent = record.pod->pod.cgroup_parent,
-                                 .id = record.container.id,
-                                 .cpus = carried.cpus,
-                                 .mems = carried.mems},
-                                {.done = done, .late = late});
+  options_.cpuset_writer->Write(SubjectOf(record, carried), {.done = done, .late = late});
   return true;
 }
 
@@ -139,11 +142,7 @@ bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const Ende
   const auto done =
       sender_.Guard([this, key = record.container.key, update = state.update,
                      why](const std::string& cause) { OnCause(key, update, why, cause); });
-  options_.causes->Find({.cgroup_parent = record.pod->pod.cgroup_parent,
-                         .id = record.container.id,
-                         .cpus = carried.cpus,
-                         .mems = carried.mems},
-                        done);
+  options_.causes->Find(SubjectOf(record, carried), done);
   return true;
 }
 

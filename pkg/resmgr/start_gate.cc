@@ -37,8 +37,7 @@ std::unique_ptr<StartWait> StartGate::Admit(ContainerKey key, Go go) {
 void StartGate::Withdraw(uint64_t number) {
   const auto found = waits_.find(number);
   if (found == waits_.end()) return;
-  const Waiting wait = std::move(found->second);
-  waits_.erase(found);
+  const Waiting wait = std::move(waits_.extract(found).mapped());
   options_.withdrawn(wait.key);
 }
 
@@ -197,9 +196,7 @@ std::string StartGate::Describe(const Obstacle& obstacle) const {
 
 // The callback may do anything, for example withdraw this wait, so the wait is removed first.
 void StartGate::Finish(uint64_t number, const Status& status) {
-  const auto found = waits_.find(number);
-  const Waiting wait = std::move(found->second);
-  waits_.erase(found);
+  const Waiting wait = std::move(waits_.extract(number).mapped());
   wait.go(status);
 }
 

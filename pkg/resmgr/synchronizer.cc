@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace resmgr {
+namespace {
+
+void RefuseUnconnected(const Synchronizer::Ready& ready) {
+  ready(Unavailable("there is no connection to the runtime"));
+}
+
+}  // namespace
 
 Synchronizer::Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner,
                            const BrainOptions& options)
@@ -18,7 +25,7 @@ void Synchronizer::Connected() {
 }
 
 void Synchronizer::Disconnected() {
-  ++epoch_;
+  connection_.emplace();
   state_ = State::kDisconnected;
   listing_ = false;
   resync_wanted_ = false;
@@ -41,14 +48,12 @@ void Synchronizer::Disconnected() {
 void Synchronizer::WhenReady(Ready ready) {
   switch (state_) {
     case State::kDisconnected:
-      ready(Unavailable("there is no connection to the runtime"));
-      return;
+      return RefuseUnconnected(ready);
     case State::kSynchronizing:
       waiters_.push_back(std::move(ready));
       return;
     case State::kReady:
-      ready(OkStatus());
-      return;
+      return ready(OkStatus());
   }
 }
 
@@ -62,19 +67,13 @@ void Synchronizer::ResyncSoon() {
 }
 
 void Synchronizer::ListNow(Ready ready) {
-  if (state_ == State::kDisconnected) {
-    ready(Unavailable("there is no connection to the runtime"));
-    return;
-  }
+  if (state_ == State::kDisconnected) return RefuseUnconnected(ready);
   next_list_waiters_.push_back(std::move(ready));
   if (state_ == State::kReady && !listing_) List();
 }
 
 void Synchronizer::Refresh(Ready ready) {
-  if (state_ == State::kDisconnected) {
-    ready(Unavailable("there is no connection to the runtime"));
-    return;
-  }
+  if (state_ == State::kDisconnected) return RefuseUnconnected(ready);
   refresh_waiters_.push_back(std::move(ready));
   ListForRefresh();
 }
@@ -114,19 +113,17 @@ void Synchronizer::List() {
   std::ranges::move(std::exchange(refresh_waiters_, {}), std::back_inserter(list_waiters_));
   listed_at_ = clock_.Steady();
   owner_.OnListing();
-  runtime_.ListAll(
-      WhatIsKnown(),
-      lifetime_.Guard([this, epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
-        if (epoch_ == epoch) OnList(inventory);
-      }));
+  runtime_.ListAll(WhatIsKnown(),
+                   connection_->Guard(
+                       [this](const StatusOr<RuntimeInventory>& inventory) { OnList(inventory); }));
 }
 
 // After the first list, only what is not known needs to be asked for: later events and calls have
 // reported the rest.
 Known Synchronizer::WhatIsKnown() const {
   if (state_ != State::kReady) return {};
-  const auto knows = [this, alive = lifetime_.token(), epoch = epoch_](const auto& one) {
-    return !alive.expired() && epoch_ == epoch && owner_.Knows(one);
+  const auto knows = [this, connected = connection_->token()](const auto& one) {
+    return !connected.expired() && owner_.Knows(one);
   };
   return {.pod = knows, .container = knows};
 }

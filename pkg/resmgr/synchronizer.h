@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -97,7 +97,6 @@ class Synchronizer {
   Owner& owner_;
   const BrainOptions& options_;
   State state_ = State::kDisconnected;
-  uint64_t epoch_ = 0;
   bool listing_ = false;
   bool resync_wanted_ = false;  // a further list is wanted, after the present one or a pause
   bool failed_ = false;         // the last list failed
@@ -114,8 +113,8 @@ class Synchronizer {
   // Pauses after lists with unclear objects.
   Backoff unclear_pauses_{options_.last_retry, options_.last_retry * 12};
   EventLoop::HandlePtr unclear_timer_;
-  EventLoop::HandlePtr resync_pause_;  // runs while no further resync may begin
-  Lifetime lifetime_;
+  EventLoop::HandlePtr resync_pause_;                  // runs while no further resync may begin
+  std::optional<Lifetime> connection_{std::in_place};  // a new one after each disconnection
 };
 
 // Lists everything if an event of the runtime reports something new. Most events come from calls

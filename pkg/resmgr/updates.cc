@@ -10,14 +10,22 @@
 
 namespace resmgr {
 
+// Merges an update into the request, and changes the needs accordingly.
+void Updates::Merge(const ContainerRecord& record, const LinuxResources& changes,
+                    LinuxResources& requested, Requirements& needs) const {
+  LinuxResources after = Merged(requested, changes);
+  needs = NeedsAfter(needs, requested, after, record.pod->pod.qos, brain_.memory_capacity);
+  requested = std::move(after);
+}
+
 StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& requested,
                                    RefusalKind refusal) {
   ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
-  const LinuxResources merged = Merged(container.requested, requested);
-  const Requirements needs = NeedsAfter(container.requirements, container.requested, merged,
-                                        record->pod->pod.qos, brain_.memory_capacity);
+  LinuxResources merged = container.requested;
+  Requirements needs = container.requirements;
+  Merge(*record, requested, merged, needs);
   ConfirmedRequest before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (IsTentative(changed.status(), refusal)) return changed.status();
@@ -95,10 +103,7 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
   if (sent != nullptr) {
     set_later_.TakeUpdate(*record, ended, *sent);
     ConfirmedRequest& confirmed = *record->confirmed;
-    LinuxResources after = Merged(confirmed.requested, ended.changes);
-    confirmed.needs = NeedsAfter(confirmed.needs, confirmed.requested, after, record->pod->pod.qos,
-                                 brain_.memory_capacity);
-    confirmed.requested = std::move(after);
+    Merge(*record, ended.changes, confirmed.requested, confirmed.needs);
     confirmed.placement.reset();
     if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
   } else {
@@ -120,11 +125,8 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
   Container& container = record.container;
   LinuxResources requested = record.confirmed->requested;
   Requirements needs = record.confirmed->needs;
-  for (const PendingUpdate& pending : record.updates) {
-    LinuxResources after = Merged(requested, pending.changes);
-    needs = NeedsAfter(needs, requested, after, record.pod->pod.qos, brain_.memory_capacity);
-    requested = std::move(after);
-  }
+  for (const PendingUpdate& pending : record.updates)
+    Merge(record, pending.changes, requested, needs);
   if (!record.Placeable()) {
     SetRequested(container, std::move(requested));
     container.requirements = needs;

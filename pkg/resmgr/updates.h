@@ -65,6 +65,8 @@ class Updates {
   void End(const Admission& admission, const ResourceValues* sent);
 
  private:
+  void Merge(const ContainerRecord& record, const LinuxResources& changes,
+             LinuxResources& requested, Requirements& needs) const;
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
   void SetRequested(Container& container, LinuxResources requested) const;
