@@ -2,6 +2,8 @@
 #include "pkg/pipeline/pipeline.h"
 
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -73,8 +75,43 @@ class TestFront final : public PipelineCall::Front {
   bool ClearsPlacement() const override { return clears_placement; }
 };
 
+using Before = FunctionStage::BeforeFunction;
+
+// Actions of stages: set values, change other parts of the request, refuse it.
+Before Sets(const ResourceValues& values) {
+  return [values](auto& call, Request&, const Adjustment&) { call.Adjust(ResourceValues(values)); };
+}
+Before Edits(const std::function<void(Adjustment&)>& edit) {
+  return [edit](auto& call, Request&, const Adjustment&) {
+    Adjustment adjustment;
+    edit(adjustment);
+    call.Adjust(std::move(adjustment));
+  };
+}
+Before Refuses(const Status& why) {
+  return [why](auto& call, Request&, const Adjustment&) { call.Refuse(why); };
+}
+
 class PipelineTest : public testing::Test {
  protected:
+  // Adds a stage for creations.
+  FunctionStage& Add(Stage::Options options, Before before = nullptr) {
+    options.operations = kCreate;
+    FunctionStage& stage = stages_.emplace_back(std::move(options), std::move(before));
+    pipeline_.Add(stage);
+    return stage;
+  }
+  FunctionStage& Add(const char* name, Before before = nullptr) {
+    return Add({.name = name}, std::move(before));
+  }
+  // Adds the policy's stage.
+  FunctionStage& SetPolicy(bool owns_placement, Before before = nullptr) {
+    FunctionStage& policy = stages_.emplace_back(
+        Stage::Options{.name = "policy", .operations = OperationSet::All()}, std::move(before));
+    policy.owns_placement = owns_placement;
+    pipeline_.SetPolicyStage(&policy);
+    return policy;
+  }
   std::string Scrape() const {
     return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
   }
@@ -82,13 +119,13 @@ class PipelineTest : public testing::Test {
   ManualClock clock_;
   Metrics metrics_{"1", {}};
   Pipeline pipeline_{clock_, &metrics_};
+  std::deque<FunctionStage> stages_;
 };
 
 TEST_F(PipelineTest, KnowsWhetherStagesSetNumbers) {
-  FunctionStage mounts({.name = "mounts", .operations = kCreate, .sets_numbers = false});
   FunctionStage numbers({.name = "numbers", .operations = kCreate});
   pipeline_.SetPolicyStage(&numbers);
-  pipeline_.Add(mounts);
+  Add({.name = "mounts", .sets_numbers = false});
   EXPECT_FALSE(pipeline_.OthersSetNumbers());
   pipeline_.Add(numbers);
   EXPECT_TRUE(pipeline_.OthersSetNumbers());
@@ -96,8 +133,7 @@ TEST_F(PipelineTest, KnowsWhetherStagesSetNumbers) {
 
 TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
-  FunctionStage stage({.name = "a", .operations = kCreate});
-  pipeline_.Add(stage);
+  FunctionStage& stage = Add("a");
   EXPECT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kStartContainer));
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kOther));
@@ -107,17 +143,11 @@ TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
 
 TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
   ResourceValues seen;
-  FunctionStage policy({.name = "policy", .operations = kCreate},
-                       [](auto& call, Request&, const Adjustment&) {
-                         call.Adjust(ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2});
-                       });
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [&seen](auto& call, Request&, const Adjustment& so_far) {
-                       seen = so_far.values;
-                       call.Adjust(ResourceValues{.cpu_shares = 3});
-                     });
-  pipeline_.Add(hook);
-  pipeline_.SetPolicyStage(&policy);
+  Add("hook", [&seen](auto& call, Request&, const Adjustment& so_far) {
+    seen = so_far.values;
+    call.Adjust(ResourceValues{.cpu_shares = 3});
+  });
+  SetPolicy(/*owns_placement=*/false, Sets({.cpus = CpuSet{1}, .cpu_shares = 2}));
   TestFront front(pipeline_);
 
   EXPECT_EQ(seen, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2}));
@@ -133,33 +163,18 @@ TEST_F(PipelineTest, StagesStandInTheOrderOfTheirRanks) {
       call.Pass();
     };
   };
-  FunctionStage last({.name = "last", .rank = StageRank::kCpuFiles, .operations = kCreate},
-                     noting("4"));
-  FunctionStage first({.name = "first", .operations = kCreate}, noting("1"));
-  FunctionStage between({.name = "between", .rank = StageRank::kNriPlugins, .operations = kCreate},
-                        noting("3"));
-  FunctionStage second({.name = "second", .operations = kCreate}, noting("2"));
-  pipeline_.Add(last);
-  pipeline_.Add(first);
-  pipeline_.Add(between);
-  pipeline_.Add(second);
+  Add({.name = "last", .rank = StageRank::kCpuFiles}, noting("4"));
+  Add("first", noting("1"));
+  Add({.name = "between", .rank = StageRank::kNriPlugins}, noting("3"));
+  Add("second", noting("2"));
   EXPECT_THAT(pipeline_.StageNames(), ElementsAre("first", "second", "between", "last"));
   TestFront front(pipeline_);
   EXPECT_EQ(order, "1234");
 }
 
 TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
-  FunctionStage policy({.name = "policy", .operations = kCreate},
-                       [](auto& call, Request&, const Adjustment&) {
-                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
-                       });
-  policy.owns_placement = true;
-  FunctionStage hook(
-      {.name = "hook", .operations = kCreate}, [](auto& call, Request&, const Adjustment&) {
-        call.Adjust(ResourceValues{.cpus = CpuSet{2}, .mems = NodeSet{1}, .cpu_shares = 3});
-      });
-  pipeline_.SetPolicyStage(&policy);
-  pipeline_.Add(hook);
+  SetPolicy(/*owns_placement=*/true, Sets({.cpus = CpuSet{1}}));
+  Add("hook", Sets({.cpus = CpuSet{2}, .mems = NodeSet{1}, .cpu_shares = 3}));
   const test::CapturedLog log;
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
@@ -172,19 +187,11 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
 }
 
 TEST_F(PipelineTest, ClearingCpusIsThePolicysToDecideToo) {
-  FunctionStage policy({.name = "policy", .operations = kCreate},
-                       [](auto& call, Request&, const Adjustment&) {
-                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
-                       });
-  policy.owns_placement = true;
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       Adjustment adjustment(ResourceValues{.cpu_shares = 3});
-                       adjustment.Wide().clear_cpus = adjustment.Wide().clear_mems = true;
-                       call.Adjust(std::move(adjustment));
-                     });
-  pipeline_.SetPolicyStage(&policy);
-  pipeline_.Add(hook);
+  SetPolicy(/*owns_placement=*/true, Sets({.cpus = CpuSet{1}}));
+  Add("hook", Edits([](Adjustment& adjustment) {
+        adjustment.values.cpu_shares = 3;
+        adjustment.Wide().clear_cpus = adjustment.Wide().clear_mems = true;
+      }));
   TestFront front(pipeline_);
 
   EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
@@ -282,15 +289,11 @@ TEST_F(PipelineFilesTest, TheClientsOwnFilesStayWhereNothingIsDecided) {
 }
 
 TEST_F(PipelineTest, KeysOfTheKubeletAreDroppedCountedAndReportedOnce) {
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       Adjustment adjustment;
-                       adjustment.Wide().annotations.Set("io.kubernetes.container.hash", "0");
-                       adjustment.Wide().annotations.Set("mine", "1");
-                       adjustment.Wide().labels.Remove("io.kubernetes.pod.uid");
-                       call.Adjust(std::move(adjustment));
-                     });
-  pipeline_.Add(hook);
+  Add("hook", Edits([](Adjustment& adjustment) {
+        adjustment.Wide().annotations.Set("io.kubernetes.container.hash", "0");
+        adjustment.Wide().annotations.Set("mine", "1");
+        adjustment.Wide().labels.Remove("io.kubernetes.pod.uid");
+      }));
   const test::CapturedLog log;
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
@@ -302,13 +305,7 @@ TEST_F(PipelineTest, KeysOfTheKubeletAreDroppedCountedAndReportedOnce) {
 }
 
 TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       Adjustment adjustment;
-                       adjustment.Wide().clear_mems = true;
-                       call.Adjust(std::move(adjustment));
-                     });
-  pipeline_.Add(hook);
+  Add("hook", Edits([](Adjustment& adjustment) { adjustment.Wide().clear_mems = true; }));
   TestFront able(pipeline_);
   EXPECT_THAT(able.decided, testing::Optional(OkStatus()));
   EXPECT_THAT(able.changes, ElementsAre(FieldChange{.field = Field::kCpusetMems}));
@@ -320,13 +317,8 @@ TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
 }
 
 TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
-  FunctionStage policy({.name = "policy", .operations = kCreate});
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       call.Adjust(ResourceValues{.cpus = CpuSet{2}});
-                     });
-  pipeline_.SetPolicyStage(&policy);
-  pipeline_.Add(hook);
+  SetPolicy(/*owns_placement=*/false);
+  Add("hook", Sets({.cpus = CpuSet{2}}));
   TestFront front(pipeline_);
   EXPECT_EQ(front.values.cpus, CpuSet{2});
   EXPECT_EQ(pipeline_.dropped_placements(), 0u);
@@ -354,19 +346,8 @@ TEST_F(PipelineTest, APodIsUpdatedAlsoWhereTheRuntimeHasNoSuchCall) {
 }
 
 TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
-  FunctionStage policy({.name = "policy", .operations = OperationSet::All()},
-                       [](auto& call, Request&, const Adjustment&) {
-                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
-                       });
-  policy.owns_placement = true;
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       Adjustment adjustment;
-                       adjustment.Wide().environment.Set("A", "1");
-                       call.Adjust(std::move(adjustment));
-                     });
-  pipeline_.SetPolicyStage(&policy);
-  pipeline_.Add(hook);
+  SetPolicy(/*owns_placement=*/true, Sets({.cpus = CpuSet{1}}));
+  Add("hook", Edits([](Adjustment& adjustment) { adjustment.Wide().environment.Set("A", "1"); }));
   {
     TestFront failed(pipeline_);
     failed.OnReplyOf(2);
@@ -402,10 +383,8 @@ struct PluginStage : FunctionStage {
 };
 
 TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
-  FunctionStage policy({.name = "policy", .operations = kCreate});
-  policy.owns_placement = true;
+  SetPolicy(/*owns_placement=*/true);
   PluginStage stage;
-  pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(stage);
   const test::CapturedLog log;
   TestFront front(pipeline_);
@@ -415,14 +394,9 @@ TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
 // The resource manager reports its own refusals.
 TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
   std::string told;
-  FunctionStage policy({.name = "policy", .operations = kCreate});
-  FunctionStage hook({.name = "hook", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       call.Refuse(FailedPrecondition("plugin \"10-a\" wants to set OciHooks"));
-                     });
+  FunctionStage& policy = SetPolicy(/*owns_placement=*/false);
+  Add("hook", Refuses(FailedPrecondition("plugin \"10-a\" wants to set OciHooks")));
   policy.refused = [&told](const Status& why) { told = Message(why); };
-  pipeline_.SetPolicyStage(&policy);
-  pipeline_.Add(hook);
   const test::CapturedLog log;
   TestFront front(pipeline_);
   EXPECT_EQ(told, "plugin \"10-a\" wants to set OciHooks");
@@ -482,13 +456,10 @@ TEST_F(PipelineTest, WarnsOnceOfOneProgramThatIsAskedTwice) {
 }
 
 TEST_F(PipelineTest, RemembersTheValuesThatAStageSet) {
-  FunctionStage hook({.name = "hooks", .operations = kCreate},
-                     [](auto& call, Request&, const Adjustment&) {
-                       Adjustment adjustment(ResourceValues{.cpu_shares = 512});
-                       adjustment.Wide().environment.Set("A", "1");
-                       call.Adjust(std::move(adjustment));
-                     });
-  pipeline_.Add(hook);
+  Add("hooks", Edits([](Adjustment& adjustment) {
+        adjustment.values.cpu_shares = 512;
+        adjustment.Wide().environment.Set("A", "1");
+      }));
   TestFront created(pipeline_);
   EXPECT_TRUE(created.OnReplyOf(0));
   EXPECT_THAT(
@@ -500,23 +471,18 @@ TEST_F(PipelineTest, RemembersTheValuesThatAStageSet) {
 
 TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
   size_t mounts = 0;
-  FunctionStage stage({.name = "a", .operations = kCreate, .details = {Detail::kMounts}},
-                      [&mounts](auto& call, Request& request, const Adjustment&) {
-                        mounts = request.Details({}).mounts.size();
-                        call.Pass();
-                      });
-  pipeline_.Add(stage);
+  Add({.name = "a", .details = {Detail::kMounts}},
+      [&mounts](auto& call, Request& request, const Adjustment&) {
+        mounts = request.Details({}).mounts.size();
+        call.Pass();
+      });
   TestFront front(pipeline_);
   EXPECT_EQ(mounts, 1u);
 }
 
 TEST_F(PipelineTest, ARefusalRollsBackAllEarlierStages) {
-  FunctionStage first({.name = "first", .operations = kCreate});
-  FunctionStage second(
-      {.name = "second", .operations = kCreate},
-      [](auto& call, Request&, const Adjustment&) { call.Refuse(ResourceExhausted("no room")); });
-  pipeline_.Add(first);
-  pipeline_.Add(second);
+  FunctionStage& first = Add("first");
+  FunctionStage& second = Add("second", Refuses(ResourceExhausted("no room")));
   TestFront front(pipeline_);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kResourceExhausted, HasSubstr("no room")));
   EXPECT_EQ(first.rolled_back, 1);
@@ -527,12 +493,11 @@ TEST_F(PipelineTest, ARefusalRollsBackAllEarlierStages) {
 TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
   std::vector<LateAnswer> answers;
   bool hang = true;
-  FunctionStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)},
-                      [&](auto& call, Request&, const Adjustment&) {
-                        if (!hang) return call.Pass();
-                        answers.push_back(call.AnswerLater());
-                      });
-  pipeline_.Add(stage);
+  FunctionStage& stage = Add({.name = "slow", .deadline = milliseconds(100)},
+                             [&](auto& call, Request&, const Adjustment&) {
+                               if (!hang) return call.Pass();
+                               answers.push_back(call.AnswerLater());
+                             });
   TestFront hung(pipeline_);
   hang = false;
   TestFront other(pipeline_);
@@ -550,13 +515,9 @@ TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
 // A stage that answers at once is not waited for.
 TEST_F(PipelineTest, WhatCallsWaitForIsMeasured) {
   std::vector<LateAnswer> answers;
-  FunctionStage prompt({.name = "prompt", .operations = kCreate},
-                       [](auto& call, Request&, const Adjustment&) { call.Pass(); });
-  FunctionStage slow(
-      {.name = "slow", .operations = kCreate},
+  Add("prompt");
+  Add("slow",
       [&](auto& call, Request&, const Adjustment&) { answers.push_back(call.AnswerLater()); });
-  pipeline_.Add(prompt);
-  pipeline_.Add(slow);
   TestFront front(pipeline_);
   ASSERT_EQ(answers.size(), 1u);
   answers[0].Pass();
@@ -566,12 +527,11 @@ TEST_F(PipelineTest, WhatCallsWaitForIsMeasured) {
 }
 
 TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
-  FunctionStage failing(
-      {.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
-      [](auto& call, Request&, const Adjustment&) { call.Fail(Unavailable("no connection")); });
+  FunctionStage& failing =
+      Add({.name = "a", .failure = FailurePolicy::kIgnore},
+          [](auto& call, Request&, const Adjustment&) { call.Fail(Unavailable("no connection")); });
   bool saw_reply = false;
   failing.after = [&saw_reply](auto&, const Outcome&) { saw_reply = true; };
-  pipeline_.Add(failing);
   TestFront front(pipeline_);
   EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
   EXPECT_EQ(pipeline_.ignored_failures(), 1u);
@@ -585,14 +545,9 @@ TEST_F(PipelineTest, StagesWhoseFailureIsIgnoredAreNotWaitedForInAHurry) {
   const auto waits = [&answers](auto& call, Request&, const Adjustment&) {
     answers.push_back(call.AnswerLater());
   };
-  FunctionStage first({.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
-                      waits);
-  FunctionStage needed({.name = "b", .operations = kCreate}, waits);
-  FunctionStage last({.name = "c", .operations = kCreate, .failure = FailurePolicy::kIgnore},
-                     waits);
-  pipeline_.Add(first);
-  pipeline_.Add(needed);
-  pipeline_.Add(last);
+  Add({.name = "a", .failure = FailurePolicy::kIgnore}, waits);
+  Add("b", waits);
+  Add({.name = "c", .failure = FailurePolicy::kIgnore}, waits);
   TestFront front(pipeline_);
   ASSERT_EQ(answers.size(), 1u);
   front.call.HurryOptional();
@@ -605,18 +560,13 @@ TEST_F(PipelineTest, StagesWhoseFailureIsIgnoredAreNotWaitedForInAHurry) {
 }
 
 TEST_F(PipelineTest, AStageThatDropsItsAnswerHasFailed) {
-  FunctionStage stage({.name = "dead", .operations = kCreate},
-                      [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
-  pipeline_.Add(stage);
+  Add("dead", [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
   TestFront front(pipeline_);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kUnavailable, HasSubstr("dead")));
 }
 
 TEST_F(PipelineTest, ARefusalIsNotIgnored) {
-  FunctionStage stage(
-      {.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
-      [](auto& call, Request&, const Adjustment&) { call.Refuse(ResourceExhausted("no room")); });
-  pipeline_.Add(stage);
+  Add({.name = "a", .failure = FailurePolicy::kIgnore}, Refuses(ResourceExhausted("no room")));
   TestFront front(pipeline_);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kResourceExhausted, HasSubstr("no room")));
 }
@@ -624,15 +574,13 @@ TEST_F(PipelineTest, ARefusalIsNotIgnored) {
 TEST_F(PipelineTest, AReplyWaitsForTheStageThatHoldsIt) {
   std::optional<ReplyHold> hold;
   std::vector<std::string> order;
-  FunctionStage first({.name = "first", .operations = kCreate});
+  FunctionStage& first = Add("first");
   first.after = [&](auto&, const Outcome&) { order.emplace_back("first"); };
-  FunctionStage second({.name = "second", .operations = kCreate});
+  FunctionStage& second = Add("second");
   second.after = [&](auto& call, const Outcome&) {
     order.emplace_back("second");
     hold.emplace(call.HoldReply());
   };
-  pipeline_.Add(first);
-  pipeline_.Add(second);
   TestFront front(pipeline_);
 
   EXPECT_FALSE(front.OnReplyOf(0));
@@ -646,9 +594,8 @@ TEST_F(PipelineTest, AReplyWaitsForTheStageThatHoldsIt) {
 
 TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
   std::optional<ReplyHold> hold;
-  FunctionStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)});
+  FunctionStage& stage = Add({.name = "slow", .deadline = milliseconds(100)});
   stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
-  pipeline_.Add(stage);
   TestFront front(pipeline_);
   EXPECT_FALSE(front.OnReplyOf(0));
   clock_.Advance(milliseconds(100));
@@ -658,12 +605,10 @@ TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
 
 TEST_F(PipelineTest, AStageTurnsAGoodReplyIntoAnError) {
   std::vector<Outcome> seen;
-  FunctionStage first({.name = "first", .operations = kCreate});
+  FunctionStage& first = Add("first");
   first.after = [&seen](auto&, const Outcome& outcome) { seen.push_back(outcome); };
-  FunctionStage second({.name = "second", .operations = kCreate});
+  FunctionStage& second = Add("second");
   second.after = [](auto& call, const Outcome&) { call.FailReply(Unavailable("undone")); };
-  pipeline_.Add(first);
-  pipeline_.Add(second);
   TestFront front(pipeline_);
   EXPECT_TRUE(front.OnReplyOf(0));
   EXPECT_THAT(front.call.reply_error(), Fails(StatusCode::kUnavailable, "undone"));
@@ -674,9 +619,8 @@ TEST_F(PipelineTest, AStageTurnsAGoodReplyIntoAnError) {
 
 TEST_F(PipelineTest, AStageTurnsAReplyThatItHoldsIntoAnError) {
   std::optional<ReplyHold> hold;
-  FunctionStage stage({.name = "stage", .operations = kCreate});
+  FunctionStage& stage = Add("stage");
   stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
-  pipeline_.Add(stage);
   TestFront front(pipeline_);
   EXPECT_FALSE(front.OnReplyOf(0));
   hold->Fail(Unavailable("undone"));
@@ -685,9 +629,8 @@ TEST_F(PipelineTest, AStageTurnsAReplyThatItHoldsIntoAnError) {
 }
 
 TEST_F(PipelineTest, TheRuntimesOwnErrorStays) {
-  FunctionStage stage({.name = "stage", .operations = kCreate});
+  FunctionStage& stage = Add("stage");
   stage.after = [](auto& call, const Outcome&) { call.FailReply(Unavailable("undone")); };
-  pipeline_.Add(stage);
   TestFront front(pipeline_);
   EXPECT_TRUE(front.OnReplyOf(13));
   EXPECT_THAT(front.call.reply_error(), OkStatus());
@@ -695,9 +638,8 @@ TEST_F(PipelineTest, TheRuntimesOwnErrorStays) {
 
 TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {
   int replies = 0;
-  FunctionStage stage({.name = "a", .operations = kCreate});
+  FunctionStage& stage = Add("a");
   stage.after = [&replies](auto&, const Outcome& outcome) { replies += outcome.ok() ? 1 : 0; };
-  pipeline_.Add(stage);
   TestFront front(pipeline_);
   pipeline_.Remove(stage);
   EXPECT_EQ(stage.calls(), 1u);
@@ -707,15 +649,9 @@ TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {
 }
 
 TEST_F(PipelineTest, AStageFailsThatSetsWhatTheProtocolHasNoPlaceFor) {
-  FunctionStage first({.name = "first", .operations = kCreate});
-  FunctionStage stage({.name = "hooks", .operations = kCreate},
-                      [](auto& call, Request&, const Adjustment&) {
-                        Adjustment adjustment;
-                        adjustment.Wide().hooks = {{.path = "/bin/hook"}};
-                        call.Adjust(std::move(adjustment));
-                      });
-  pipeline_.Add(first);
-  pipeline_.Add(stage);
+  FunctionStage& first = Add("first");
+  Add("hooks",
+      Edits([](Adjustment& adjustment) { adjustment.Wide().hooks = {{.path = "/bin/hook"}}; }));
   TestFront front(pipeline_);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kUnimplemented,
                                     AllOf(HasSubstr("stage hooks"), HasSubstr("sets hooks"))));
@@ -723,10 +659,9 @@ TEST_F(PipelineTest, AStageFailsThatSetsWhatTheProtocolHasNoPlaceFor) {
 }
 
 TEST_F(PipelineTest, ARequestThatCannotBeForwardedRollsBackAllStages) {
-  FunctionStage stage({.name = "a", .operations = kCreate});
+  FunctionStage& stage = Add("a");
   bool saw_reply = false;
   stage.after = [&saw_reply](auto&, const Outcome&) { saw_reply = true; };
-  pipeline_.Add(stage);
   TestFront front(pipeline_);
   front.call.RollBack();
   EXPECT_EQ(stage.rolled_back, 1);
@@ -736,9 +671,8 @@ TEST_F(PipelineTest, ARequestThatCannotBeForwardedRollsBackAllStages) {
 
 TEST_F(PipelineTest, WithoutAReplyTheOutcomeIsUnknown) {
   std::optional<bool> known;
-  FunctionStage stage({.name = "a", .operations = kCreate});
+  FunctionStage& stage = Add("a");
   stage.after = [&known](auto&, const Outcome& outcome) { known = outcome.known; };
-  pipeline_.Add(stage);
   { TestFront front(pipeline_); }
   EXPECT_EQ(known, false);
   EXPECT_EQ(stage.rolled_back, 0);
