@@ -36,11 +36,35 @@ Outcome Simulate(std::vector<std::string> arguments) {
   return test::Ctl(arguments);
 }
 
+// The output of a simulation that succeeds.
+std::string OutputOf(const std::vector<std::string>& arguments) {
+  const Outcome outcome = Simulate(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  return outcome.out;
+}
+
+// The objects that it prints with "-o json", one in each line.
+std::vector<json> Parsed(std::string_view lines) {
+  std::vector<json> objects;
+  for (const std::string_view line : Split(lines, '\n'))
+    if (!line.empty()) objects.push_back(json::parse(line));
+  return objects;
+}
+
+constexpr char kFourCpus[] = "synthetic:core:4 pu:1";
+constexpr char kTwoCpus[] = "synthetic:core:2 pu:1";
+constexpr char kPod[] = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+
 class SimulateTest : public testing::Test {
  protected:
   std::string File(const std::string& name, const std::string& text) {
     EXPECT_TRUE(AtomicWriteFile(directory_.File(name), text, 0644).ok());
     return directory_.File(name);
+  }
+
+  // A configuration with these keys of the policy.
+  std::string PolicyFile(const std::string& keys) {
+    return File("c.yaml", fmt::format("policy: {{{}}}\n", keys));
   }
 
   void ExpectError(const std::vector<std::string>& arguments, const std::string& part) {
@@ -166,43 +190,34 @@ TEST(SampleTest, CommandsInThePagesShowWhatTheseSay) {
 }
 
 TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
-  const Outcome outcome =
-      Simulate({"-topology", "synthetic:core:4 pu:2", "-config", kSamples + "config.yaml", "-o",
-                "json", kSamples + "pods.yaml"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<json> effects =
+      Parsed(OutputOf({"-topology", "synthetic:core:4 pu:2", "-config", kSamples + "config.yaml",
+                       "-o", "json", kSamples + "pods.yaml"}));
   const std::set<std::string> keys = {"step",    "op",    "pod",    "container", "cpus",
                                       "mems",    "error", "shares", "quota",     "exclusive",
                                       "changed", "pool",  "reason"};
-  std::istringstream lines(outcome.out);
   int refused = 0;
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const json effect = json::parse(line);
+  for (const json& effect : effects) {
     std::set<std::string> found;
     for (const auto& [key, value] : effect.items())
       found.insert(key);
     EXPECT_EQ(found, keys);
     refused += effect["error"].get<std::string>().empty() ? 0 : 1;
   }
-  EXPECT_GT(count, 25);
+  EXPECT_GT(effects.size(), 25U);
   EXPECT_GT(refused, 0) << "eight CPUs are not enough for all of them";
 }
 
 TEST_F(SimulateTest, ThePageGetsTheMachineReservedCpusQosAndLimits) {
-  const Outcome outcome =
-      Simulate({"-topology", "synthetic:package:2 numa:1 l3:1 core:10 pu:2", "-config",
-                kSamples + "config.yaml", "-o", "page", kSamples + "pods.yaml"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  std::istringstream lines(outcome.out);
-  std::string line;
-  ASSERT_TRUE(std::getline(lines, line));
-  EXPECT_EQ(json::parse(line)["cpus"].size(), 40U);
+  const std::vector<json> lines =
+      Parsed(OutputOf({"-topology", "synthetic:package:2 numa:1 l3:1 core:10 pu:2", "-config",
+                       kSamples + "config.yaml", "-o", "page", kSamples + "pods.yaml"}));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines[0]["cpus"].size(), 40U);
   std::map<std::string, json> placed;
-  json last;
-  while (std::getline(lines, line)) {
-    last = json::parse(line);
-    if (last["op"] == "create")
-      placed[last["pod"].get<std::string>() + "/" + last["container"].get<std::string>()] = last;
+  for (const json& line : lines) {
+    if (line.value("op", "") == "create")
+      placed[line["pod"].get<std::string>() + "/" + line["container"].get<std::string>()] = line;
   }
   const json database = placed["shop/users-db/database"];
   EXPECT_EQ(database["qos"], "Guaranteed");
@@ -223,17 +238,15 @@ TEST_F(SimulateTest, TakesAnOptionsFileAndSeveralScenarios) {
         "{{limits: {{cpu: 1, memory: 1Gi}}}}}}]}}\n",
         name);
   };
-  const Outcome outcome = Simulate({"-topology=synthetic:core:4 pu:1", "-config", config, "-o=json",
+  const std::string out = OutputOf({"-topology=synthetic:core:4 pu:1", "-config", config, "-o=json",
                                     File("a.yaml", pod("a")), File("b.yaml", pod("b"))});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(R"({"step":1,"op":"create","pod":"default/a")"));
-  EXPECT_THAT(outcome.out, HasSubstr(R"({"step":2,"op":"create","pod":"default/b")"));
-  EXPECT_THAT(outcome.out, HasSubstr(R"("exclusive":"2")"));
+  EXPECT_THAT(out, HasSubstr(R"({"step":1,"op":"create","pod":"default/a")"));
+  EXPECT_THAT(out, HasSubstr(R"({"step":2,"op":"create","pod":"default/b")"));
+  EXPECT_THAT(out, HasSubstr(R"("exclusive":"2")"));
 }
 
 TEST_F(SimulateTest, TimePassesOnlyWhenTheScenarioSaysSo) {
-  const std::string config =
-      File("c.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
+  const std::string config = PolicyFile("Active: topology-aware, ReservedResources: {CPU: 1}");
   const std::string scenario = File("s.yaml", R"(kind: Pod
 metadata: {name: etl, annotations: {cold-start.resource-policy.nri.io: 'duration: 60s'}}
 spec: {containers: [{name: load}]}
@@ -244,18 +257,15 @@ restart: relay
 ---
 wait: 30s
 )");
-  const Outcome outcome =
-      Simulate({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/xeon-2s-pmem.xml", "-config",
+  const std::string out =
+      OutputOf({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/xeon-2s-pmem.xml", "-config",
                 config, "-o", "json", scenario});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   std::vector<std::string> mems;
-  std::istringstream lines(outcome.out);
-  for (std::string line; std::getline(lines, line);) {
-    const json effect = json::parse(line);
+  for (const json& effect : Parsed(out)) {
     for (const json& change : effect["changed"])
       mems.push_back(fmt::format("{}: {}", effect["step"].get<int>(), change["mems"].dump()));
   }
-  EXPECT_THAT(outcome.out, HasSubstr(R"("mems":"3")"));
+  EXPECT_THAT(out, HasSubstr(R"("mems":"3")"));
   EXPECT_THAT(mems, testing::ElementsAre(R"(4: "1,3")"));
   ExpectError({"-topology=synthetic:core:4 pu:1", File("w.yaml", "wait: soon\n")},
               "w.yaml:1: wait: must be a time of at most 24h");
@@ -271,9 +281,8 @@ TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
   const std::string file =
       File("s.yaml", pod("a", kata) + pod("b", kata) + pod("c", "") + pod("d", kata) +
                          "delete: default/b\n---\ndelete: default/d/c\n");
-  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", file});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out,
+  const std::string out = OutputOf({"-topology", kTwoCpus, file});
+  EXPECT_THAT(out,
               HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pod, beside the containers"));
 }
 
@@ -297,10 +306,8 @@ spec: {containers: [{name: c}]}
 ---
 restart: relay
 )");
-  const Outcome outcome =
-      Simulate({"-topology", "synthetic:core:2 pu:1", "-config", config, scenario});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out,
+  const std::string out = OutputOf({"-topology", kTwoCpus, "-config", config, scenario});
+  EXPECT_THAT(out,
               HasSubstr("pod overhead   750m CPU and 184 MiB of 2 pods, beside the containers"));
 }
 
@@ -313,8 +320,7 @@ spec: {containers: [{name: c, resources: {limits: {cpu: 1200m, memory: 1Gi}}}]}
   for (const std::string policy : {"static", "static-plus", "topology-aware", "balloons"}) {
     const std::string config =
         File("c.yaml", "policy: {Active: " + policy + ", ReservedResources: {CPU: 750m}}\n");
-    const Outcome outcome =
-        Simulate({"-topology", "synthetic:core:2 pu:1", "-config", config, pod});
+    const Outcome outcome = Simulate({"-topology", kTwoCpus, "-config", config, pod});
     EXPECT_EQ(outcome.exit_code, 0) << policy << outcome.out;
     EXPECT_THAT(outcome.out, HasSubstr("refused        0")) << policy;
   }
@@ -339,10 +345,9 @@ spec:
              "policy: {Active: static, ReservedResources: {CPU: 1}, static: {Options: "
              "{pod-level-exclusive: " +
                  value + "}}}\n");
-    const Outcome outcome =
-        Simulate({"-topology", "synthetic:core:8 pu:1", "-config", config, pod});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
-    EXPECT_THAT(outcome.out,
+    const std::string out =
+        OutputOf({"-topology", "synthetic:core:8 pu:1", "-config", config, pod});
+    EXPECT_THAT(out,
                 HasSubstr(value == "kubelet" ? "exclusive      0 CPUs" : "exclusive      2 CPUs"));
   }
 }
@@ -354,9 +359,8 @@ constexpr std::string_view kClaim =
 
 TEST_F(SimulateTest, ClaimsAreTriedWithoutAScenarioAndBeforeOne) {
   const std::string claims = File("claims.yaml", std::string(kClaim));
-  const std::string pod =
-      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
-  const std::vector<std::string> common = {"-topology", "synthetic:core:4 pu:1", "-config",
+  const std::string pod = File("p.yaml", kPod);
+  const std::vector<std::string> common = {"-topology", kFourCpus, "-config",
                                            kSamples + "config.yaml"};
   const auto with = [&common](std::vector<std::string> more) {
     more.insert(more.begin(), common.begin(), common.end());
@@ -367,15 +371,12 @@ TEST_F(SimulateTest, ClaimsAreTriedWithoutAScenarioAndBeforeOne) {
   EXPECT_THAT(alone.out, AllOf(HasSubstr("prepare  default/fast  1-3   1-3"),
                                HasSubstr("cpu-numa-0: CPUs 1-3"),
                                HasSubstr("claims         1 granted, 0 refused; 3 CPUs (1-3)")));
-  std::istringstream lines(with({"-o", "json", "-claims", claims, pod}).out);
-  std::string line;
-  ASSERT_TRUE(std::getline(lines, line));
-  const json claim = json::parse(line);
-  EXPECT_EQ(claim["op"], "prepare");
-  EXPECT_EQ(claim["pod"], "default/fast");
-  EXPECT_EQ(claim["exclusive"], "1-3");
-  ASSERT_TRUE(std::getline(lines, line));
-  EXPECT_EQ(json::parse(line)["cpus"], "0");
+  const auto effects = Parsed(with({"-o", "json", "-claims", claims, pod}).out);
+  ASSERT_GE(effects.size(), 2U);
+  EXPECT_EQ(effects[0]["op"], "prepare");
+  EXPECT_EQ(effects[0]["pod"], "default/fast");
+  EXPECT_EQ(effects[0]["exclusive"], "1-3");
+  EXPECT_EQ(effects[1]["cpus"], "0");
   const Outcome compared =
       with({"-policy", "static", "-policy", "null", "-o", "json", "-claims", claims});
   EXPECT_THAT(compared.out, AllOf(HasSubstr(R"("claims":1,"claimsRefused":0)"),
@@ -407,7 +408,7 @@ kind: StatefulSet
 metadata: {name: db}
 spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
 )");
-  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", file});
+  const Outcome outcome = Simulate({"-topology", kTwoCpus, "-o", "json", file});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr(R"("pod":"default/db-0")"),
                                  HasSubstr(R"({"step":2,"op":"create","pod":"default/db-1")")));
@@ -416,10 +417,8 @@ spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
 }
 
 TEST_F(SimulateTest, ExplainsWhyAContainerIsThere) {
-  const std::string config =
-      File("c.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
-  const std::string pod =
-      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+  const std::string config = PolicyFile("Active: topology-aware, ReservedResources: {CPU: 1}");
+  const std::string pod = File("p.yaml", kPod);
   const std::vector<std::string> arguments = {"-topology", "synthetic:package:2 core:4 pu:2",
                                               "-config", config, pod};
   const Outcome plain = Simulate(arguments);
@@ -452,16 +451,13 @@ use: {default/p: 0}
 ---
 wait: 10m
 )");
-  const Outcome outcome = Simulate(
+  const std::string out = OutputOf(
       {"-topology", "synthetic:package:1 core:8 pu:1", "-config", config, "-o", "json", file});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   std::vector<std::string> cpus;
-  for (const std::string_view line : Split(outcome.out, '\n')) {
-    if (line.empty()) continue;
-    const json effect = json::parse(line);
+  for (const json& effect : Parsed(out)) {
     if (effect["op"] == "create") cpus.push_back(effect["cpus"]);
     if (effect["op"] == "wait") {
-      ASSERT_EQ(effect["changed"].size(), 1U) << line;
+      ASSERT_EQ(effect["changed"].size(), 1U) << effect;
       cpus.push_back(effect["changed"][0]["cpus"]);
     }
   }
@@ -469,18 +465,11 @@ wait: 10m
 }
 
 TEST_F(SimulateTest, RebalancesOnDemand) {
-  const std::string file = File("s.yaml", R"(kind: Pod
-metadata: {name: p}
-spec: {containers: [{name: c}]}
----
-rebalance: preview
----
-rebalance: apply
-)");
-  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", file});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr(R"({"step":2,"op":"rebalance")"),
-                                 HasSubstr(R"({"step":3,"op":"rebalance")")));
+  const std::string file =
+      File("s.yaml", std::string(kPod) + "---\nrebalance: preview\n---\nrebalance: apply\n");
+  const std::string out = OutputOf({"-topology", kTwoCpus, "-o", "json", file});
+  EXPECT_THAT(out, AllOf(HasSubstr(R"({"step":2,"op":"rebalance")"),
+                         HasSubstr(R"({"step":3,"op":"rebalance")")));
   ExpectError({"-topology=synthetic:core:2 pu:1", File("w.yaml", "rebalance: now\n")},
               "w.yaml:1: rebalance: must be preview or apply");
 }
@@ -488,14 +477,8 @@ rebalance: apply
 // The effect lines for these pods, on a machine of test/data/topology.
 std::vector<json> Effects(const std::string& machine, const std::string& config,
                           const std::string& pods) {
-  const Outcome outcome = Simulate({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/" + machine,
-                                    "-config", config, pods, "-o", "json"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  std::vector<json> effects;
-  for (const std::string_view line : Split(outcome.out, '\n')) {
-    if (!line.empty()) effects.push_back(json::parse(line));
-  }
-  return effects;
+  return Parsed(OutputOf({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/" + machine,
+                          "-config", config, pods, "-o", "json"}));
 }
 
 std::string PodText(const std::string& name, const std::string& limits) {
@@ -507,8 +490,7 @@ std::string PodText(const std::string& name, const std::string& limits) {
 
 TEST_F(SimulateTest, AMachineWithoutMemoryHasFourGibForEachCpu) {
   const std::string pods = File("pods.yaml", PodText("web", "cpu: 500m, memory: 12Gi"));
-  const std::string config =
-      File("node.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
+  const std::string config = PolicyFile("Active: topology-aware, ReservedResources: {CPU: 1}");
   const auto run = [&](const std::string& topology) {
     return Simulate({"-topology", topology, "-config", config, pods}).out;
   };
@@ -519,7 +501,7 @@ TEST_F(SimulateTest, AMachineWithoutMemoryHasFourGibForEachCpu) {
 }
 
 TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {
-  const std::string config = File("c.yaml", "policy: {Active: topology-aware}\n");
+  const std::string config = PolicyFile("Active: topology-aware");
   const std::string pods = File("pods.yaml", PodText("big", "cpu: 500m, memory: 20Gi") +
                                                  PodText("small", "cpu: \"2\", memory: 2Gi"));
   const auto effects = Effects("allowed-socket0-2s.xml", config, pods);
@@ -530,7 +512,7 @@ TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {
 }
 
 TEST_F(SimulateTest, HugePagesAreFoundAndAreNoOrdinaryMemory) {
-  const std::string config = File("c.yaml", "policy: {Active: topology-aware}\n");
+  const std::string config = PolicyFile("Active: topology-aware");
   const std::string dpdk = "cpu: \"2\", memory: 256Mi, hugepages-1Gi: 4Gi";
   auto effects = Effects("hugepages-2s.xml", config,
                          File("huge.yaml", PodText("ordinary", "cpu: \"2\", memory: 1Gi") +
@@ -559,25 +541,22 @@ TEST_F(SimulateTest, ReadsStandardInput) {
   const int saved = ::dup(STDIN_FILENO);
   const int input = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(::dup2(input, STDIN_FILENO), STDIN_FILENO);
-  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", "-"});
+  const std::string out = OutputOf({"-topology", kTwoCpus, "-o", "json", "-"});
   ::dup2(saved, STDIN_FILENO);
   ::close(input);
   ::close(saved);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(R"("pod":"default/p")"));
+  EXPECT_THAT(out, HasSubstr(R"("pod":"default/p")"));
 }
 
 TEST_F(SimulateTest, WithoutAConfigurationThereIsNoPolicy) {
-  const std::string pod =
-      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
-  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", pod});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr(R"("cpus":"")"));
+  const std::string pod = File("p.yaml", kPod);
+  const std::string out = OutputOf({"-topology", kTwoCpus, "-o", "json", pod});
+  EXPECT_THAT(out, HasSubstr(R"("cpus":"")"));
 }
 
 TEST_F(SimulateTest, BadInputIsOneClearLine) {
   const std::string machine = "-topology=synthetic:core:4 pu:1";
-  const std::string good = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+  const std::string good = kPod;
   const std::string pod = File("good.yaml", good);
   ExpectError({machine}, "no scenario given");
   ExpectError({machine, "/no/such/scenario"}, "/no/such/scenario");
@@ -601,7 +580,7 @@ TEST_F(SimulateTest, BadInputIsOneClearLine) {
 
 TEST_F(SimulateTest, MachinesAndPoliciesAreComparedInOneTable) {
   const std::string pods = kSamples + "pods.yaml";
-  const std::string config = File("c.yaml", "policy: {ReservedResources: {CPU: 1}}\n");
+  const std::string config = PolicyFile("ReservedResources: {CPU: 1}");
   const std::vector<std::string> settings = {
       "-topology", "synthetic:core:4 pu:2", "-topology", "epyc-9654-2s", "-policy", "static",
       "-policy",   "topology-aware",        "-config",   config};
@@ -613,11 +592,7 @@ TEST_F(SimulateTest, MachinesAndPoliciesAreComparedInOneTable) {
   EXPECT_THAT(table.out, HasSubstr("\nsynthetic:core:4 pu:2  8     static          "));
   EXPECT_THAT(table.out, HasSubstr("\nepyc-9654-2s           384   topology-aware  "));
   arguments.insert(arguments.end(), {"-o", "json"});
-  const Outcome lines = Simulate(arguments);
-  std::istringstream each(lines.out);
-  std::vector<json> rows;
-  for (std::string line; std::getline(each, line);)
-    rows.push_back(json::parse(line));
+  const std::vector<json> rows = Parsed(Simulate(arguments).out);
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_GT(rows[0]["refused"], rows[2]["refused"]) << "8 CPUs are few";
   EXPECT_EQ(rows[3]["policy"], "topology-aware");
@@ -625,10 +600,10 @@ TEST_F(SimulateTest, MachinesAndPoliciesAreComparedInOneTable) {
 }
 
 TEST_F(SimulateTest, AComparisonWithASettingThatIsNotPossibleFails) {
-  const std::string config = File("c.yaml", "policy: {ReservedResources: {CPU: cpuset:7}}\n");
+  const std::string config = PolicyFile("ReservedResources: {CPU: cpuset:7}");
   const Outcome outcome =
-      Simulate({"-topology", "synthetic:core:4 pu:2", "-topology", "synthetic:core:4 pu:1",
-                "-policy", "static", "-config", config, kSamples + "pods.yaml"});
+      Simulate({"-topology", "synthetic:core:4 pu:2", "-topology", kFourCpus, "-policy", "static",
+                "-config", config, kSamples + "pods.yaml"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("\nsynthetic:core:4 pu:1, static: "));
   EXPECT_THAT(outcome.err, HasSubstr("1 of 2 settings are not possible"));
@@ -642,10 +617,10 @@ spec: {containers: [{name: c, resources: {limits: {cpu: "1", memory: 1Gi}}}]}
 )");
   const std::string config =
       File("c.yaml", "policy: {Active: \"null\", ReservedResources: {CPU: 1}}\n");
-  EXPECT_THAT(Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, pod}).out,
+  EXPECT_THAT(Simulate({"-topology", kFourCpus, "-config", config, pod}).out,
               HasSubstr("\npolicy         null, which places nothing: name another by -policy"));
   const Outcome placed =
-      Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, "-policy", "static", pod});
+      Simulate({"-topology", kFourCpus, "-config", config, "-policy", "static", pod});
   EXPECT_THAT(placed.out, AllOf(HasSubstr("exclusive      1 CPU (1)"), Not(HasSubstr("null"))));
 }
 
@@ -656,12 +631,12 @@ TEST_F(SimulateTest, OnlyPodsOfANodeAreTakenOfAListOfAll) {
     {"kind": "Pod", "metadata": {"name": "there"},
      "spec": {"nodeName": "worker-8", "containers": [{"name": "c"}]}},
     {"kind": "Pod", "metadata": {"name": "pending"}, "spec": {"containers": [{"name": "c"}]}}]})");
-  const Outcome outcome = Simulate(
-      {"-topology", "synthetic:core:4 pu:1", "-policy", "static", "-node", "worker-7", all});
+  const Outcome outcome =
+      Simulate({"-topology", kFourCpus, "-policy", "static", "-node", "worker-7", all});
   EXPECT_THAT(outcome.out, HasSubstr("default/here/c"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("there")));
   EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods that do not run on node worker-7"));
-  ExpectError({"-topology", "synthetic:core:4 pu:1", "-node", "worker7", all},
+  ExpectError({"-topology", kFourCpus, "-node", "worker7", all},
               "skipped 3 pods that do not run on node worker7");
 }
 
@@ -692,7 +667,7 @@ TEST_F(SimulateTest, ShowsClassesWithTheirSourceAndSchemata) {
   EXPECT_THAT(table.out, HasSubstr("placed         1 container\nrefused        1\n"));
   std::vector<std::string> as_json = arguments;
   as_json.insert(as_json.begin(), {"-o", "json"});
-  const json first = json::parse(Simulate(as_json).out.substr(0, Simulate(as_json).out.find('\n')));
+  const json first = Parsed(Simulate(as_json).out).at(0);
   ASSERT_EQ(first["classes"].size(), 2U) << first;
   EXPECT_EQ(first["classes"][1], json::parse(R"({"kind":"rdt","name":"gold","source":
       "annotation rdtclass.resource-policy.nri.io/pod","value":"L3:0=3ff"})"));
@@ -738,16 +713,14 @@ kind: Pod
 metadata: {name: a, namespace: ns}
 spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
 )");
-  const Outcome outcome =
-      Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, "-o", "json", pod});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("x[0]"));
+  const std::string out = OutputOf({"-topology", kFourCpus, "-config", config, "-o", "json", pod});
+  EXPECT_THAT(out, HasSubstr("x[0]"));
   const std::string mistyped = File("mistyped.yaml", R"(
 apiVersion: config.nri/v1alpha1
 kind: BalloonsPolicy
 spec: {balloonTypes: [{name: x, minCPU: 2}]}
 )");
-  ExpectError({"-topology", "synthetic:core:4 pu:1", "-config", mistyped, pod},
+  ExpectError({"-topology", kFourCpus, "-config", mistyped, pod},
               mistyped + " (converted):7: policy.balloons.balloonTypes[0].minCPU: unknown key");
 }
 
