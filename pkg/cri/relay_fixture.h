@@ -64,7 +64,7 @@ class LoopThread {
 // A relay between the sockets of the directory, served by a loop of its own.
 class RelayTest : public testing::Test {
  protected:
-  static constexpr std::chrono::milliseconds kPatience{20'000};
+  static constexpr std::chrono::milliseconds kPatience = test::kWaitPatience;
 
   ~RelayTest() override { StopRelay(); }
 

@@ -18,6 +18,7 @@
 #include "test/support/fake_runtime/cri_methods.h"
 #include "test/support/fake_runtime/cri_store.h"
 #include "test/support/fake_runtime/generic_server.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 
@@ -116,7 +117,7 @@ class FakeRuntime final : private CallHandler {
   std::optional<CriStore::Container> FindContainer(const std::string& id);
 
  private:
-  static constexpr std::chrono::milliseconds kWait{10'000};
+  static constexpr std::chrono::milliseconds kWait = kWaitPatience;
   struct LiveCall {
     std::string request;
     MethodScript script;
