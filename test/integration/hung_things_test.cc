@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -56,6 +58,16 @@ class HungThingsTest : public DaemonTest {
     }
     std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
     return times[kCalls / 2];
+  }
+  // The exit status and the output of a command of cri-resmgr-ctl.
+  std::pair<int, std::string> OutputOf(const std::string& command) {
+    std::filesystem::remove(Path("output"));
+    const auto process = ChildProcess::Start(
+        {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), command}, Path("output"));
+    if (!process.ok()) return {-1, process.status().ToString()};
+    const int exit_code = (*process)->Wait(kPatience).value_or(-1);
+    std::ifstream output(Path("output"));
+    return {exit_code, std::string(std::istreambuf_iterator<char>(output), {})};
   }
 };
 
@@ -268,17 +280,6 @@ class HungDisksTest : public HungThingsTest {
     EXPECT_TRUE(Logged("ended"));
   }
 
-  // The exit status and the output of a command of cri-resmgr-ctl.
-  std::pair<int, std::string> OutputOf(const std::string& command) {
-    std::filesystem::remove(Path("output"));
-    const auto process = ChildProcess::Start(
-        {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), command}, Path("output"));
-    if (!process.ok()) return {-1, process.status().ToString()};
-    const int exit_code = (*process)->Wait(kPatience).value_or(-1);
-    std::ifstream output(Path("output"));
-    return {exit_code, std::string(std::istreambuf_iterator<char>(output), {})};
-  }
-
   static constexpr char kSanitizerOptions[] = "ASAN_OPTIONS";
 
   const std::optional<std::string> sanitizer_options_ = [] {
@@ -419,6 +420,55 @@ TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
   EXPECT_TRUE(Stored("calls", "CreateContainer"));
 }
 
+// A full file system under the sockets (/run): calls go on without being noted.
+class FullRunTest : public HungThingsTest {
+ protected:
+  static constexpr char kRelay[] = "run/relay.sock";
+
+  ~FullRunTest() override { ::umount2(Path("run").c_str(), MNT_DETACH); }
+
+  // A small tmpfs, which this thread and the processes that it starts see.
+  bool Mount() {
+    std::filesystem::create_directory(Path("run"));
+    if (::unshare(CLONE_NEWNS) != 0) return false;
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+    return ::mount("run", Path("run").c_str(), "tmpfs", 0, "size=64k") == 0;
+  }
+  void Fill() {
+    std::ofstream filler(Path("run/filler"));
+    for (int i = 0; i < 64; ++i)
+      filler << std::string(1024, 'x') << std::flush;
+  }
+  void StartOnIt() {
+    StartDaemon(StaticFlags({"-relay-socket", Path(kRelay)}));
+    ASSERT_TRUE(Logged("the runtime holds"));
+  }
+  Running RunOne(const std::string& name) {
+    CriClient client(Path(kRelay));
+    return Run(client, MakeGuaranteedPod(name), MakeGuaranteedContainer("main", 1));
+  }
+};
+
+TEST_F(FullRunTest, DelaysNothingAndIsAProblem) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a tmpfs here";
+  StartRuntime();
+  StartOnIt();
+  Fill();
+  const Running during = RunOne("during");
+  EXPECT_EQ(CpusAtRuntime(during.container).size(), 1);
+  EXPECT_TRUE(Logged("open calls cannot be noted: cannot write"));
+  EXPECT_THAT(OutputOf("status").second, HasSubstr("calls under way cannot be noted"));
+  EXPECT_FALSE(std::filesystem::exists(Path("run/relay.sock.calls")));
+  daemon_->Kill();
+  StartOnIt();
+  EXPECT_EQ(CpusAtRuntime(during.container).size(), 1);
+  std::filesystem::remove(Path("run/filler"));
+  RunOne("after");
+  EXPECT_TRUE(std::filesystem::exists(Path("run/relay.sock.calls")));
+  EXPECT_THAT(OutputOf("status").second,
+              testing::Not(HasSubstr("calls under way cannot be noted")));
+}
+
 // A daemon starts with the runtime's report and its command line. When the disk answers, the files
 // of an earlier run come too late to be used, except for a configuration in whose place nothing was
 // delivered.
@@ -479,6 +529,34 @@ TEST_F(DeadDiskAtStartTest, ServesKeepsWhatIsNewAndRestoresTheConfiguration) {
   EXPECT_EQ(disk_.Content(kStateFile)->find(gone.container), std::string::npos);
   EXPECT_EQ(CpusAtRuntime(before.container), cpus);
   EXPECT_TRUE(Eventually([&] { return DeliveriesInForce() == 1; }));
+}
+
+// By /proc/PID/status.
+bool Catches(const std::string& status, std::initializer_list<int> signals) {
+  const std::string key = "SigCgt:";
+  const size_t at = status.find(key);
+  if (at == std::string::npos) return false;
+  const uint64_t caught = std::stoull(status.substr(at + key.size()), nullptr, 16);
+  return std::ranges::all_of(signals,
+                             [caught](int each) { return (caught >> (each - 1) & 1) != 0; });
+}
+
+// The start waits for the disk, and takes long enough for signals to come before their tasks.
+TEST_F(DeadDiskAtStartTest, SignalsDuringTheStartAreHandledAfterIt) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  disk_.Hang();
+  StartRuntime();
+  std::vector<std::string> argv = StaticFlags({"-logger-level", "info"});
+  argv.insert(argv.begin(), Program("cri-resmgr"));
+  const auto process = ChildProcess::Start(argv, Path("early.log"));
+  ASSERT_THAT(process, IsOk());
+  const std::string status = fmt::format("/proc/{}/status", (*process)->pid());
+  ASSERT_TRUE(Eventually([&] { return Catches(TextOf(status), {SIGHUP, SIGUSR1}); }));
+  (*process)->Signal(SIGHUP);
+  (*process)->Signal(SIGUSR1);
+  EXPECT_TRUE(FileHas("early.log", "SIGHUP: there is no configuration file to read again"));
+  EXPECT_TRUE(FileHas("early.log", "SIGUSR1: debug messages are on"));
+  EXPECT_TRUE((*process)->Running()) << TextOf(Path("early.log"));
 }
 
 TEST_F(DeadDiskAtStartTest, EndsInTime) {

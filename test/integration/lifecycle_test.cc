@@ -89,6 +89,16 @@ TEST_F(LifecycleTest, ShowsDebugMessagesFromOneSignalToTheNext) {
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
 }
 
+TEST_F(LifecycleTest, DebugMessagesOutlastAConfiguration) {
+  StartRuntime();
+  const std::string file = Write("node.yaml", "logger: {Level: warn}");
+  StartDaemon(StaticFlags({"-config", file}));
+  daemon_->process().Signal(SIGUSR1);
+  EXPECT_TRUE(Logged("debug messages are on"));
+  daemon_->process().Signal(SIGHUP);
+  EXPECT_TRUE(Logged("is in force")) << "an info message";
+}
+
 TEST_F(LifecycleTest, OutputThatCannotBeWrittenIsAnError) {
   // Shorter and longer than a buffer of the C library.
   for (const char* const words :

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that an agent survives: API servers that end, lie, stall and forget.
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -45,6 +46,13 @@ TEST_F(AgentFaultTest, ServerRestartLosesNothing) {
   SetPolicy(kDefaultMap, "changed meanwhile");
   ASSERT_TRUE(api_.Start().ok());
   EXPECT_TRUE(DaemonGets("changed meanwhile")) << AgentLog();
+}
+
+TEST_F(AgentFaultTest, SignalsForTheDaemonDoNotEndIt) {
+  StartAll();
+  agent_->Signal(SIGHUP);
+  agent_->Signal(SIGUSR1);
+  ExpectConverges("after the signals");
 }
 
 TEST_F(AgentFaultTest, StartsBeforeTheServer) {

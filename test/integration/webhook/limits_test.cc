@@ -2,6 +2,7 @@
 // The connections, memory and time that clients can take from the webhook.
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,6 +125,15 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
     times.push_back(TimeOfReview());
   std::ranges::sort(times);
   EXPECT_LT(times[times.size() / 2].count(), test::SanitizedPrograms() ? 10'000 : 1000) << "median";
+}
+
+TEST_F(LimitsTest, SignalsForTheDaemonDoNotEndIt) {
+  process_->Signal(SIGUSR1);
+  process_->Signal(SIGHUP);
+  ASSERT_TRUE(test::WaitUntil("the reload", kPatience, [this] {
+                return test::TextOf(log_).find("the certificate") != std::string::npos;
+              }).ok());
+  EXPECT_TRUE(process_->Running()) << test::LastLines(log_);
 }
 
 TEST_F(LimitsTest, AConnectionOfReviewsOutlivesIdleOnes) {
