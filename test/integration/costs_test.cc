@@ -180,7 +180,8 @@ TEST_F(ContainerCostTest, SeriesDoNotGrowWithContainers) {
   fmt::print("{} series\n", few);
   EXPECT_GT(few, 100);
   EXPECT_LT(few, kMostSeries);
-  EXPECT_EQ(Series(), few);
+  // A histogram that begins meanwhile adds some; one series for each container would be kFew more.
+  EXPECT_LT(Series() - few, kFew);
 }
 
 // Messages of any size pass, and the daemon's memory does not grow with them.
