@@ -108,7 +108,8 @@ class Decider {
   std::unique_ptr<Policy> WithClaims(std::unique_ptr<Policy> policy) const;
   StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld,
                                  bool must_keep);
-  // Asks the policy for a plan about the containers that it sees, and records the time.
+  // Asks the policy for a plan about the containers that it sees, and records the time. Kind:
+  // NodeMetrics::Operation, which this header only declares.
   template <typename Kind, typename Ask>
   StatusOr<Plan> Timed(Kind kind, const Ask& ask) const;
   template <typename Kind, typename Ask>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of the policy under running containers, and the state that restarts keep.
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -117,7 +118,7 @@ class SwappedCpusTest : public PolicyChangeTest {
     }
     auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
     policy->spoil = [this, more = std::move(more), done = false](Plan& plan) mutable {
-      if (std::exchange(done, true)) return;
+      if (std::exchange(done, true)) return later_(plan);
       for (size_t i = 0; i < ids_.size(); ++i) {
         plan.changes.push_back({node_.Known(ids_[i])->key, {}});
         plan.changes.back().placement.cpus = NextOf(i);
@@ -150,7 +151,8 @@ class SwappedCpusTest : public PolicyChangeTest {
 
   const std::vector<CpuSet> places_{CpuSet{1, 2}, CpuSet{3, 4}, CpuSet{5, 6}};
   bool with_claim_ = false;
-  bool full_ = false;  // CPU 7 is exclusive to another container, too
+  bool full_ = false;                                // CPU 7 is exclusive to another container, too
+  std::function<void(Plan&)> later_ = [](Plan&) {};  // changes the plans after the swap
   CpuSet claimed_;
   std::vector<ContainerId> ids_;
 };
@@ -198,23 +200,59 @@ TEST_F(SwappedCpusTest, DoNotWaitForAnotherThatIsNeverMoved) {
   EXPECT_EQ(runtime().updates[0].id, other);
 }
 
-// No container can move aside, and the one whose update is never answered is in nobody's way.
-TEST_F(SwappedCpusTest, DoNotWaitForeverForAnotherWhereNoCpuIsFree) {
-  full_ = true;
-  const ContainerId other = node_.Run("other", kBurstable, 100);
-  runtime().AnswerAll();
-  Swap([&](Plan& plan) {
-    Put(plan, node_.Known(other)->key, CpuSet{0});
-    plan.changes.back().placement.exclusive = CpuSet{0};
-    plan.changes.back().placement.cpu_shares = 77;
-  });
-  EXPECT_TRUE(node_.RunUntil([&] {
+// No container can move aside, and the update of another one, which blocks none of them, is never
+// answered.
+class SwappedCpusOfFullNodeTest : public SwappedCpusTest {
+ protected:
+  void SwapBesideAnother() {
+    full_ = true;
+    other_ = node_.Run("other", kBurstable, 100);
+    runtime().AnswerAll();
+    const auto move_other = [this](Plan& plan) {
+      Put(plan, node_.Known(other_)->key, CpuSet{0});
+      plan.changes.back().placement.exclusive = CpuSet{0};
+      plan.changes.back().placement.cpu_shares = 77;
+    };
+    later_ = move_other;
+    Swap(move_other);
+  }
+  // The number of the pending update of another container than that one; nullopt: there is none.
+  std::optional<size_t> NextUpdate() {
     const auto next = std::ranges::find_if(runtime().updates,
-                                           [&](const auto& update) { return update.id != other; });
-    if (next != runtime().updates.end())
-      runtime().Answer(static_cast<size_t>(next - runtime().updates.begin()));
+                                           [&](const auto& update) { return update.id != other_; });
+    if (next == runtime().updates.end()) return std::nullopt;
+    return static_cast<size_t>(next - runtime().updates.begin());
+  }
+  // Answers the updates that come before they wait for each other.
+  void LetThemWait() {
+    while (const auto next = NextUpdate())
+      runtime().Answer(*next);
+  }
+
+  ContainerId other_;
+};
+
+TEST_F(SwappedCpusOfFullNodeTest, DoNotWaitForever) {
+  SwapBesideAnother();
+  EXPECT_TRUE(node_.RunUntil([&] {
+    if (const auto next = NextUpdate()) runtime().Answer(*next);
     return Swapped();
   }));
+}
+
+// Searches before a disconnection say nothing about the updates after it.
+TEST_F(SwappedCpusOfFullNodeTest, WaitAgainAfterAReconnect) {
+  using Steady = std::chrono::steady_clock;
+  const std::chrono::milliseconds period = TestNode::FastOptions().last_retry;
+  SwapBesideAnother();
+  LetThemWait();
+  const Steady::time_point begin = Steady::now();
+  ASSERT_TRUE(node_.RunUntil([&] { return Steady::now() - begin >= 7 * period; }));
+  node_.Reconnect();
+  const Steady::time_point connected = Steady::now();
+  LetThemWait();
+  ASSERT_TRUE(node_.RunUntil([&] { return NextUpdate().has_value(); }));
+  EXPECT_GE(Steady::now() - connected, 10 * period);
 }
 
 // A container that the runtime cannot update stays on CPUs that others are to get. The change does

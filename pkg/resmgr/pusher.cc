@@ -45,6 +45,7 @@ void Pusher::Disconnected() {
   sender_.Disconnected();
   strays_.clear();
   circle_check_.reset();
+  circle_.clear();
   for (const auto& [key, record] : store_.containers()) {
     if (!record->push) continue;
     PushState& state = *record->push;
