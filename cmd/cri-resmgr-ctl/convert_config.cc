@@ -22,13 +22,6 @@ using Entries = std::vector<ConfigNode::Entry>;
 using Keys = std::vector<std::string_view>;
 using Notes = std::vector<std::string>;
 
-const ConfigNode* FindKey(const ConfigNode& map, std::string_view key) {
-  const auto at = std::ranges::find_if(map.entries, [key](const ConfigNode::Entry& entry) {
-    return EqualsIgnoreCase(entry.key, key);
-  });
-  return at == map.entries.end() ? nullptr : &at->value;
-}
-
 std::string TextOf(const ConfigNode& map, std::string_view key) {
   const ConfigNode* const value = FindKey(map, key);
   return value == nullptr ? std::string() : value->text;

@@ -122,6 +122,13 @@ ConfigNode MapNode(std::vector<ConfigNode::Entry> entries) {
   return node;
 }
 
+const ConfigNode* FindKey(const ConfigNode& map, std::string_view key) {
+  const auto found = std::ranges::find_if(map.entries, [key](const ConfigNode::Entry& entry) {
+    return EqualsIgnoreCase(entry.key, key);
+  });
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
 std::string Where(const ConfigNode& node) {
   const std::string_view source = node.source ? std::string_view(*node.source) : "configuration";
   return node.line == 0 ? std::string(source) : fmt::format("{}:{}", source, node.line);

@@ -38,6 +38,10 @@ ConfigNode ScalarNode(std::string_view text);
 ConfigNode ListNode(const std::vector<std::string>& texts);
 ConfigNode MapNode(std::vector<ConfigNode::Entry> entries);
 
+// The value of a map's key, whose name matches without regard to case; nullptr if there is none, or
+// `map` is not a map.
+const ConfigNode* FindKey(const ConfigNode& map, std::string_view key);
+
 // The place for messages: "FILE:LINE".
 std::string Where(const ConfigNode& node);
 

@@ -230,8 +230,7 @@ Status CheckLines(std::string_view text, std::string_view source, const YamlBudg
       if (++signs > most) {
         return InvalidArgument(
             "{}:{}: too many values in one line: write it in several lines, with at most {} "
-            "brackets "
-            "and commas in each",
+            "brackets and commas in each",
             source, line, most);
       }
     }

@@ -21,13 +21,13 @@ namespace {
 // the default of one that is not stated would read as an override.
 constexpr std::array<std::string_view, 2> kOverrides = {"Undisturbed", "controllableInterrupts"};
 
+// nullptr: the section does not state the key, or states null.
 const ConfigNode* FindStated(const ConfigNode& section, std::string_view key) {
-  const auto found = std::ranges::find_if(section.entries, [key](const ConfigNode::Entry& entry) {
-    return EqualsIgnoreCase(entry.key, key) && entry.value.kind != ConfigNode::Kind::kNull;
-  });
-  return found == section.entries.end() ? nullptr : &found->value;
+  const ConfigNode* const value = FindKey(section, key);
+  return value == nullptr || value->kind == ConfigNode::Kind::kNull ? nullptr : value;
 }
 
+// Takes the defaults of these keys out of a complete section.
 void KeepStated(const ConfigNode& section, ConfigNode& complete) {
   std::erase_if(complete.entries, [&section](ConfigNode::Entry& entry) {
     if (std::ranges::find(kOverrides, entry.key) == kOverrides.end()) return false;
