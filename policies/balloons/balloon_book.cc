@@ -361,7 +361,11 @@ void BalloonBook::GrowShort() {
     const Balloon& balloon = balloons_[place];
     if (Lacks(balloon) == 0) continue;
     if (idle_.empty()) return;
-    balloon.part.parts.empty() ? GrowAsFarAsPossible(place) : GrowParts(place);
+    if (balloon.part.parts.empty()) {
+      GrowAsFarAsPossible(place);
+    } else {
+      GrowParts(place);
+    }
   }
 }
 
@@ -374,13 +378,16 @@ void BalloonBook::GrowAsFarAsPossible(size_t place) {
 }
 
 // If a composite balloon has no room for one more CPU in each component, a smaller size may still
-// fit; else components grow by single CPUs, unless the balloon has none at all.
+// fit; else components grow by single CPUs, unless the balloon has none at all. A size that needs
+// more than the idle CPUs is not tried: a try copies the balloon.
 void BalloonBook::GrowParts(size_t place) {
   const int size = balloons_[place].size;
   const int target = Target(balloons_[place]);
   Balloon& balloon = balloons_.Change(place);
-  for (int wanted = target; wanted > 0 && SizeAt(balloon.part, wanted) > size; --wanted) {
-    if (Resize(balloon, wanted).ok()) return;
+  for (int wanted = target; wanted > 0; --wanted) {
+    const int more = SizeAt(balloon.part, wanted) - size;
+    if (more <= 0) break;
+    if (more <= idle_.size() && Resize(balloon, wanted).ok()) return;
   }
   if (size == 0) return;
   FillPart(balloon, balloon.part, target);
@@ -393,7 +400,8 @@ void BalloonBook::FillPart(const Balloon& balloon, BalloonPart& part, int size) 
     FillPart(balloon, below, setup_->ShareOf(below.type, size, part.parts.size()));
   if (!part.parts.empty()) return;
   std::vector<std::string> dropped;
-  for (int wanted = size; wanted > part.cpus.size(); --wanted) {
+  for (int wanted = std::min(size, part.cpus.size() + idle_.size()); wanted > part.cpus.size();
+       --wanted) {
     if (ResizePart(balloon, part, wanted, dropped).ok()) return;
   }
 }
