@@ -27,7 +27,7 @@ std::string HashOf(std::string_view text) {
 
 // Whether this is a list of path, first, wanted and former text.
 bool IsEntry(const Json& file) {
-  return file.is_array() && file.size() == 4 && std::ranges::all_of(file, &Json::is_string);
+  return file.is_array() && file.size() >= 4 && std::ranges::all_of(file, &Json::is_string);
 }
 
 // False for a path that leads out of the host's root.
