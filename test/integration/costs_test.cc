@@ -57,10 +57,12 @@ TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
   StartRuntime();
   std::vector<std::string> argv = StaticFlags();
   argv.insert(argv.begin(), Program("cri-resmgr"));
-  // The best of some: a busy machine delays a start, nothing hurries it.
+  // The best of some, of more on a busy machine, which delays a start; nothing hurries it.
   auto best = Clock::duration::max();
   auto loading = Clock::duration::max();
-  for (int i = 0; i < 8; ++i) {
+  // How long a program takes to be loaded is the machine's.
+  const auto in_time = [&] { return best <= kReadyLimit || best - loading <= kAfterLoadingLimit; };
+  for (int i = 0; i < 5 || (i < 40 && !in_time()); ++i) {
     loading = std::min(loading, TimeOfLoading());
     const auto start = Clock::now();
     auto process = ChildProcess::Start(argv, Path("start.log"));
@@ -78,10 +80,7 @@ TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
   const std::chrono::duration<double, std::milli> more = best - loading;
   std::printf("serves %.1f ms after its start, %.1f ms after it is loaded\n", took.count(),
               more.count());
-  // How long a program takes to be loaded is the machine's. Where that is long, the rest is, too:
-  // up to 18 ms were measured where loading took 26.
-  EXPECT_TRUE(best <= kReadyLimit ||
-              best - loading <= std::max<Clock::duration>(kAfterLoadingLimit, loading));
+  EXPECT_TRUE(in_time());
 }
 
 TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
@@ -143,7 +142,12 @@ class ContainerCostTest : public DaemonTest {
     return Scrape(std::stoi(port[1]));
   }
   // Whether use was sampled twice, as rates need.
-  bool UseIsKnown() { return Metrics().find("cri_resmgr_numa_cpu_used{") != std::string::npos; }
+  // Use and problems are looked at some seconds after the start; their series begin then.
+  bool AllSeriesBegan() {
+    const std::string text = Metrics();
+    return text.find("cri_resmgr_numa_cpu_used{") != std::string::npos &&
+           text.find("cri_resmgr_problems{") != std::string::npos;
+  }
   // Lines of the metrics that are samples.
   int Series() {
     const std::string text = Metrics();
@@ -174,14 +178,13 @@ TEST_F(ContainerCostTest, MemoryOfOneIsBounded) {
 TEST_F(ContainerCostTest, SeriesDoNotGrowWithContainers) {
   RunUntil(kFew);
   ASSERT_TRUE(Logged("metrics are served on port"));
-  ASSERT_TRUE(Eventually([this] { return UseIsKnown(); })) << Metrics();
+  ASSERT_TRUE(Eventually([this] { return AllSeriesBegan(); })) << Metrics();
   const int few = Series();
   RunUntil(2 * kFew);
   fmt::print("{} series\n", few);
   EXPECT_GT(few, 100);
   EXPECT_LT(few, kMostSeries);
-  // A histogram that begins meanwhile adds some; one series for each container would be kFew more.
-  EXPECT_LT(Series() - few, kFew);
+  EXPECT_EQ(Series(), few);
 }
 
 // Messages of any size pass, and the daemon's memory does not grow with them.
