@@ -24,16 +24,17 @@ constexpr std::string_view kCdiDirectory = "/var/run/cdi";
 constexpr std::string_view kMetadataDirectory =
     "/var/lib/kubelet/plugins/cri-resmgr.intel.com/metadata";
 
-std::string DriverSocket(const dra::Driver& driver) {
-  return fmt::format("{}/{}/dra.sock", kDrivers, driver.name);
+std::string DriverSocket(std::string_view driver) {
+  return fmt::format("{}/{}/dra.sock", kDrivers, driver);
 }
 
-std::string DriverRegistrySocket(const dra::Driver& driver) {
-  return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
+std::string DriverRegistrySocket(std::string_view driver) {
+  return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver);
 }
 
 // The agent may be restarted meanwhile, and the next one is told again.
 constexpr int kMostUntaken = 3;
+constexpr StateStore::PodNote kDriverNote = StateStore::PodNote::kDriver;
 
 bool IsGone(const std::string& file) {
   struct stat found {};
@@ -45,8 +46,8 @@ bool IsGone(const std::string& file) {
 struct DraHost::Served {
   Served(DraHost& host, const dra::Driver& driver)
       : withdraw(host.options_.withdraw),
-        registry(host.OnHost(DriverRegistrySocket(driver))),
-        endpoint(host.OnHost(DriverSocket(driver))),
+        registry(host.OnHost(DriverRegistrySocket(driver.name))),
+        endpoint(host.OnHost(DriverSocket(driver.name))),
         service({.loop = host.options_.loop,
                  .driver = driver,
                  .holder = host.held_,
@@ -56,7 +57,7 @@ struct DraHost::Served {
                                 auto done) { host.claims_.Get(claim, std::move(done)); },
                  .changed = [&host] { host.watch_.Renew(); }}),
         registration({.driver = driver.name,
-                      .endpoint = DriverSocket(driver),
+                      .endpoint = DriverSocket(driver.name),
                       .served = [this] { return socket.served(); }}),
         socket(
             host.options_.loop, host.options_.flushes, endpoint,
@@ -151,7 +152,7 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   if (ending_) return;
   const bool same = config == config_ && config.enable == (served_ != nullptr);
   config_ = config;
-  same ? ReconcileFiles() : ServeAnew();
+  same&& FormerDrivers().empty() ? ReconcileFiles() : ServeAnew();
   // Removes the devices from the agent's report, unless none were ever reported.
   if (!config_.enable && std::exchange(beats_, 0) > 0)
     options_.reports->ShowDevices(NoDeviceReport());
@@ -163,21 +164,51 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
 
+// The drivers whose sockets a daemon that was killed may have left: neither a later daemon nor the
+// kubelet, which would go on calling them, removes these.
+std::vector<std::string> DraHost::FormerDrivers() const {
+  std::vector<std::string> names;
+  if (options_.state == nullptr) return names;
+  options_.state->ForEachNote(kDriverNote, [&](std::string_view name, std::string_view) {
+    const bool served = config_.enable && name == NamesNow().name;
+    if (!served && name.find('/') == std::string_view::npos) names.emplace_back(name);
+  });
+  return names;
+}
+
+void DraHost::NoteDriver() {
+  if (options_.state == nullptr) return;
+  options_.state->PutNote(kDriverNote, PodSandboxId(NamesNow().name), "");
+  options_.state->Commit();
+}
+
 // Replaces the served driver. The former one stays until the files of its sockets are removed,
 // since their disk may hang.
 void DraHost::ServeAnew() {
-  if (served_ == nullptr) return Serve();
-  if (std::exchange(leaving_, true)) return;
+  if (leaving_) return;
+  const std::vector<std::string> former = FormerDrivers();
+  if (served_ == nullptr && former.empty()) return Serve();
+  leaving_ = true;
+  std::vector<std::string> files;
+  if (served_ != nullptr) files = served_->Files();
+  for (const std::string& name : former) {
+    files.push_back(OnHost(DriverRegistrySocket(name)));
+    files.push_back(OnHost(DriverSocket(name)));
+  }
   const auto left = [this] {
     leaving_ = false;
     if (!ending_) Serve();
   };
-  const Status begun = closing_.Run(
-      [files = served_->Files(), withdraw = options_.withdraw, left]() -> EventLoop::Task {
-        for (const std::string& file : files)
-          withdraw(file);
-        return left;
-      });
+  const Status begun = closing_.Run([files = std::move(files), withdraw = options_.withdraw, left,
+                                     former, this]() -> EventLoop::Task {
+    for (const std::string& file : files)
+      withdraw(file);
+    return [this, left, former] {
+      for (const std::string& name : former)
+        options_.state->EraseNote(kDriverNote, PodSandboxId(name));
+      left();
+    };
+  });
   if (!begun.ok()) left();
 }
 
@@ -206,7 +237,10 @@ void DraHost::LookForSockets() {
 
 void DraHost::Serve() {
   served_.reset();
-  if (config_.enable) served_ = std::make_unique<Served>(*this, NamesNow());
+  if (config_.enable) {
+    NoteDriver();
+    served_ = std::make_unique<Served>(*this, NamesNow());
+  }
   ReconcileFiles();
 }
 

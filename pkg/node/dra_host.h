@@ -43,8 +43,9 @@ class DraHost {
     PolicyHost& host;
     // The claims of the active brain; nullptr: there is none.
     HostClaims::Brain brain{};
-    // Keeps the claims over restarts; must not have changed since it was loaded. nullptr: claims
-    // are not kept.
+    // Keeps the claims over restarts, and the driver's name, by which a daemon that serves another
+    // one finds the sockets of one that was killed; must not have changed since it was loaded.
+    // nullptr: they are not kept.
     StateStore* state = nullptr;
     AgentReports* reports = nullptr;  // nullptr: devices are not reported
     std::string agent_socket{};       // "": none
@@ -101,6 +102,8 @@ class DraHost {
 
   std::string OnHost(const std::string& path) const;
   dra::Driver NamesNow() const;
+  std::vector<std::string> FormerDrivers() const;
+  void NoteDriver();
   void ServeAnew();
   void Beat();
   void LookForSockets();

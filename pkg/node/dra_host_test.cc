@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "pkg/api/dra.pb.h"
 #include "pkg/api/node_claims.pb.h"
@@ -349,6 +350,70 @@ TEST_F(DraHostTest, FilesFollowAChangeOfClaimsAtOnce) {
   holder_.Release("held", [](const Status&) {});
   host_->claims_observer().OnClaims(HeldClaims());
   EXPECT_TRUE(RunUntil(loop_, [&file] { return !fs::exists(file); }));
+}
+
+// A daemon that serves another driver, or none, than one that was killed removes the sockets that
+// this one left.
+class KilledDriverTest : public DraHostTest {
+ protected:
+  // As after a kill: the files of the sockets are there, and the state.
+  void LeaveSockets() {
+    StartHost(&state_);
+    host_->NoteConfiguration(kOn);
+    ASSERT_TRUE(Registered());
+    host_.reset();
+    fs::create_directories(fs::path(Endpoint()).parent_path());
+    for (const std::string& path : {Registry(), Endpoint()})
+      LeaveSocket(path);
+    StartHost(&state_);
+  }
+  static void LeaveSocket(const std::string& path) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    ASSERT_LT(path.size(), sizeof address.sun_path);
+    path.copy(address.sun_path, path.size());
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  std::string Endpoint() const { return OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock"); }
+  bool IsLeft() const { return fs::exists(Registry()) || fs::exists(Endpoint()); }
+  bool IsNoted() const {
+    return state_.FindNote(StateStore::PodNote::kDriver, PodSandboxId("dra.cpu")).has_value();
+  }
+};
+
+TEST_F(KilledDriverTest, IsWithdrawnByADaemonThatServesAnother) {
+  LeaveSockets();
+  host_->NoteConfiguration({.enable = true, .driver = "other.example.com"});
+  EXPECT_TRUE(RunUntil(loop_, [this] {
+    return fs::exists(OnHost("/var/lib/kubelet/plugins_registry/other.example.com-reg.sock"));
+  }));
+  EXPECT_FALSE(IsLeft());
+  EXPECT_FALSE(IsNoted());
+}
+
+TEST_F(KilledDriverTest, IsWithdrawnByADaemonThatServesNone) {
+  LeaveSockets();
+  host_->NoteConfiguration({});
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !IsLeft() && !IsNoted(); }));
+}
+
+// Until the disk answers, no driver is served, and the next start looks again.
+TEST_F(KilledDriverTest, IsSoughtAgainIfTheDiskHangs) {
+  LeaveSockets();
+  hangs_ = true;
+  host_->NoteConfiguration({});
+  RunFor(loop_, milliseconds(50));
+  EXPECT_TRUE(IsLeft());
+  EXPECT_TRUE(IsNoted());
+  goes_on_.set_value();
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !IsLeft() && !IsNoted(); }));
+}
+
+TEST_F(KilledDriverTest, IsServedByADaemonThatServesTheSame) {
+  LeaveSockets();
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(Registered());
+  EXPECT_TRUE(IsNoted());
 }
 
 // The held claims are not known then.

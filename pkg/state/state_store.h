@@ -71,6 +71,9 @@ class StateStore {
     kRefusal = 'r',  // by "namespace/pod/container": a refused container (history.h)
     kStated = 's',   // resources that kubelets stated for the pod later (pkg/resmgr/state_writer.h)
     kClaim = 'k',    // not of a pod: a claim, by its uid (pkg/state/saved_claim.h)
+    // Not of a pod: a DRA driver, by its name, whose sockets may be on the node
+    // (pkg/node/dra_host.h).
+    kDriver = 'd',
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
