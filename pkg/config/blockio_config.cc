@@ -19,42 +19,30 @@ std::optional<std::string> ShownBlockioNumber(const std::optional<Number>& numbe
   return number ? std::optional(fmt::format("{}", *number)) : std::nullopt;
 }
 
-void DescribeThrottle(ConfigSection& section, std::string_view key,
-                      std::optional<uint64_t>& target) {
-  section.Parse(
-      key, ShownBlockioNumber(target),
-      [&target](std::string_view text) -> Status {
-        const StatusOr<Bytes> amount = ParseConfiguredBytes(text);
-        if (!amount.ok()) {
-          return InvalidArgument("syntax error: \"{}\" is no amount such as 50M or 1Gi",
-                                 Printable(text, 64));
-        }
-        target = static_cast<uint64_t>(amount->value);
-        return OkStatus();
-      },
-      "");
+StatusOr<uint64_t> ParseThrottle(std::string_view text) {
+  const StatusOr<Bytes> amount = ParseConfiguredBytes(text);
+  if (amount.ok()) return static_cast<uint64_t>(amount->value);
+  return InvalidArgument("syntax error: \"{}\" is no amount such as 50M or 1Gi",
+                         Printable(text, 64));
 }
 
-void DescribeBlockioWeight(ConfigSection& section, std::optional<int64_t>& target) {
-  section.Parse(
-      "Weight", ShownBlockioNumber(target),
-      [&target](std::string_view text) -> Status {
-        const StatusOr<Bytes> weight = ParseConfiguredBytes(text);
-        if (!weight.ok()) {
-          return InvalidArgument("syntax error: \"{}\" is no weight from {} to {}",
-                                 Printable(text, 64), BlockioItem::kLeastWeight,
-                                 BlockioItem::kMostWeight);
-        }
-        if (weight->value < BlockioItem::kLeastWeight)
-          return InvalidArgument("{} is smaller than minimum {}", weight->value,
-                                 BlockioItem::kLeastWeight);
-        if (weight->value > BlockioItem::kMostWeight)
-          return InvalidArgument("{} is bigger than maximum {}", weight->value,
-                                 BlockioItem::kMostWeight);
-        target = weight->value;
-        return OkStatus();
-      },
-      "");
+void DescribeThrottle(ConfigSection& section, std::string_view key,
+                      std::optional<uint64_t>& target) {
+  section.Parse(key, ShownBlockioNumber(target), target, ParseThrottle, "");
+}
+
+StatusOr<int64_t> ParseWeight(std::string_view text) {
+  constexpr int64_t kLeast = BlockioItem::kLeastWeight;
+  constexpr int64_t kMost = BlockioItem::kMostWeight;
+  const StatusOr<Bytes> weight = ParseConfiguredBytes(text);
+  if (!weight.ok()) {
+    return InvalidArgument("syntax error: \"{}\" is no weight from {} to {}", Printable(text, 64),
+                           kLeast, kMost);
+  }
+  const int64_t value = weight->value;
+  if (value < kLeast) return InvalidArgument("{} is smaller than minimum {}", value, kLeast);
+  if (value > kMost) return InvalidArgument("{} is bigger than maximum {}", value, kMost);
+  return value;
 }
 
 void DescribeBlockioItem(ConfigSection& section, BlockioItem& item) {
@@ -71,7 +59,7 @@ void DescribeBlockioItem(ConfigSection& section, BlockioItem& item) {
   DescribeThrottle(section, "ThrottleWriteBps", item.write_bps);
   DescribeThrottle(section, "ThrottleReadIOPS", item.read_iops);
   DescribeThrottle(section, "ThrottleWriteIOPS", item.write_iops);
-  DescribeBlockioWeight(section, item.weight);
+  section.Parse("Weight", ShownBlockioNumber(item.weight), item.weight, ParseWeight, "");
   if (item.devices.empty() && item.throttles())
     section.Fail("Devices", "is missing: without it only Weight is possible");
 }
@@ -114,9 +102,7 @@ ConfigNode ShownBlockioClasses(const BlockioConfig::Classes& classes) {
 void DescribeBlockio(ConfigSection& classes, BlockioConfig& config) {
   classes.Map("blockio", [&config](ConfigSection& blockio) {
     using Assign = BlockioConfig::Assign;
-    blockio.Choice("Assign",
-                   {ConfigWord<Assign>{"auto", Assign::kAuto},
-                    ConfigWord<Assign>{"runtime", Assign::kRuntime}},
+    blockio.Choice("Assign", {{"auto", Assign::kAuto}, {"runtime", Assign::kRuntime}},
                    config.assign,
                    "`auto`: classes are limits of the containers' cgroups; `runtime`: the runtime "
                    "gets the name, and has a file with its classes");

@@ -183,34 +183,25 @@ void DescribeIsolation(ConfigSection& section, IsolationConfig& config) {
   using Quota = IsolationConfig::Quota;
   using Partition = IsolationConfig::Partition;
   section.Choice("Interrupts",
-                 {ConfigWord<Interrupts>{"leave", Interrupts::kLeave},
-                  ConfigWord<Interrupts>{"isolate", Interrupts::kIsolate},
-                  ConfigWord<Interrupts>{"housekeeping", Interrupts::kHousekeeping}},
+                 {{"leave", Interrupts::kLeave},
+                  {"isolate", Interrupts::kIsolate},
+                  {"housekeeping", Interrupts::kHousekeeping}},
                  config.interrupts,
                  "`isolate`: interrupts go to other CPUs; `housekeeping`: to others and to the "
                  "first core of these");
-  section.Choice("Workqueues",
-                 {ConfigWord<Workqueues>{"leave", Workqueues::kLeave},
-                  ConfigWord<Workqueues>{"isolate", Workqueues::kIsolate}},
+  section.Choice("Workqueues", {{"leave", Workqueues::kLeave}, {"isolate", Workqueues::kIsolate}},
                  config.workqueues, "`isolate`: the kernel's unbound work runs on other CPUs");
-  section.Choice("Quota",
-                 {ConfigWord<Quota>{"keep", Quota::kKeep}, ConfigWord<Quota>{"lift", Quota::kLift}},
-                 config.quota,
+  section.Choice("Quota", {{"keep", Quota::kKeep}, {"lift", Quota::kLift}}, config.quota,
                  "`lift`: the pod has no CPU quota; that of the container is the policy's to lift");
-  section.Choice("Partition",
-                 {ConfigWord<Partition>{"none", Partition::kNone},
-                  ConfigWord<Partition>{"root", Partition::kRoot},
-                  ConfigWord<Partition>{"isolated", Partition::kIsolated}},
-                 config.partition,
-                 "`root`: the CPUs are a scheduling domain of their own, `isolated`: one in which "
-                 "the kernel balances no load");
+  section.Choice(
+      "Partition",
+      {{"none", Partition::kNone}, {"root", Partition::kRoot}, {"isolated", Partition::kIsolated}},
+      config.partition,
+      "`root`: the CPUs are a scheduling domain of their own, `isolated`: one in which "
+      "the kernel balances no load");
   section
       .Parse(
-          "MaxLatency", ShownLatency(config.max_latency),
-          [&config](std::string_view text) -> Status {
-            RESMGR_ASSIGN_OR_RETURN(config.max_latency, LatencyText(text));
-            return OkStatus();
-          },
+          "MaxLatency", ShownLatency(config.max_latency), config.max_latency, LatencyText,
           "the longest time that the CPUs may take to wake up, from `1us` to `1000ms`; `n/a`: they "
           "never leave C0")
       .Default("none");
@@ -271,19 +262,15 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
     });
     using Unknown = ClassesConfig::Unknown;
     using Absent = ClassesConfig::Absent;
-    classes.Choice("Unknown",
-                   {ConfigWord<Unknown>{"refuse", Unknown::kRefuse},
-                    ConfigWord<Unknown>{"ignore", Unknown::kIgnore},
-                    ConfigWord<Unknown>{"note", Unknown::kIgnore}},
-                   config.unknown,
-                   "what happens to a container whose pod names a class that does not exist: it "
-                   "is refused, or `explain` notes it (`note`, or `ignore`)");
     classes.Choice(
-        "Absent",
-        {ConfigWord<Absent>{"warn", Absent::kWarn}, ConfigWord<Absent>{"refuse", Absent::kRefuse}},
-        config.absent,
-        "what happens to a container whose pod chooses a class that needs what the "
-        "machine lacks: it runs without, or it is refused");
+        "Unknown",
+        {{"refuse", Unknown::kRefuse}, {"ignore", Unknown::kIgnore}, {"note", Unknown::kIgnore}},
+        config.unknown,
+        "what happens to a container whose pod names a class that does not exist: it "
+        "is refused, or `explain` notes it (`note`, or `ignore`)");
+    classes.Choice("Absent", {{"warn", Absent::kWarn}, {"refuse", Absent::kRefuse}}, config.absent,
+                   "what happens to a container whose pod chooses a class that needs what the "
+                   "machine lacks: it runs without, or it is refused");
   });
 }
 

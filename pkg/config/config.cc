@@ -126,14 +126,10 @@ ConfigSection& DescribeSources(ConfigSection& logger, std::string_view key, std:
 
 // Reports a Kubernetes object in place of its configuration, a common mistake.
 Status CheckNoKubeObject(const ConfigNode& document) {
-  const auto find = [&document](std::string_view key) {
-    const auto at = std::ranges::find(document.entries, key, &ConfigNode::Entry::key);
-    return at == document.entries.end() ? nullptr : &at->value;
-  };
-  const ConfigNode* const kind = find("kind");
-  if (find("apiVersion") == nullptr || kind == nullptr) return OkStatus();
+  const ConfigNode* const kind = FindMember(document, "kind");
+  if (FindMember(document, "apiVersion") == nullptr || kind == nullptr) return OkStatus();
   std::string_view advice;
-  if (find("data") != nullptr) {
+  if (FindMember(document, "data") != nullptr) {
     advice =
         ": give the contents of its data, each key of it as a key of the file and its text as YAML "
         "below that";
@@ -142,17 +138,6 @@ Status CheckNoKubeObject(const ConfigNode& document) {
   }
   return InvalidArgument("{}: this is a Kubernetes {}, not a configuration{}", Where(document),
                          Printable(kind->text, 64), advice);
-}
-
-// Checks that the classes that the active policy names exist, in `classes` or in its own section.
-Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
-  const auto section = config.policy.sections.find(config.policy.active);
-  if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();
-  const std::string path = PolicySectionPath(section->first);
-  ClassesConfig classes = config.classes;
-  AddPolicyClasses(section->second, path, classes);
-  return CheckClassesOfSection(checks.policy_classes(section->first, section->second), classes,
-                               section->second, path);
 }
 
 }  // namespace
@@ -251,8 +236,7 @@ std::vector<ConfigKey> DescribeConfig(const Config& config) {
 }
 
 std::vector<ConfigKey> DescribeConfig() {
-  const Config defaults;
-  return DescribeConfig(defaults);
+  return DescribeConfig(Config());
 }
 
 std::vector<ConfigKey> AllConfigKeys(const ConfigChecks& checks) {
@@ -274,6 +258,16 @@ std::vector<std::string> ConfigModuleNames() {
   for (const ConfigKey& key : DescribeConfig())
     names.push_back(key.name);
   return names;
+}
+
+Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();
+  const std::string path = PolicySectionPath(section->first);
+  ClassesConfig classes = config.classes;
+  AddPolicyClasses(section->second, path, classes);
+  return CheckClassesOfSection(checks.policy_classes(section->first, section->second), classes,
+                               section->second, path);
 }
 
 Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config) {
@@ -308,8 +302,7 @@ StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
 
 StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
                                 std::string_view source, const ConfigChecks& checks) {
-  ConfigNode document;
-  document.kind = ConfigNode::Kind::kMap;
+  ConfigNode document = MapNode({});
   document.source = std::make_shared<const std::string>(source);
   YamlBudget budget;
   Problems problems;

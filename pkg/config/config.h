@@ -118,6 +118,9 @@ std::vector<std::string> ConfigModuleNames();
 // Sets the values of a document in `config`; others stay. Errors as from ParseConfig.
 Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config);
 
+// Checks that the classes that the active policy names exist, in `classes` or in its own section.
+Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks);
+
 // Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and invalid
 // values are kInvalidArgument "SOURCE:LINE: path: ...", all of them, one per line; a key at the top
 // may name its place with dots ("policy.Active: static"). An empty text yields the defaults.

@@ -129,6 +129,11 @@ const ConfigNode* FindKey(const ConfigNode& map, std::string_view key) {
   return found == map.entries.end() ? nullptr : &found->value;
 }
 
+const ConfigNode* FindMember(const ConfigNode& map, std::string_view key) {
+  const auto found = std::ranges::find(map.entries, key, &ConfigNode::Entry::key);
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
 std::string Where(const ConfigNode& node) {
   const std::string_view source = node.source ? std::string_view(*node.source) : "configuration";
   return node.line == 0 ? std::string(source) : fmt::format("{}:{}", source, node.line);

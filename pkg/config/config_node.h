@@ -42,6 +42,9 @@ ConfigNode MapNode(std::vector<ConfigNode::Entry> entries);
 // `map` is not a map.
 const ConfigNode* FindKey(const ConfigNode& map, std::string_view key);
 
+// As above, but the name matches exactly.
+const ConfigNode* FindMember(const ConfigNode& map, std::string_view key);
+
 // The place for messages: "FILE:LINE".
 std::string Where(const ConfigNode& node);
 

@@ -71,6 +71,16 @@ class ConfigSection {
   // A single value with its own syntax. `shown` is its present text; nullopt: it is unset.
   ConfigSection& Parse(std::string_view key, std::optional<std::string> shown,
                        const TextParser& parse, std::string_view help);
+  // As above; `read` makes the target of the text.
+  template <typename T, typename Read>
+  ConfigSection& Parse(std::string_view key, std::optional<std::string> shown, T& target,
+                       const Read& read, std::string_view help) {
+    const auto parse = [&](std::string_view text) -> Status {
+      RESMGR_ASSIGN_OR_RETURN(target, read(text));
+      return OkStatus();
+    };
+    return Parse(key, std::move(shown), parse, help);
+  }
   // One of several words, which may be in any case.
   template <typename T>
   ConfigSection& Choice(std::string_view key, std::initializer_list<ConfigWord<T>> words, T& target,

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -50,33 +49,23 @@ Status CheckEnergy(std::string_view text) {
 
 void DescribeRate(ConfigSection& section, std::string_view key, ClockRate& rate,
                   std::string_view help) {
-  section
-      .Parse(
-          key, TextOf(rate),
-          [&rate](std::string_view text) -> Status {
-            RESMGR_ASSIGN_OR_RETURN(rate, ParseClockRate(text));
-            return OkStatus();
-          },
-          help)
-      .Default("none");
+  section.Parse(key, TextOf(rate), rate, ParseClockRate, help).Default("none");
+}
+
+StatusOr<int64_t> ParseLatency(std::string_view text) {
+  const std::optional<int64_t> latency = ParseInt(text);
+  if (latency && *latency >= 0 && *latency <= kMostLatencyUs) return *latency;
+  return InvalidArgument("\"{}\" is not a number of microseconds from 0 to {}", Printable(text, 64),
+                         kMostLatencyUs);
 }
 
 void DescribeLatency(ConfigSection& section, std::string_view key, CpuClassConfig& item,
                      std::string_view help) {
   section
-      .Parse(
-          key,
-          item.max_latency_us ? std::optional(fmt::format("{}", *item.max_latency_us))
-                              : std::nullopt,
-          [&item](std::string_view text) -> Status {
-            const std::optional<int64_t> latency = ParseInt(text);
-            if (!latency || *latency < 0 || *latency > kMostLatencyUs)
-              return InvalidArgument("\"{}\" is not a number of microseconds from 0 to {}",
-                                     Printable(text, 64), kMostLatencyUs);
-            item.max_latency_us = *latency;
-            return OkStatus();
-          },
-          help)
+      .Parse(key,
+             item.max_latency_us ? std::optional(fmt::format("{}", *item.max_latency_us))
+                                 : std::nullopt,
+             item.max_latency_us, ParseLatency, help)
       .Default("none");
 }
 
@@ -90,13 +79,8 @@ void DescribeProfile(ConfigSection& section, CpuClassConfig& item) {
   section.Map("pstates", [&item](ConfigSection& states) {
     const auto rate = [&states](std::string_view key, ClockRate& target) {
       states
-          .Parse(
-              key, std::nullopt,
-              [&target](std::string_view text) -> Status {
-                RESMGR_ASSIGN_OR_RETURN(target, ParseProfileRate(text));
-                return OkStatus();
-              },
-              "the same as `minFreq` and `maxFreq`; a plain number is in MHz")
+          .Parse(key, std::nullopt, target, ParseProfileRate,
+                 "the same as `minFreq` and `maxFreq`; a plain number is in MHz")
           .Default("none");
     };
     rate("min", item.min_freq);
@@ -164,9 +148,7 @@ void DescribeCpuClass(ConfigSection& section, CpuClassConfig& item) {
             CheckEnergy)
       .Default("none");
   section.Text("freqGovernor", item.governor, "the clock governor", CheckGovernor).Default("none");
-  section.Choice("boost",
-                 {ConfigWord<Boost>{"leave", Boost::kLeave}, ConfigWord<Boost>{"on", Boost::kOn},
-                  ConfigWord<Boost>{"off", Boost::kOff}},
+  section.Choice("boost", {{"leave", Boost::kLeave}, {"on", Boost::kOn}, {"off", Boost::kOff}},
                  item.boost,
                  "whether the CPUs may run faster than their nominal clock; where the machine has "
                  "one switch for all, the class has it only if no other one wants the contrary");
@@ -246,21 +228,12 @@ const CpuClassConfig* CpuClassesConfig::Find(std::string_view name) const {
   return found == classes.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> CpuClassesConfig::Names() const {
-  std::vector<std::string> names;
-  for (const CpuClassConfig& one : classes)
-    names.push_back(one.name);
-  return names;
-}
-
 void DescribeCpuClasses(ConfigSection& section, CpuClassesConfig& config) {
   constexpr std::string_view kKey = "cpu";
   using Domain = CpuClassesConfig::TurboDomain;
   section.Items<CpuClassConfig>(kKey, config.classes, CpuClassConfig(), DescribeCpuClass,
                                 "the classes of CPUs");
-  section.Choice("turboDomain",
-                 {ConfigWord<Domain>{"package", Domain::kPackage},
-                  ConfigWord<Domain>{"system", Domain::kSystem}},
+  section.Choice("turboDomain", {{"package", Domain::kPackage}, {"system", Domain::kSystem}},
                  config.turbo_domain,
                  "where the class with the highest `turboPriority` has `turbo` alone: in each "
                  "`package`, or in the `system`");
@@ -268,12 +241,7 @@ void DescribeCpuClasses(ConfigSection& section, CpuClassesConfig& config) {
   if (node == nullptr) return;
   if (config.classes.size() > kMostClasses)
     section.Fail(*node, kKey, fmt::format("has more than {} classes", kMostClasses));
-  std::set<std::string> names;
-  for (const CpuClassConfig& one : config.classes) {
-    if (one.name.empty()) section.Fail(*node, kKey, "a class has no name");
-    if (!one.name.empty() && !names.insert(one.name).second)
-      section.Fail(*node, kKey, fmt::format("\"{}\" is there twice", one.name));
-  }
+  CheckClassNames(section, kKey, config.classes);
 }
 
 void AddPolicyCpuClasses(const CpuClassesConfig& policys, CpuClassesConfig& config) {

@@ -56,7 +56,6 @@ struct CpuClassesConfig {
   TurboDomain turbo_domain = TurboDomain::kPackage;
 
   const CpuClassConfig* Find(std::string_view name) const;  // nullptr if there is none
-  std::vector<std::string> Names() const;
   bool any() const { return !classes.empty(); }
   friend bool operator==(const CpuClassesConfig&, const CpuClassesConfig&) = default;
 };

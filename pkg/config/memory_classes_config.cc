@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -39,29 +38,20 @@ StatusOr<std::string> BytesFileText(std::string_view text) {
 void DescribeFile(ConfigSection& section, std::string_view key, std::string& target,
                   std::string_view help) {
   section
-      .Parse(
-          key, target.empty() ? std::nullopt : std::optional(target),
-          [&target](std::string_view text) -> Status {
-            RESMGR_ASSIGN_OR_RETURN(target, BytesFileText(text));
-            return OkStatus();
-          },
-          help)
+      .Parse(key, target.empty() ? std::nullopt : std::optional(target), target, BytesFileText,
+             help)
       .Default("none");
 }
 
 void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
   section.Text("name", item.name, "what annotations name", CheckClassName).Default("none");
   section
-      .Parse(
-          "swaplimitratio",
-          item.swap_limit_ratio ? std::optional(fmt::format("{}", *item.swap_limit_ratio))
-                                : std::nullopt,
-          [&item](std::string_view text) -> Status {
-            RESMGR_ASSIGN_OR_RETURN(item.swap_limit_ratio, RatioOf(text));
-            return OkStatus();
-          },
-          "the part of the container's memory limit above which it is throttled and swaps: "
-          "`memory.high` is the limit without it, and `memory.swap.max` is `max`")
+      .Parse("swaplimitratio",
+             item.swap_limit_ratio ? std::optional(fmt::format("{}", *item.swap_limit_ratio))
+                                   : std::nullopt,
+             item.swap_limit_ratio, RatioOf,
+             "the part of the container's memory limit above which it is throttled and swaps: "
+             "`memory.high` is the limit without it, and `memory.swap.max` is `max`")
       .Default("none");
   DescribeFile(section, "high", item.high,
                "`memory.high`: above it the container is throttled; bytes or `max`");
@@ -127,18 +117,8 @@ void DescribeMemoryFlags(ConfigSection& section, std::vector<MemoryFlag>& flags)
   std::vector<std::string> names;
   for (const auto& [name, flag] : kMemoryFlags)
     if (std::ranges::find(flags, flag) != flags.end()) names.emplace_back(name);
-  section.List("flags", names, "`static-nodes`, `relative-nodes`, `numa-balancing`");
-  flags.clear();
-  for (const std::string& name : names) {
-    const std::string plain = PlainWord(name);
-    const auto* const known =
-        std::ranges::find(kMemoryFlags, plain, [](const auto& one) { return one.first; });
-    if (known == kMemoryFlags.end()) {
-      section.Fail("flags", NotOneOf(name, kMemoryFlags));
-    } else if (std::ranges::find(flags, known->second) == flags.end()) {
-      flags.push_back(known->second);
-    }
-  }
+  DescribeFlags(section, std::move(names), kMemoryFlags, PlainWord, flags,
+                "`static-nodes`, `relative-nodes`, `numa-balancing`");
 }
 
 }  // namespace
@@ -146,26 +126,15 @@ void DescribeMemoryFlags(ConfigSection& section, std::vector<MemoryFlag>& flags)
 void DescribeMemoryClasses(ConfigSection& classes, std::vector<MemoryClassConfig>& memory) {
   classes.Items<MemoryClassConfig>("memory", memory, MemoryClassConfig(), DescribeMemoryClass,
                                    "the classes of memory");
-  const ConfigNode* const node = classes.Node("memory");
-  if (node == nullptr) return;
-  std::set<std::string> names;
-  for (const MemoryClassConfig& one : memory) {
-    if (one.name.empty()) classes.Fail(*node, "memory", "a class has no name");
-    if (!one.name.empty() && !names.insert(one.name).second)
-      classes.Fail(*node, "memory", fmt::format("\"{}\" is there twice", one.name));
-  }
+  CheckClassNames(classes, "memory", memory);
 }
 
 std::string_view ToString(MemoryPolicySettings::Mode mode) {
-  const auto* const known =
-      std::ranges::find(kMemoryModes, mode, [](const auto& one) { return one.second; });
-  return known == kMemoryModes.end() ? "unknown" : known->first;
+  return WordOf(mode, kMemoryModes);
 }
 
 std::string_view ToString(MemoryPolicySettings::Flag flag) {
-  const auto* const known =
-      std::ranges::find(kMemoryFlags, flag, [](const auto& one) { return one.second; });
-  return known == kMemoryFlags.end() ? "unknown" : known->first;
+  return WordOf(flag, kMemoryFlags);
 }
 
 void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
@@ -176,12 +145,10 @@ void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
           config == MemoryPolicyConfig() ? std::nullopt
                                          : std::optional(std::string(ToString(config.mode))),
           [&config, &known_mode](std::string_view text) -> Status {
-            const std::string plain = PlainWord(text);
-            const auto* const known =
-                std::ranges::find(kMemoryModes, plain, [](const auto& one) { return one.first; });
-            known_mode = known != kMemoryModes.end();
+            const std::optional<MemoryMode> mode = ValueOf(PlainWord(text), kMemoryModes);
+            known_mode = mode.has_value();
             if (!known_mode) return InvalidArgument("{}", NotOneOf(text, kMemoryModes));
-            config.mode = known->second;
+            config.mode = *mode;
             return OkStatus();
           },
           "the memory policy with which a container begins (`set_mempolicy(2)`): `preferred`, "

@@ -25,10 +25,7 @@ bool IsPlainWord(std::string_view text) {
 StatusOr<ConfigNode> Parse(std::string_view text, std::string_view key) {
   // Most values are single words, which need no YAML parser.
   if (!ParseBool(text) && !IsPlainWord(text)) return ParseYaml(text, key);
-  ConfigNode scalar;
-  scalar.kind = ConfigNode::Kind::kScalar;
-  scalar.text = text;
-  return scalar;
+  return ScalarNode(text);
 }
 
 StatusOr<ConfigNode> ValueOf(const ScopedAnnotation& annotation, std::string_view key,
@@ -102,13 +99,6 @@ std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string
   const StatusOr<ConfigNode> value = ValueOf(*found, key, container_name);
   if (!value.ok() || value->kind != ConfigNode::Kind::kScalar) return std::nullopt;
   return ParseBool(value->text);
-}
-
-const ConfigNode* FindMember(const ConfigNode& node, std::string_view key) {
-  for (const ConfigNode::Entry& entry : node.entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
 }
 
 }  // namespace resmgr

@@ -34,7 +34,4 @@ std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string
 std::vector<std::string> MistypedInMaps(const StringMap& annotations,
                                         const std::vector<std::string_view>& containers = {});
 
-// The value of a map's entry; nullptr if there is none, or `node` is not a map.
-const ConfigNode* FindMember(const ConfigNode& node, std::string_view key);
-
 }  // namespace resmgr

@@ -43,28 +43,15 @@ void AppendNode(const ConfigNode& node, std::string_view indentation, std::strin
 
 // Appends the value after "KEY:" or "-", up to the end of its last line.
 void AppendValue(const ConfigNode& value, std::string_view indentation, std::string& out) {
-  switch (value.kind) {
-    case ConfigNode::Kind::kNull:
-      out += " null\n";
-      return;
-    case ConfigNode::Kind::kScalar:
-      out += ' ' + Scalar(value.text, value.quoted) + '\n';
-      return;
-    case ConfigNode::Kind::kList:
-      if (value.items.empty()) {
-        out += " []\n";
-        return;
-      }
-      break;
-    case ConfigNode::Kind::kMap:
-      if (value.entries.empty()) {
-        out += " {}\n";
-        return;
-      }
-      break;
+  if (value.kind == ConfigNode::Kind::kScalar) {
+    out += ' ' + Scalar(value.text, value.quoted) + '\n';
+  } else if (value.items.empty() && value.entries.empty()) {
+    const bool list = value.kind == ConfigNode::Kind::kList;
+    out += value.kind == ConfigNode::Kind::kNull ? " null\n" : list ? " []\n" : " {}\n";
+  } else {
+    out += '\n';
+    AppendNode(value, fmt::format("{}  ", indentation), out);
   }
-  out += '\n';
-  AppendNode(value, fmt::format("{}  ", indentation), out);
 }
 
 // Appends a non-empty list or map, each element on a line of its own.

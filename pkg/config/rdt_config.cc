@@ -46,15 +46,27 @@ StatusOr<CachePart> ParsePercent(std::string_view text) {
   return CacheRange{first, last};
 }
 
+struct NumberRange {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
+// "4" or "4-7".
+StatusOr<NumberRange> ParseRange(std::string_view text) {
+  const size_t dash = text.find('-');
+  NumberRange range;
+  RESMGR_ASSIGN_OR_RETURN(range.first, RdtNumber<uint32_t>(text.substr(0, dash)));
+  range.last = range.first;
+  if (dash == std::string_view::npos) return range;
+  RESMGR_ASSIGN_OR_RETURN(range.last, RdtNumber<uint32_t>(text.substr(dash + 1)));
+  return range;
+}
+
 StatusOr<CachePart> ParseBits(std::string_view text) {
   CacheBits bits;
   for (const std::string_view range : Split(text, ',')) {
-    const size_t dash = range.find('-');
-    RESMGR_ASSIGN_OR_RETURN(const uint32_t first, RdtNumber<uint32_t>(range.substr(0, dash)));
-    uint32_t last = first;
-    if (dash != std::string_view::npos) {
-      RESMGR_ASSIGN_OR_RETURN(last, RdtNumber<uint32_t>(range.substr(dash + 1)));
-    }
+    RESMGR_ASSIGN_OR_RETURN(const NumberRange numbers, ParseRange(range));
+    const auto [first, last] = numbers;
     if (first > last || last >= kMostBits)
       return InvalidArgument("\"{}\" is no range of bits", Printable(range, 64));
     for (uint32_t bit = first; bit <= last; ++bit)
@@ -99,12 +111,8 @@ StatusOr<std::optional<std::vector<uint32_t>>> ParseIds(std::string_view text) {
   if (text == kAllIds) return ids;
   ids.emplace();
   for (const std::string_view range : Split(text, ',')) {
-    const size_t dash = range.find('-');
-    RESMGR_ASSIGN_OR_RETURN(const uint32_t first, RdtNumber<uint32_t>(range.substr(0, dash)));
-    uint32_t last = first;
-    if (dash != std::string_view::npos) {
-      RESMGR_ASSIGN_OR_RETURN(last, RdtNumber<uint32_t>(range.substr(dash + 1)));
-    }
+    RESMGR_ASSIGN_OR_RETURN(const NumberRange numbers, ParseRange(range));
+    const auto [first, last] = numbers;
     if (first > last || last - first >= kMostIds || ids->size() + (last - first) >= kMostIds)
       return InvalidArgument("\"{}\" is no range of ids", Printable(range, 64));
     for (uint64_t id = first; id <= last; ++id)
@@ -322,21 +330,21 @@ void DescribeRdt(ConfigSection& classes, RdtConfig& config) {
                      : InvalidArgument("\"{}\" can be no beginning of names", Printable(text, 64));
         });
     using Assign = RdtConfig::Assign;
-    rdt.Choice(
-        "Assign",
-        {ConfigWord<Assign>{"auto", Assign::kAuto}, ConfigWord<Assign>{"tasks", Assign::kTasks},
-         ConfigWord<Assign>{"cpus", Assign::kCpus},
-         ConfigWord<Assign>{"runtime", Assign::kRuntime}},
-        config.assign,
-        "how containers come into their groups: by the CPUs that they have for themselves "
-        "(`cpus`), by their tasks, by the runtime, or by CPUs where they have some, and by "
-        "tasks else (`auto`)");
+    rdt.Choice("Assign",
+               {{"auto", Assign::kAuto},
+                {"tasks", Assign::kTasks},
+                {"cpus", Assign::kCpus},
+                {"runtime", Assign::kRuntime}},
+               config.assign,
+               "how containers come into their groups: by the CPUs that they have for themselves "
+               "(`cpus`), by their tasks, by the runtime, or by CPUs where they have some, and by "
+               "tasks else (`auto`)");
     using Monitoring = RdtConfig::Monitoring;
     rdt.Choice(
         "Monitoring",
-        {ConfigWord<Monitoring>{"none", Monitoring::kNone},
-         ConfigWord<Monitoring>{"pod", Monitoring::kPod},
-         ConfigWord<Monitoring>{"container", Monitoring::kContainer}},
+        {{"none", Monitoring::kNone},
+         {"pod", Monitoring::kPod},
+         {"container", Monitoring::kContainer}},
         config.monitoring,
         "`pod`: each pod with a class has a monitoring group, whose use of caches and memory "
         "bandwidth is in the metrics; `container`: each container with a class has one");

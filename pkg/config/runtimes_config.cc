@@ -77,20 +77,11 @@ Status DescribeRuntime(std::string_view name, ConfigSection& runtime, std::strin
 
 void DescribeOverhead(ConfigSection& overhead, OverheadConfig& config) {
   overhead.Parse(
-      "cpu", FormatMilliCpu(config.cpu),
-      [&config](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(config.cpu, ParseMilliCpu(text));
-        return OkStatus();
-      },
+      "cpu", FormatMilliCpu(config.cpu), config.cpu, ParseMilliCpu,
       "the CPU time that such a pod uses in addition to its containers, if the kubelet states no "
       "overhead; only shown");
-  overhead.Parse(
-      "memory", fmt::format("{}", config.memory.value),
-      [&config](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(config.memory, ParseConfiguredBytes(text));
-        return OkStatus();
-      },
-      "the same of memory");
+  overhead.Parse("memory", fmt::format("{}", config.memory.value), config.memory,
+                 ParseConfiguredBytes, "the same of memory");
 }
 
 Status CheckRuntime(const RuntimesConfig& config, std::string_view name) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -37,31 +36,17 @@ void DescribeSchedFlags(ConfigSection& section, std::vector<SchedFlag>& flags) {
   std::vector<std::string> names;
   names.reserve(flags.size());
   for (const SchedFlag flag : flags)
-    names.emplace_back(
-        std::ranges::find(kSchedFlags, flag, [](const auto& one) { return one.second; })->first);
-  section.List("flags", names, "flags of `sched_setattr`, such as `reset-on-fork`");
-  flags.clear();
-  for (const std::string& name : names) {
-    const auto* const known =
-        std::ranges::find(kSchedFlags, name, [](const auto& one) { return one.first; });
-    if (known == kSchedFlags.end()) {
-      section.Fail("flags", NotOneOf(name, kSchedFlags));
-    } else if (std::ranges::find(flags, known->second) == flags.end()) {
-      flags.push_back(known->second);
-    }
-  }
+    names.emplace_back(WordOf(flag, kSchedFlags));
+  const auto as_it_is = [](std::string_view word) { return std::string(word); };
+  DescribeFlags(section, std::move(names), kSchedFlags, +as_it_is, flags,
+                "flags of `sched_setattr`, such as `reset-on-fork`");
 }
 
 void DescribeSchedTime(ConfigSection& section, std::string_view key, uint64_t& target,
                        std::string_view help) {
   section
-      .Parse(
-          key, target == 0 ? std::nullopt : std::optional(fmt::format("{}ns", target)),
-          [&target](std::string_view text) -> Status {
-            RESMGR_ASSIGN_OR_RETURN(target, ParseNanoseconds(text));
-            return OkStatus();
-          },
-          help)
+      .Parse(key, target == 0 ? std::nullopt : std::optional(fmt::format("{}ns", target)), target,
+             ParseNanoseconds, help)
       .Default("none");
 }
 
@@ -72,22 +57,19 @@ void DescribeSchedNumber(ConfigSection& section, std::string_view key, int64_t m
   target = static_cast<int32_t>(number);
 }
 
+StatusOr<int64_t> BurstPercent(std::string_view text) {
+  constexpr int64_t kMost = 1000;
+  std::optional<int64_t> percent;
+  if (text.ends_with('%')) percent = ParseInt(text.substr(0, text.size() - 1));
+  if (percent && *percent >= 0 && *percent <= kMost) return *percent;
+  return InvalidArgument("\"{}\" is not a part from 0% to {}%", Printable(text, 64), kMost);
+}
+
 void DescribeBurst(ConfigSection& section, std::optional<int64_t>& percent) {
   section
       .Parse(
-          "burst", percent ? std::optional(fmt::format("{}%", *percent)) : std::nullopt,
-          [&percent](std::string_view text) -> Status {
-            constexpr int64_t kMost = 1000;
-            const std::string_view number =
-                text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
-            const std::optional<int64_t> value =
-                text.ends_with('%') ? ParseInt(number) : std::nullopt;
-            if (!value || *value < 0 || *value > kMost)
-              return InvalidArgument("\"{}\" is not a part from 0% to {}%", Printable(text, 64),
-                                     kMost);
-            percent = *value;
-            return OkStatus();
-          },
+          "burst", percent ? std::optional(fmt::format("{}%", *percent)) : std::nullopt, percent,
+          BurstPercent,
           "the CPU time, as a part of the container's CPU limit, that it may save up and use above "
           "the limit later: `cpu.max.burst`; never more than the limit")
       .Default("none");
@@ -141,12 +123,12 @@ void CheckIo(ConfigSection& section, const std::optional<int64_t>& priority, IoP
 
 void DescribeIo(ConfigSection& section, IoPriority& io) {
   const bool shown = HasLevels(io);
-  section.Choice(
-      "ioClass",
-      {ConfigWord<IoClass>{"none", IoClass::kNone}, ConfigWord<IoClass>{"rt", IoClass::kRealTime},
-       ConfigWord<IoClass>{"be", IoClass::kBestEffort},
-       ConfigWord<IoClass>{"idle", IoClass::kIdle}},
-      io.io_class, "the class of its I/O, as `ionice` has it");
+  section.Choice("ioClass",
+                 {{"none", IoClass::kNone},
+                  {"rt", IoClass::kRealTime},
+                  {"be", IoClass::kBestEffort},
+                  {"idle", IoClass::kIdle}},
+                 io.io_class, "the class of its I/O, as `ionice` has it");
   std::optional<int64_t> priority;
   section
       .Parse(
@@ -168,13 +150,13 @@ void DescribeSchedulingClass(ConfigSection& section, SchedulingClassConfig& item
   section.Text("name", item.name, "what annotations and pools name", CheckClassName)
       .Default("none");
   section.Choice("policy",
-                 {ConfigWord<SchedPolicy>{"none", SchedPolicy::kNone},
-                  ConfigWord<SchedPolicy>{"other", SchedPolicy::kOther},
-                  ConfigWord<SchedPolicy>{"fifo", SchedPolicy::kFifo},
-                  ConfigWord<SchedPolicy>{"rr", SchedPolicy::kRoundRobin},
-                  ConfigWord<SchedPolicy>{"batch", SchedPolicy::kBatch},
-                  ConfigWord<SchedPolicy>{"idle", SchedPolicy::kIdle},
-                  ConfigWord<SchedPolicy>{"deadline", SchedPolicy::kDeadline}},
+                 {{"none", SchedPolicy::kNone},
+                  {"other", SchedPolicy::kOther},
+                  {"fifo", SchedPolicy::kFifo},
+                  {"rr", SchedPolicy::kRoundRobin},
+                  {"batch", SchedPolicy::kBatch},
+                  {"idle", SchedPolicy::kIdle},
+                  {"deadline", SchedPolicy::kDeadline}},
                  scheduler.policy, "the policy of the kernel's scheduler (`sched(7)`)");
   DescribeSchedNumber(section, "priority", 0, 99, scheduler.priority,
                       "of `fifo` and `rr`: 1 to 99");
@@ -225,14 +207,7 @@ void DescribeScheduling(ConfigSection& classes, SchedulingConfig& config) {
   classes.Items<SchedulingClassConfig>(kKey, config.classes, SchedulingClassConfig(),
                                        DescribeSchedulingClass,
                                        "the classes of scheduling and I/O priority");
-  const ConfigNode* const node = classes.Node(kKey);
-  if (node == nullptr) return;
-  std::set<std::string> names;
-  for (const SchedulingClassConfig& one : config.classes) {
-    if (one.name.empty()) classes.Fail(*node, kKey, "a class has no name");
-    if (!one.name.empty() && !names.insert(one.name).second)
-      classes.Fail(*node, kKey, fmt::format("\"{}\" is there twice", one.name));
-  }
+  CheckClassNames(classes, kKey, config.classes);
 }
 
 }  // namespace resmgr
