@@ -23,6 +23,8 @@ constexpr YAML::anchor_t kNoAnchor = 0;
 // Merges the maps behind it into the map that has this key, by an older version of YAML.
 constexpr std::string_view kMergeKey = "<<";
 
+constexpr std::string_view kNoBreakSpace = "\xc2\xa0";
+
 // Builds the tree from the parser's events. Reports errors by the library's own exception, which
 // has the place and is caught where the library is called.
 class TreeBuilder : public YAML::EventHandler {
@@ -35,16 +37,15 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<ConfigNode> TakeRoots() { return std::move(roots_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (roots_.size() >= max_documents_) {
-      throw YAML::ParserException(
-          mark, max_documents_ == 1
-                    ? "only one document is allowed"
-                    : fmt::format("more than {} documents are not allowed", max_documents_));
-    }
     anchors_.clear();
+    document_ = mark;
+    if (++documents_ > max_documents_ + 1) RefuseDocument();
     roots_.push_back(NewNode(mark, ConfigNode::Kind::kNull));
   }
-  void OnDocumentEnd() override {}
+  // Behind the last allowed document there may be an empty one, as after "---" at the end.
+  void OnDocumentEnd() override {
+    if (roots_.size() > max_documents_) roots_.pop_back();
+  }
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (AtKey()) {
@@ -64,6 +65,11 @@ class TreeBuilder : public YAML::EventHandler {
       if (value == kMergeKey && !node.quoted) {
         throw YAML::ParserException(mark,
                                     "merge keys (<<) are not read: write the keys themselves");
+      }
+      if (value.find(kNoBreakSpace) != std::string::npos && !node.quoted) {
+        throw YAML::ParserException(mark,
+                                    "the key has a no-break space (U+00A0), which does not indent "
+                                    "in YAML: write spaces");
       }
       Keep(mark, anchor, node);
       TakeKey(mark, value);
@@ -160,7 +166,16 @@ class TreeBuilder : public YAML::EventHandler {
     anchors_[anchor] = node;
   }
 
+  [[noreturn]] void RefuseDocument() const {
+    throw YAML::ParserException(
+        document_, max_documents_ == 1
+                       ? "only one document is allowed"
+                       : fmt::format("more than {} documents are not allowed", max_documents_));
+  }
+
+  // Called for each value that is not null.
   void Spend(const YAML::Mark& mark, const ConfigNode& node) {
+    if (roots_.size() > max_documents_) RefuseDocument();
     SpendText(mark, node.text);
     if (budget_.values == 0) throw YAML::ParserException(mark, "too many values");
     --budget_.values;
@@ -186,6 +201,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::shared_ptr<const std::string> source_;
   size_t max_documents_;
   YamlBudget& budget_;
+  size_t documents_ = 0;
+  YAML::Mark document_;  // where the present document begins
   std::vector<ConfigNode> roots_;
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;

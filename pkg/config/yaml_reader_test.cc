@@ -84,6 +84,22 @@ TEST(YamlReaderTest, RefusesWhatIsAmbiguous) {
   EXPECT_EQ(YamlError("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
 }
 
+// As editors and templates leave it.
+TEST(YamlReaderTest, AnEmptyDocumentAtTheEndIsNone) {
+  EXPECT_EQ(Yaml("a: 1\n---\n").entries[0].key, "a");
+  EXPECT_EQ(Yaml("---\na: 1\n---\n# nothing\n...\n").entries[0].key, "a");
+  EXPECT_EQ(YamlError("a: 1\n---\n---\nb\n"), "test.yaml:3: only one document is allowed");
+  EXPECT_EQ(YamlError("a: 1\n---\n[b]\n"), "test.yaml:2: only one document is allowed");
+}
+
+// Editors show them as spaces.
+TEST(YamlReaderTest, NoBreakSpacesInKeysAreNamed) {
+  EXPECT_EQ(YamlError("policy:\n\u00a0 Active: static\n"),
+            "test.yaml:2: the key has a no-break space (U+00A0), which does not indent in YAML: "
+            "write spaces");
+  EXPECT_EQ(Yaml("'a\u00a0b': 1\n").entries[0].key, "a\u00a0b") << "in quotes it is meant";
+}
+
 TEST(YamlReaderTest, WrongIndentationIsCalledSo) {
   EXPECT_THAT(YamlError("policy:\n  Active: static\n ReservedResources: 1\n"),
               HasSubstr("test.yaml:3: wrong indentation: this line belongs neither to the keys"));
