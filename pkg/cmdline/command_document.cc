@@ -2,6 +2,7 @@
 #include "pkg/cmdline/command_document.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -83,15 +84,7 @@ std::string Upper(std::string_view text) {
 
 // Returns the text as a quoted argument of a troff request.
 std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : TroffText(text)) {
-    if (c == '"') {
-      quoted += "\\(dq";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
+  return fmt::format("\"{}\"", Replaced(TroffText(text), {{'"', "\\(dq"}}));
 }
 
 // Appends paragraphs, which are separated by empty lines. Indented lines are printed unchanged.
@@ -186,6 +179,16 @@ std::string ManPage(const CommandDocument& document) {
   return page;
 }
 
+struct Format {
+  std::string_view name;
+  HelpFormat format;
+  std::string (*render)(const CommandDocument& document);
+};
+constexpr std::array<Format, 4> kFormats = {{{"text", HelpFormat::kText, HelpText},
+                                             {"man", HelpFormat::kMan, ManPage},
+                                             {"bash", HelpFormat::kBash, BashCompletion},
+                                             {"zsh", HelpFormat::kZsh, ZshCompletion}}};
+
 }  // namespace
 
 std::string_view CommandName(const CommandDocument& command) {
@@ -194,40 +197,29 @@ std::string_view CommandName(const CommandDocument& command) {
 }
 
 StatusOr<HelpFormat> ParseHelpFormat(std::string_view name) {
-  if (name == "text") return HelpFormat::kText;
-  if (name == "man") return HelpFormat::kMan;
-  if (name == "bash") return HelpFormat::kBash;
-  if (name == "zsh") return HelpFormat::kZsh;
+  const auto known = std::ranges::find(kFormats, name, &Format::name);
+  if (known != kFormats.end()) return known->format;
   return InvalidArgument("\"{}\" is not one of text, man, bash, zsh", Printable(name, 64));
 }
 
 std::string Render(const CommandDocument& document, HelpFormat format) {
-  switch (format) {
-    case HelpFormat::kMan:
-      return ManPage(document);
-    case HelpFormat::kBash:
-      return BashCompletion(document);
-    case HelpFormat::kZsh:
-      return ZshCompletion(document);
-    case HelpFormat::kText:
-      break;
+  return std::ranges::find(kFormats, format, &Format::format)->render(document);
+}
+
+std::string Replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> replacements) {
+  std::string replaced;
+  for (const char c : text) {
+    const auto* const found =
+        std::ranges::find(replacements, c, &std::pair<char, std::string_view>::first);
+    replaced += found == replacements.end() ? std::string_view(&c, 1) : found->second;
   }
-  return HelpText(document);
+  return replaced;
 }
 
 std::string TroffText(std::string_view text) {
-  std::string escaped;
-  if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
-  for (const char c : text) {
-    if (c == '\\') {
-      escaped += "\\e";
-    } else if (c == '-') {
-      escaped += "\\-";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
+  const bool request = text.starts_with('.') || text.starts_with('\'');
+  return (request ? "\\&" : "") + Replaced(text, {{'\\', "\\e"}, {'-', "\\-"}});
 }
 
 }  // namespace resmgr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,10 @@ StatusOr<HelpFormat> ParseHelpFormat(std::string_view name);
 
 // The document in this format; ends with a newline.
 std::string Render(const CommandDocument& document, HelpFormat format);
+
+// The text with other texts in place of some characters.
+std::string Replaced(std::string_view text,
+                     std::initializer_list<std::pair<char, std::string_view>> replacements);
 
 // Escapes a text for troff: hyphens can be copied to a shell, and no line becomes a request.
 std::string TroffText(std::string_view text);

@@ -32,21 +32,13 @@ void CommandLine::Group(std::string_view title) {
   group_ = title;
 }
 
-void CommandLine::Declare(Declaration declaration) {
-  declaration.flag.group = group_;
-  declarations_.push_back(std::move(declaration));
-}
-
 void CommandLine::Flag(std::string_view name, std::string_view help, bool* target) {
-  Declare({.flag = {.name = std::string(name),
-                    .help = std::string(help),
-                    .default_text = *target ? "true" : ""},
-           .set = [target](std::string_view value) -> Status {
-             const std::optional<bool> parsed = ParseBool(value);
-             if (!parsed) return InvalidArgument("\"{}\" is not true or false", Printable(value));
-             *target = *parsed;
-             return OkStatus();
-           }});
+  Flag(name, "", help, *target ? "true" : "", [target](std::string_view value) -> Status {
+    const std::optional<bool> parsed = ParseBool(value);
+    if (!parsed) return InvalidArgument("\"{}\" is not true or false", Printable(value));
+    *target = *parsed;
+    return OkStatus();
+  });
 }
 
 void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
@@ -78,24 +70,22 @@ void CommandLine::Flag(std::string_view name, std::string_view value_name, std::
 
 void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
                        std::vector<std::string>* target) {
-  Declare({.flag = {.name = std::string(name),
-                    .value_name = std::string(value_name),
-                    .help = std::string(help),
-                    .default_text = fmt::format("{}", fmt::join(*target, " ")),
-                    .repeatable = true},
-           .set = [target](std::string_view value) -> Status {
-             target->emplace_back(value);
-             return OkStatus();
-           }});
+  Flag(name, value_name, help, fmt::format("{}", fmt::join(*target, " ")),
+       [target](std::string_view value) -> Status {
+         target->emplace_back(value);
+         return OkStatus();
+       });
+  declarations_.back().flag.repeatable = true;
 }
 
 void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
                        std::string_view default_text, Setter setter) {
-  Declare({.flag = {.name = std::string(name),
-                    .value_name = std::string(value_name),
-                    .help = std::string(help),
-                    .default_text = std::string(default_text)},
-           .set = std::move(setter)});
+  declarations_.push_back({.flag = {.name = std::string(name),
+                                    .value_name = std::string(value_name),
+                                    .help = std::string(help),
+                                    .default_text = std::string(default_text),
+                                    .group = group_},
+                           .set = std::move(setter)});
 }
 
 void CommandLine::Bare(std::string_view name, std::string_view value) {

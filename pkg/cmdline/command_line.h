@@ -94,7 +94,6 @@ class CommandLine {
     std::optional<std::string> bare{};
   };
 
-  void Declare(Declaration declaration);
   const Declaration* Find(std::string_view name) const;
   // `dash` is "-" or "", the prefix of names in messages.
   Status Apply(std::string_view dash, std::string_view name, std::optional<std::string_view> value);

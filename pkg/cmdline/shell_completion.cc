@@ -94,10 +94,7 @@ std::string_view LiveKind(const FlagDocument& flag) {
 }
 
 std::string FunctionName(std::string_view program) {
-  std::string name = "_";
-  for (const char c : program)
-    name += c == '-' || c == ' ' ? '_' : c;
-  return name;
+  return "_" + Replaced(program, {{'-', "_"}, {' ', "_"}});
 }
 
 // The bash code for one command: it sets the shell variables `flags` and `words` to what can be
@@ -132,25 +129,12 @@ std::string BashCase(const CommandDocument& document, const Names& words, std::s
 }
 
 std::string InQuotes(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c == '\n' ? ' ' : c;
-    }
-  }
-  return quoted + "'";
+  return fmt::format("'{}'", Replaced(text, {{'\'', "'\\''"}, {'\n', " "}}));
 }
 
 // Escapes characters with a meaning in a specification of zsh's _arguments.
 std::string ZshText(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '[' || c == ']' || c == ':' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
+  return Replaced(text, {{'[', "\\["}, {']', "\\]"}, {':', "\\:"}, {'\\', "\\\\"}});
 }
 
 std::string FirstSentence(std::string_view text) {
