@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/amount_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace resmgr {
 namespace {
@@ -42,6 +44,13 @@ std::string BytesOf(int64_t used, int64_t bytes) {
     return fmt::format("{} of {} {}", part.number, all.number, all.unit);
   }
   return fmt::format("{} {} of {} {}", part.number, part.unit, all.number, all.unit);
+}
+
+std::string FirstOf(const std::vector<std::string>& names, size_t most) {
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most));
+  std::string text = fmt::format("{}", fmt::join(names.begin(), end, ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
 }
 
 }  // namespace resmgr

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,5 +27,8 @@ inline std::string CountText(int64_t count, std::string_view noun) {
 inline std::string CountIs(int64_t count, std::string_view noun) {
   return fmt::format("{} {}", CountText(count, noun), count == 1 ? "is" : "are");
 }
+
+// The first names of a long list: "a, b and 7 more", with at most `most` of them.
+std::string FirstOf(const std::vector<std::string>& names, size_t most);
 
 }  // namespace resmgr

@@ -13,7 +13,6 @@
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/claims/claim_names.h"
-#include "pkg/kube/names.h"
 #include "pkg/simulator/yaml_access.h"
 
 namespace resmgr {
@@ -31,10 +30,8 @@ constexpr std::array<std::string_view, 7> kWorkloads = {
     "Job",        "CronJob"};
 
 std::string KindOf(const ConfigNode& object) {
-  for (const ConfigNode::Entry& entry : object.entries) {
-    if (entry.key == "kind") return entry.value.text;
-  }
-  return "";
+  const ConfigNode* const kind = FindMember(object, "kind");
+  return kind == nullptr ? "" : kind->text;
 }
 
 // FNV-1a over the whole template, so that equal templates give equal names.
@@ -67,9 +64,7 @@ ConfigNode PodDocument(const ConfigNode& object, const ConfigNode& pod_template,
                        const std::string& name_space, const std::string& name) {
   ConfigNode document = pod_template;
   const auto scalar = [&object](std::string_view key, const std::string& text) {
-    ConfigNode node;
-    node.kind = Kind::kScalar;
-    node.text = text;
+    ConfigNode node = ScalarNode(text);
     node.line = object.line;
     node.source = object.source;
     return ConfigNode::Entry{.key = std::string(key), .line = object.line, .value = node};
@@ -102,10 +97,8 @@ StatusOr<size_t> NumberAt(const ConfigNode* map, std::string_view key, std::stri
 // Whether the object belongs to a workload that the simulation reads itself, so that the object
 // would count twice.
 StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
-                          FindKey(&object, "metadata", Kind::kMap, ""));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const owners,
-                          FindKey(metadata, "ownerReferences", Kind::kList, "metadata."));
+                          FindAt(object, "metadata.ownerReferences", Kind::kList));
   if (owners == nullptr) return false;
   return std::ranges::any_of(owners->items, [](const ConfigNode& owner) {
     const std::string kind = KindOf(owner);
@@ -119,10 +112,8 @@ StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
   if (kind != "Job" && kind != "CronJob") return false;
   RESMGR_ASSIGN_OR_RETURN(const std::string suspend, FindText(spec, "suspend", "spec."));
   if (suspend == "true") return true;
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
-                          FindKey(&object, "status", Kind::kMap, ""));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const conditions,
-                          FindKey(status, "conditions", Kind::kList, "status."));
+                          FindAt(object, "status.conditions", Kind::kList));
   if (conditions == nullptr) return false;
   for (const ConfigNode& condition : conditions->items) {
     RESMGR_ASSIGN_OR_RETURN(const std::string type,
@@ -182,10 +173,8 @@ StatusOr<const ConfigNode*> ResultsOf(const ConfigNode& object) {
   if (status != nullptr)
     RESMGR_RETURN_IF_ERROR(
         CheckSpelling(*status, {"allocation", "reservedFor", "devices"}, "status."));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const allocation,
-                          FindKey(status, "allocation", Kind::kMap, "status."));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const devices,
-                          FindKey(allocation, "devices", Kind::kMap, "status.allocation."));
+                          FindAt(object, "status.allocation.devices", Kind::kMap));
   if (devices != nullptr)
     RESMGR_RETURN_IF_ERROR(
         CheckSpelling(*devices, {"results", "config"}, "status.allocation.devices."));
@@ -197,9 +186,8 @@ StatusOr<bool> IsAllocatedOn(const ConfigNode& object, std::string_view node) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const results, ResultsOf(object));
   if (results == nullptr) return false;
   return std::ranges::any_of(results->items, [node](const ConfigNode& result) {
-    return std::ranges::any_of(result.entries, [node](const ConfigNode::Entry& entry) {
-      return entry.key == "pool" && entry.value.text == node;
-    });
+    const ConfigNode* const pool = FindMember(result, "pool");
+    return pool != nullptr && pool->text == node;
   });
 }
 
@@ -221,8 +209,7 @@ Status CheckResults(const ConfigNode& object) {
 }  // namespace
 
 bool IsKubeObject(const ConfigNode& document) {
-  return document.kind == Kind::kMap &&
-         std::ranges::any_of(document.entries, [](const auto& each) { return each.key == "kind"; });
+  return FindMember(document, "kind") != nullptr;
 }
 
 Status KubeObjects::Read(const ConfigNode& object) {
@@ -241,16 +228,13 @@ Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
 }
 
 Status KubeObjects::ReadPod(const ConfigNode& object) {
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
-                          FindKey(&object, "status", Kind::kMap, ""));
-  RESMGR_ASSIGN_OR_RETURN(const std::string phase, FindText(status, "phase", "status."));
+  RESMGR_ASSIGN_OR_RETURN(const std::string phase, FindTextAt(object, "status.phase"));
   if (phase == "Succeeded" || phase == "Failed") {
     ++ended_;
     return OkStatus();
   }
   if (!node_.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec, FindKey(&object, "spec", Kind::kMap, ""));
-    RESMGR_ASSIGN_OR_RETURN(const std::string node, FindText(spec, "nodeName", "spec."));
+    RESMGR_ASSIGN_OR_RETURN(const std::string node, FindTextAt(object, "spec.nodeName"));
     if (node != node_) {
       ++elsewhere_;
       return OkStatus();
@@ -301,21 +285,16 @@ Status KubeObjects::ReadWorkload(const ConfigNode& object, std::string_view kind
     return OkStatus();
   }
   if (kind != "CronJob") return AddReplicas(object, kind, spec, "spec.");
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const job,
-                          FindKey(spec, "jobTemplate", Kind::kMap, "spec."));
-  RESMGR_ASSIGN_OR_RETURN(spec, FindKey(job, "spec", Kind::kMap, "spec.jobTemplate."));
+  RESMGR_ASSIGN_OR_RETURN(spec, FindAt(object, "spec.jobTemplate.spec", Kind::kMap));
   return AddReplicas(object, kind, spec, "spec.jobTemplate.spec.");
 }
 
 // `path` is the path of the spec that has the template.
 Status KubeObjects::AddReplicas(const ConfigNode& object, std::string_view kind,
                                 const ConfigNode* spec, const std::string& path) {
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
-                          FindKey(&object, "metadata", Kind::kMap, ""));
-  RESMGR_ASSIGN_OR_RETURN(std::string name, FindText(metadata, "name", "metadata."));
+  RESMGR_ASSIGN_OR_RETURN(std::string name, FindTextAt(object, "metadata.name"));
   if (name.empty()) return ErrorAt(object, "metadata.name", fmt::format("a {} needs a name", kind));
-  RESMGR_ASSIGN_OR_RETURN(const std::string name_space,
-                          FindText(metadata, "namespace", "metadata."));
+  RESMGR_ASSIGN_OR_RETURN(const std::string name_space, FindTextAt(object, "metadata.namespace"));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const pod_template,
                           FindKey(spec, "template", Kind::kMap, path));
   if (pod_template == nullptr) return ErrorAt(object, path + "template", "is missing");
@@ -364,45 +343,28 @@ std::vector<std::string> KubeObjects::Notes() const {
     notes.push_back(
         fmt::format("skipped {} of kind {} made by an owner, which counts instead", count, kind));
   }
-  if (idle_ > 0) {
-    notes.push_back("skipped " +
-                    CountText(static_cast<int64_t>(idle_), "suspended or ended workload"));
-  }
-  if (elsewhere_ > 0) {
-    notes.push_back("skipped " + CountText(static_cast<int64_t>(elsewhere_), "pod") +
-                    " that do not run on node " + Printable(node_, 256));
-  }
-  if (claims_elsewhere_ > 0) {
-    notes.push_back("skipped " + CountText(static_cast<int64_t>(claims_elsewhere_), "claim") +
-                    " without a device of node " + Printable(node_, 256));
-  }
-  if (ended_ > 0) {
-    notes.push_back("skipped " + CountText(static_cast<int64_t>(ended_), "ended pod"));
-  }
+  const auto tell = [&notes](size_t count, std::string_view what, const std::string& more = "") {
+    if (count > 0)
+      notes.push_back("skipped " + CountText(static_cast<int64_t>(count), what) + more);
+  };
+  tell(idle_, "suspended or ended workload");
+  tell(elsewhere_, "pod", " that do not run on node " + Printable(node_));
+  tell(claims_elsewhere_, "claim", " without a device of node " + Printable(node_));
+  tell(ended_, "ended pod");
   return notes;
 }
 
 StatusOr<ClaimDocument> ReadClaim(const ConfigNode& object) {
   RESMGR_RETURN_IF_ERROR(
       CheckSpelling(object, {"apiVersion", "kind", "metadata", "spec", "status"}, ""));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
-                          FindKey(&object, "metadata", Kind::kMap, ""));
-  ClaimDocument claim;
-  RESMGR_ASSIGN_OR_RETURN(claim.name.name, FindText(metadata, "name", "metadata."));
-  if (claim.name.name.empty())
-    return ErrorAt(object, "metadata.name", "a ResourceClaim needs a name");
-  RESMGR_RETURN_IF_ERROR(CheckSpelling(*metadata, {"name", "namespace", "uid"}, "metadata."));
-  RESMGR_ASSIGN_OR_RETURN(claim.name.namespace_name, FindText(metadata, "namespace", "metadata."));
-  if (claim.name.namespace_name.empty()) claim.name.namespace_name = "default";
-  for (const std::string& name : {claim.name.name, claim.name.namespace_name}) {
-    if (IsSubdomain(name)) continue;
-    return ErrorAt(*metadata, "metadata",
-                   fmt::format("\"{}\" is not a valid name", Printable(name, 64)));
-  }
-  RESMGR_ASSIGN_OR_RETURN(claim.name.uid, FindText(metadata, "uid", "metadata."));
+  RESMGR_ASSIGN_OR_RETURN(ObjectName names,
+                          ReadObjectName(object, "a ResourceClaim", {"name", "namespace", "uid"}));
+  ClaimDocument claim{.name = {.uid = std::move(names.uid),
+                               .namespace_name = std::move(names.namespace_name),
+                               .name = std::move(names.name)}};
   if (claim.name.uid.empty()) claim.name.uid = UidFor(claim.name.ToString());
   if (!IsClaimUid(claim.name.uid)) {
-    return ErrorAt(*metadata, "metadata.uid",
+    return ErrorAt(*FindMember(object, "metadata"), "metadata.uid",
                    fmt::format("\"{}\" is not a UID", Printable(claim.name.uid, 64)));
   }
   RESMGR_RETURN_IF_ERROR(CheckResults(object));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/requirements.h"
 #include "pkg/simulator/yaml_access.h"
@@ -67,13 +68,10 @@ StatusOr<ResourceList> ReadList(const ConfigNode* resources, std::string_view ke
   return list;
 }
 
-// Checks a Kubernetes name: lower-case letters, digits and `-`; with `dots` also `.`.
-bool IsName(std::string_view text, bool dots, size_t longest) {
-  const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (text.empty() || text.size() > longest) return false;
-  return is_edge(text.front()) && is_edge(text.back()) && std::ranges::all_of(text, [&](char c) {
-           return is_edge(c) || c == '-' || (dots && c == '.');
-         });
+// Whether a container can have this name, a DNS label.
+bool IsContainerName(std::string_view name) {
+  constexpr size_t kLongest = 63;
+  return name.size() <= kLongest && name.find('.') == std::string_view::npos && IsSubdomain(name);
 }
 
 // `resources` may be nullptr.
@@ -127,7 +125,7 @@ Status ReadContainer(const ConfigNode& node, const std::string& path,
       path + "."));
   RESMGR_ASSIGN_OR_RETURN(container.name, FindText(&node, "name", path + "."));
   if (container.name.empty()) return ErrorAt(node, path, "has no name");
-  if (!IsName(container.name, false, 63)) {
+  if (!IsContainerName(container.name)) {
     return ErrorAt(node, path,
                    fmt::format("\"{}\" is not a valid name", Printable(container.name, 64)));
   }
@@ -159,22 +157,14 @@ StatusOr<std::vector<Manifest::Container>> ReadContainers(const ConfigNode& spec
 }
 
 Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
+  RESMGR_ASSIGN_OR_RETURN(
+      ObjectName names,
+      ReadObjectName(document, "a pod", {"name", "namespace", "uid", "labels", "annotations"}));
+  pod.name = std::move(names.name);
+  pod.namespace_name = std::move(names.namespace_name);
+  pod.uid = std::move(names.uid);
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
-                          FindKey(&document, "metadata", Kind::kMap, ""));
-  if (metadata != nullptr) {
-    RESMGR_RETURN_IF_ERROR(CheckSpelling(
-        *metadata, {"name", "namespace", "uid", "labels", "annotations"}, "metadata."));
-  }
-  RESMGR_ASSIGN_OR_RETURN(pod.name, FindText(metadata, "name", "metadata."));
-  if (pod.name.empty()) return ErrorAt(document, "metadata.name", "a pod needs a name");
-  RESMGR_ASSIGN_OR_RETURN(pod.namespace_name, FindText(metadata, "namespace", "metadata."));
-  if (pod.namespace_name.empty()) pod.namespace_name = "default";
-  for (const std::string& name : {pod.name, pod.namespace_name}) {
-    if (IsName(name, true, 253)) continue;
-    return ErrorAt(*metadata, "metadata",
-                   fmt::format("\"{}\" is not a valid name", Printable(name, 64)));
-  }
-  RESMGR_ASSIGN_OR_RETURN(pod.uid, FindText(metadata, "uid", "metadata."));
+                          FindAt(document, "metadata", Kind::kMap));
   RESMGR_ASSIGN_OR_RETURN(pod.labels, FindTexts(metadata, "labels", "metadata."));
   RESMGR_ASSIGN_OR_RETURN(pod.annotations, FindTexts(metadata, "annotations", "metadata."));
   return OkStatus();
@@ -206,10 +196,8 @@ StatusOr<std::map<std::string, std::string>> ReadPodClaims(const ConfigNode& doc
   std::map<std::string, std::string> objects;
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const claims,
                           FindKey(&spec, "resourceClaims", Kind::kList, "spec."));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
-                          FindKey(&document, "status", Kind::kMap, ""));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const statuses,
-                          FindKey(status, "resourceClaimStatuses", Kind::kList, "status."));
+                          FindAt(document, "status.resourceClaimStatuses", Kind::kList));
   for (const ConfigNode& claim : claims == nullptr ? std::vector<ConfigNode>() : claims->items) {
     const std::string path = fmt::format("spec.resourceClaims[{}]", objects.size());
     if (claim.kind != Kind::kMap) return ErrorAt(claim, path, "must be a map");

@@ -223,6 +223,8 @@ TEST(ManifestTest, ErrorsHaveTheirPlace) {
             "pod.yaml:3: spec.containers: is missing");
   EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: a/b}\nspec: {}\n"),
             "pod.yaml:2: metadata: \"a/b\" is not a valid name");
+  EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: a..b}\nspec: {}\n"),
+            "pod.yaml:2: metadata: \"a..b\" is not a valid name");
   EXPECT_EQ(ManifestError(with_container("image: x")),
             "pod.yaml:5: spec.containers[0]: has no name");
   EXPECT_EQ(ManifestError(with_container("3")), "pod.yaml:5: spec.containers[0]: must be a map");

@@ -2,7 +2,6 @@
 #include "pkg/simulator/report.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -18,8 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-using Row = std::array<std::string, 9>;
-
 // How many containers with the same change are named.
 constexpr size_t kNamedChanges = 3;
 constexpr size_t kErrorLength = 1024;
@@ -32,7 +29,7 @@ bool IsOfClaim(const StepEffect& effect) {
   return effect.op == "prepare" || effect.op == "unprepare";
 }
 
-Row ToRow(const StepEffect& effect) {
+TableRow ToRow(const StepEffect& effect) {
   const std::string name =
       effect.container.empty() ? effect.pod : effect.pod + "/" + effect.container;
   const bool gone = effect.cpus.empty() && effect.shares == 0;
@@ -45,14 +42,6 @@ Row ToRow(const StepEffect& effect) {
           gone || IsOfClaim(effect) ? "-" : fmt::format("{}", effect.shares),
           gone || effect.quota < 0 ? "-" : fmt::format("{}", effect.quota),
           OrDash(Printable(effect.pool))};
-}
-
-std::string Join(const Row& row, const std::array<size_t, 9>& widths) {
-  std::string line;
-  for (size_t i = 0; i < row.size(); ++i)
-    line += fmt::format("{:<{}}", row[i], widths[i] + 2);
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
 }
 
 // "0-3 -> 0-1", and any change of the memory nodes.
@@ -77,12 +66,8 @@ std::vector<std::string> ChangeLines(const std::vector<StepEffect::Change>& chan
     group->second.push_back(Printable(change.pod + "/" + change.container));
   }
   std::vector<std::string> lines;
-  for (auto& [what, names] : groups) {
-    const size_t more = names.size() > kNamedChanges ? names.size() - kNamedChanges : 0;
-    names.resize(names.size() - more);
-    lines.push_back(fmt::format("{}: {}{}", what, fmt::join(names, ", "),
-                                more > 0 ? fmt::format(" and {} more", more) : ""));
-  }
+  for (const auto& [what, names] : groups)
+    lines.push_back(fmt::format("{}: {}", what, FirstOf(names, kNamedChanges)));
   return lines;
 }
 
@@ -168,19 +153,16 @@ std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved) {
 }
 
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {
-  std::vector<Row> rows = {
+  std::vector<TableRow> rows = {
       {"STEP", "OP", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "SHARES", "QUOTA", "POOL"}};
   for (const StepEffect& effect : effects)
     rows.push_back(ToRow(effect));
-  std::array<size_t, 9> widths{};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text = Join(rows.front(), widths);
-  const std::string indent(widths[0] + widths[1] + 4, ' ');
+  const std::string table = FormatTable(rows);
+  const std::vector<std::string_view> lines = Split(table, '\n');
+  std::string text = fmt::format("{}\n", lines.front());
+  const std::string indent(lines.front().find("CONTAINER"), ' ');
   for (size_t i = 0; i < effects.size(); ++i) {
-    text += Join(rows[i + 1], widths);
+    text += fmt::format("{}\n", lines[i + 1]);
     if (!effects[i].error.empty()) {
       text += fmt::format("{}{}\n", indent, Printable(effects[i].error, kErrorLength));
     }

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -89,40 +88,33 @@ StatusOr<RebalanceStep> ReadRebalance(const ConfigNode& value) {
 }
 
 // A percentage up to 100.
-Status ReadPressure(std::string_view text, std::optional<double>& pressure) {
+StatusOr<double> ReadPressure(std::string_view text) {
   const auto percent = ParseMilliCpu(text);
   if (!percent.ok() || percent->value < 0 || percent->value > 100'000)
     return InvalidArgument("must be a percentage, from 0 to 100");
-  pressure = static_cast<double>(percent->value) / 1000;
-  return OkStatus();
+  return static_cast<double>(percent->value) / 1000;
 }
 
-Status ReadCpus(std::string_view text, double& cpus) {
-  const auto amount = ParseMilliCpu(text);
-  if (!amount.ok()) return InvalidArgument("{}", Message(amount.status()));
-  cpus = static_cast<double>(amount->value) / 1000;
-  return cpus >= 0 ? OkStatus() : InvalidArgument("must not be negative");
+StatusOr<double> ReadCpus(std::string_view text) {
+  RESMGR_ASSIGN_OR_RETURN(const MilliCpu amount, ParseMilliCpu(text));
+  if (amount.value < 0) return InvalidArgument("must not be negative");
+  return static_cast<double>(amount.value) / 1000;
 }
 
 // Reads how many CPUs a container wants. If its use is given with a pressure, the wish follows from
 // both.
 StatusOr<double> ReadWanted(const ConfigNode& value, const std::string& path) {
-  policy::ContainerUse use;
   if (value.kind == Kind::kScalar) {
-    if (const Status read = ReadCpus(value.text, use.cpus); !read.ok())
-      return ErrorAt(value, path, std::string(Message(read)));
-    return use.cpus;
+    StatusOr<double> cpus = ReadCpus(value.text);
+    return cpus.ok() ? cpus : ErrorAt(value, path, Message(cpus.status()));
   }
   if (value.kind != Kind::kMap)
     return ErrorAt(value, path, "must be an amount of CPUs, or a map of cpus and pressure");
+  policy::ContainerUse use;
   ConfigSection reader(value, path);
-  reader.Parse(
-      "cpus", std::nullopt, [&use](std::string_view text) { return ReadCpus(text, use.cpus); },
-      "CPUs that it uses");
-  reader.Parse(
-      "pressure", std::nullopt,
-      [&use](std::string_view text) { return ReadPressure(text, use.pressure); },
-      "percent of the time in which it waits");
+  reader.Parse("cpus", std::nullopt, use.cpus, ReadCpus, "CPUs that it uses");
+  reader.Parse("pressure", std::nullopt, use.pressure, ReadPressure,
+               "percent of the time in which it waits");
   RESMGR_RETURN_IF_ERROR(reader.Finish());
   return policy::WantedCpus(use, 0, 0);
 }
@@ -182,36 +174,33 @@ StatusOr<Step> ReadControlDocument(const ConfigNode& document) {
   return step;
 }
 
+using json_path::Find;
+using json_path::TextAt;
 using nlohmann::json;
 using Call = RecordedStep::Call;
 
+struct KnownCall {
+  std::string_view name;
+  Call call;
+  bool of_container;
+};
+
 // Other recorded calls change no container.
-constexpr std::array<std::pair<std::string_view, Call>, 9> kCalls = {{
-    {"RunPodSandbox", Call::kRunPod},
-    {"UpdatePodSandboxResources", Call::kUpdatePod},
-    {"StopPodSandbox", Call::kStopPod},
-    {"RemovePodSandbox", Call::kRemovePod},
-    {"CreateContainer", Call::kCreate},
-    {"StartContainer", Call::kStart},
-    {"StopContainer", Call::kStop},
-    {"RemoveContainer", Call::kRemove},
-    {"UpdateContainerResources", Call::kUpdate},
+constexpr std::array<KnownCall, 9> kCalls = {{
+    {"RunPodSandbox", Call::kRunPod, false},
+    {"UpdatePodSandboxResources", Call::kUpdatePod, false},
+    {"StopPodSandbox", Call::kStopPod, false},
+    {"RemovePodSandbox", Call::kRemovePod, false},
+    {"CreateContainer", Call::kCreate, true},
+    {"StartContainer", Call::kStart, true},
+    {"StopContainer", Call::kStop, true},
+    {"RemoveContainer", Call::kRemove, true},
+    {"UpdateContainerResources", Call::kUpdate, true},
 }};
-
-const json* Member(const json& object, std::string_view key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
-std::string Text(const json& object, std::string_view key) {
-  const json* const value = Member(object, key);
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-}
 
 // The CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be strings.
 std::optional<int64_t> Number(const json& object, std::string_view key) {
-  const json* const value = Member(object, key);
+  const json* const value = Find(object, {key});
   if (value == nullptr) return std::nullopt;
   if (value->is_string()) return ParseInt(value->get_ref<const std::string&>());
   if (!value->is_number_integer()) return std::nullopt;
@@ -219,7 +208,7 @@ std::optional<int64_t> Number(const json& object, std::string_view key) {
 }
 
 StringMap Texts(const json& object, std::string_view key) {
-  const json* const map = Member(object, key);
+  const json* const map = Find(object, {key});
   if (map == nullptr || !map->is_object()) return {};
   std::map<std::string, std::string> texts;
   for (const auto& [name, value] : map->items()) {
@@ -230,34 +219,35 @@ StringMap Texts(const json& object, std::string_view key) {
 
 LinuxResources ReadResources(const json& object, std::string_view key = "resources") {
   LinuxResources resources;
-  const json* const fields = Member(object, key);
+  const json* const fields = Find(object, {key});
   if (fields == nullptr) return resources;
   for (const NumberField& number : kNumberFields) {
     if (number.requested != nullptr) resources.*number.requested = Number(*fields, number.cri_name);
   }
-  if (std::string cpus = Text(*fields, "cpuset_cpus"); !cpus.empty()) {
+  if (std::string cpus = TextAt(*fields, {"cpuset_cpus"}); !cpus.empty()) {
     resources.cpuset_cpus = std::move(cpus);
   }
-  if (std::string mems = Text(*fields, "cpuset_mems"); !mems.empty()) {
+  if (std::string mems = TextAt(*fields, {"cpuset_mems"}); !mems.empty()) {
     resources.cpuset_mems = std::move(mems);
   }
-  const json* const pages = Member(*fields, "hugepage_limits");
+  const json* const pages = Find(*fields, {"hugepage_limits"});
   if (pages == nullptr || !pages->is_array()) return resources;
   for (const json& limit : *pages) {
     const auto bytes = Number(limit, "limit");
-    resources.hugepage_limits[Text(limit, "page_size")] = static_cast<uint64_t>(bytes.value_or(0));
+    resources.hugepage_limits[TextAt(limit, {"page_size"})] =
+        static_cast<uint64_t>(bytes.value_or(0));
   }
   return resources;
 }
 
 Pod ReadPod(const json& fields) {
   Pod pod;
-  pod.id = PodSandboxId(Text(fields, "id"));
-  pod.uid = PodUid(Text(fields, "uid"));
-  pod.name = Text(fields, "name");
-  pod.namespace_name = Text(fields, "namespace");
-  pod.cgroup_parent = Text(fields, "cgroup_parent");
-  pod.runtime_handler = Text(fields, "runtime_handler");
+  pod.id = PodSandboxId(TextAt(fields, {"id"}));
+  pod.uid = PodUid(TextAt(fields, {"uid"}));
+  pod.name = TextAt(fields, {"name"});
+  pod.namespace_name = TextAt(fields, {"namespace"});
+  pod.cgroup_parent = TextAt(fields, {"cgroup_parent"});
+  pod.runtime_handler = TextAt(fields, {"runtime_handler"});
   pod.labels = Texts(fields, "labels");
   pod.annotations = Texts(fields, "annotations");
   pod.overhead = ReadResources(fields, "overhead");
@@ -271,45 +261,33 @@ CreateRequest ReadCreate(const json& container, const Pod& pod) {
   request.pod_id = pod.id;
   // If the sandbox is unknown, the request's data of the pod count, as in the relay.
   if (!pod.name.empty()) request.pod = pod;
-  request.name = Text(container, "name");
+  request.name = TextAt(container, {"name"});
   request.attempt = static_cast<uint32_t>(Number(container, "attempt").value_or(0));
   request.labels = Texts(container, "labels");
   request.annotations = Texts(container, "annotations");
-  request.has_resources = Member(container, "resources") != nullptr;
+  request.has_resources = Find(container, {"resources"}) != nullptr;
   request.resources = ReadResources(container);
   return request;
 }
 
-std::optional<Call> CallOf(const json& line) {
-  const std::string op = Text(line, "op");
-  for (const auto& [name, call] : kCalls) {
-    if (op == name) return call;
-  }
-  return std::nullopt;
-}
-
-bool NeedsContainer(Call call) {
-  return call != Call::kRunPod && call != Call::kUpdatePod && call != Call::kStopPod &&
-         call != Call::kRemovePod;
-}
-
 // nullopt for a line that the simulation leaves out.
 StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
-  const std::optional<Call> call = CallOf(line);
-  const json* const ok = Member(line, "ok");
-  if (!call || ok == nullptr || *ok != true || Member(line, "undecodable") != nullptr) {
+  const auto* const known = std::ranges::find(kCalls, TextAt(line, {"op"}), &KnownCall::name);
+  const json* const ok = Find(line, {"ok"});
+  if (known == kCalls.end() || ok == nullptr || *ok != true ||
+      Find(line, {"undecodable"}) != nullptr) {
     return std::nullopt;
   }
   RecordedStep step;
-  step.call = *call;
-  if (const json* const pod = Member(line, "pod")) step.pod = ReadPod(*pod);
-  if (!NeedsContainer(step.call)) {
+  step.call = known->call;
+  if (const json* const pod = Find(line, {"pod"})) step.pod = ReadPod(*pod);
+  if (!known->of_container) {
     if (step.pod.id.empty()) return InvalidArgument("the call has no pod id");
     return step;
   }
-  const json* const container = Member(line, "container");
+  const json* const container = Find(line, {"container"});
   if (container == nullptr) return InvalidArgument("the call has no container");
-  step.container = ContainerId(Text(*container, "id"));
+  step.container = ContainerId(TextAt(*container, {"id"}));
   if (step.container.empty()) return InvalidArgument("the call has no container id");
   if (step.call == Call::kCreate) step.request = ReadCreate(*container, step.pod);
   if (step.call == Call::kUpdate) step.resources = ReadResources(*container);
@@ -318,10 +296,10 @@ StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
 
 // nullopt for a line of another kind.
 StatusOr<std::optional<RecordedUse>> ReadRecordedUse(const json& line) {
-  const json* const use = Member(line, "use");
-  if (Text(line, "op") != "use" || use == nullptr || !use->is_object()) return std::nullopt;
+  const json* const use = Find(line, {"use"});
+  if (TextAt(line, {"op"}) != "use" || use == nullptr || !use->is_object()) return std::nullopt;
   constexpr double kLongest = 366.0 * 24 * 3600;
-  const json* const at = Member(line, "t");
+  const json* const at = Find(line, {"t"});
   const double seconds = at != nullptr && at->is_number() ? at->get<double>() : -1;
   if (!(seconds >= 0 && seconds <= kLongest)) return InvalidArgument("the time is no time");
   RecordedUse step{.at = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))};
@@ -352,7 +330,7 @@ StatusOr<std::optional<Step>> ReadStep(const json& line, const std::string& wher
 // read when it was recorded.
 int64_t MissingBy(const json& line) {
   constexpr int64_t kMost = 1'000'000'000;
-  if (Member(line, "undecodable") != nullptr) return 1;
+  if (Find(line, {"undecodable"}) != nullptr) return 1;
   return std::clamp<int64_t>(Number(line, "lost_calls").value_or(0), 0, kMost);
 }
 
@@ -445,19 +423,15 @@ std::vector<std::string> NotesOnClaims(const Scenario& scenario) {
       if (!known.contains(claim)) unknown.insert(claim);
   }
   if (unknown.empty()) return {};
-  const std::vector<std::string> named(
-      unknown.begin(),
-      std::next(unknown.begin(), static_cast<std::ptrdiff_t>(std::min(kNamed, unknown.size()))));
-  const size_t more = unknown.size() - named.size();
-  return {fmt::format("containers carry {} not in the scenario, left out: {}{}",
-                      CountText(std::ssize(unknown), "claim"), fmt::join(named, ", "),
-                      more > 0 ? fmt::format(" and {} more", more) : "")};
+  return {fmt::format("containers carry {} not in the scenario, left out: {}",
+                      CountText(std::ssize(unknown), "claim"),
+                      FirstOf({unknown.begin(), unknown.end()}, kNamed))};
 }
 
 bool IsRecording(std::string_view text) {
   if (!text.starts_with('{')) return false;
   const std::optional<json> header = ParseJson(text.substr(0, text.find('\n')));
-  return header && !Text(*header, "recording").empty();
+  return header && !TextAt(*header, {"recording"}).empty();
 }
 
 }  // namespace resmgr

@@ -337,10 +337,6 @@ std::vector<std::string> SimulatedNode::Explain(const ContainerId& id) const {
   return policy().Explain(found->second);
 }
 
-bool SimulatedNode::Exists(const ContainerId& id) const {
-  return runtime_.Find(id) != nullptr;
-}
-
 std::vector<Overhead> SimulatedNode::Overheads() const {
   std::map<PodSandboxId, Overhead> pods;
   const Snapshot& snapshot = manager_->snapshot();

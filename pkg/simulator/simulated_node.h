@@ -124,7 +124,6 @@ class SimulatedNode : private Observer {
   std::vector<ContainerId> TakeTouched() { return runtime_.TakeTouched(); }
   // The overheads of the pods with containers that have not ended.
   std::vector<Overhead> Overheads() const;
-  bool Exists(const ContainerId& id) const;
   // The CPUs that the policy keeps for the system.
   CpuSet Reserved() const;
   const Policy& policy() const { return manager_->policy(); }

@@ -19,6 +19,10 @@ namespace resmgr {
 StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                                     ConfigNode::Kind kind, std::string_view path);
 
+// The value at a path of keys: "status.phase".
+StatusOr<const ConfigNode*> FindAt(const ConfigNode& document, std::string_view path,
+                                   ConfigNode::Kind kind);
+
 // Refuses keys that resemble a known one: a misspelt key would be ignored silently. Other unknown
 // keys pass, since other programs may read them.
 Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
@@ -26,6 +30,21 @@ Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>&
 
 // The text of a key; empty if absent.
 StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std::string_view path);
+
+// The text at a path of keys; empty if absent.
+StatusOr<std::string> FindTextAt(const ConfigNode& document, std::string_view path);
+
+// The names of an object in its `metadata`.
+struct ObjectName {
+  std::string namespace_name{};  // "default" if it is absent
+  std::string name{};
+  std::string uid{};
+};
+
+// `known` are the keys of `metadata` that matter; `what` is "a pod", for the message about a
+// missing name.
+StatusOr<ObjectName> ReadObjectName(const ConfigNode& object, std::string_view what,
+                                    const std::vector<std::string_view>& known);
 
 // A map of texts; empty if absent.
 StatusOr<StringMap> FindTexts(const ConfigNode* map, std::string_view key, std::string_view path);
