@@ -187,12 +187,12 @@ std::string UninstallText(const Reply& answer, bool applied) {
   return changes + (done ? "done: no container is bound by cri-resmgr any more\n" : "");
 }
 
-std::unique_ptr<Command> MakeAuditCommand() {
-  return std::make_unique<AuditCommand>();
+void AddAuditCommand(CommandList& commands) {
+  Append<AuditCommand>(commands);
 }
 
-std::unique_ptr<Command> MakeUninstallCommand() {
-  return std::make_unique<UninstallCommand>();
+void AddUninstallCommand(CommandList& commands) {
+  Append<UninstallCommand>(commands);
 }
 
 }  // namespace resmgr

@@ -48,24 +48,23 @@ void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
   });
 }
 
-// The command at `at`; its flags precede and follow it.
+// A command with its flags.
 class Invocation {
  public:
-  Invocation(Command& command, int argc, const char* const* argv, int at)
+  explicit Invocation(Command& command)
       : command_(command),
-        argc_(argc),
-        argv_(argv),
-        at_(at),
         line_(fmt::format("{} {}", kProgram, command.name()), command.description()) {
     command_.Declare(line_);
     DeclareSocket(line_, socket_);
   }
 
-  // Fails if an argument before the command is not one of its flags.
-  Status ReadBefore() { return line_.Parse(at_, argv_); }
+  // Reads flags from argv[1] on, unless a former one asked for help.
+  Status Read(int argc, const char* const* argv) {
+    return line_.help_requested() ? OkStatus() : line_.Parse(argc, argv);
+  }
+  CommandDocument Document() const { return line_.Document(); }
 
   Status Run(const ProgramView& program, std::ostream& out, std::ostream& err) {
-    if (!line_.help_requested()) RESMGR_RETURN_IF_ERROR(line_.Parse(argc_ - at_, argv_ + at_));
     if (line_.help_requested()) {
       out << line_.Help();
       return OkStatus();
@@ -78,9 +77,6 @@ class Invocation {
 
  private:
   Command& command_;
-  const int argc_;
-  const char* const* const argv_;
-  const int at_;
   std::optional<std::string> socket_;
   CommandLine line_;
 };
@@ -124,9 +120,11 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
     if (argument.starts_with('-')) continue;
     const auto command = std::ranges::find(commands, argument, &Command::name);
     if (command != commands.end()) {
-      Invocation invocation(**command, argc, argv, at);
-      const Status status = invocation.ReadBefore();
+      Invocation invocation(**command);
+      // Fails if an argument before the command is not one of its flags.
+      const Status status = invocation.Read(at, argv);
       if (status.ok()) {
+        RESMGR_RETURN_IF_ERROR(invocation.Read(argc - at, argv + at));
         return invocation.Run({.version = version, .commands = &commands}, out, err);
       }
       if (!misread) misread = status;
@@ -142,11 +140,7 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
 }  // namespace
 
 CommandDocument DocumentOf(Command& command) {
-  std::optional<std::string> socket;
-  CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
-  command.Declare(line);
-  DeclareSocket(line, socket);
-  CommandDocument document = line.Document();
+  CommandDocument document = Invocation(command).Document();
   document.short_summary = command.summary();
   return document;
 }

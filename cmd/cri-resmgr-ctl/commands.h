@@ -58,29 +58,27 @@ using CommandList = std::vector<std::unique_ptr<Command>>;
 // All commands, in the order of the help.
 CommandList AllCommands();
 
-// Each function is defined beside its command's class.
-std::unique_ptr<Command> MakeStatusCommand();
-std::unique_ptr<Command> MakePoliciesCommand();
-std::unique_ptr<Command> MakeTopologyCommand();
-std::unique_ptr<Command> MakePoolsCommand();
-std::unique_ptr<Command> MakeContainersCommand();
-std::unique_ptr<Command> MakeTopCommand();
-std::unique_ptr<Command> MakeCpusCommand();
-std::unique_ptr<Command> MakeExplainCommand();
-std::unique_ptr<Command> MakeHistoryCommand();
-std::unique_ptr<Command> MakePluginsCommand();
-std::unique_ptr<Command> MakeRuntimesCommand();
-std::unique_ptr<Command> MakeClassesCommand();
-std::unique_ptr<Command> MakeAuditCommand();
-std::unique_ptr<Command> MakeConfigCommand();
-std::unique_ptr<Command> MakeRebalanceCommand();
-std::unique_ptr<Command> MakeReleaseClaimCommand();
-std::unique_ptr<Command> MakeLogCommand();
-std::unique_ptr<Command> MakeDumpCommand();
-std::unique_ptr<Command> MakeUninstallCommand();
-std::unique_ptr<Command> MakeSimulateCommand();
-std::unique_ptr<Command> MakeVersionCommand();
-std::unique_ptr<Command> MakeHelpCommand();
-std::unique_ptr<Command> MakeCompleteCommand();
+// Adds new commands of these classes.
+template <typename... Commands>
+void Append(CommandList& commands) {
+  (commands.push_back(std::make_unique<Commands>()), ...);
+}
+
+// Each function is defined beside its commands' classes.
+void AddStatusCommand(CommandList& commands);
+void AddPoliciesCommand(CommandList& commands);
+void AddTopologyCommand(CommandList& commands);
+void AddPoolsCommand(CommandList& commands);
+void AddContainersCommand(CommandList& commands);
+void AddTopCommands(CommandList& commands);
+void AddExplainCommand(CommandList& commands);
+void AddHistoryCommand(CommandList& commands);
+void AddStageCommands(CommandList& commands);
+void AddAuditCommand(CommandList& commands);
+void AddControlCommands(CommandList& commands);
+void AddDumpCommand(CommandList& commands);
+void AddUninstallCommand(CommandList& commands);
+void AddSimulateCommand(CommandList& commands);
+void AddProgramCommands(CommandList& commands);
 
 }  // namespace resmgr

@@ -138,8 +138,8 @@ them. QUOTA is in microseconds per period. `explain` shows the reasons.
 
 }  // namespace
 
-std::unique_ptr<Command> MakeContainersCommand() {
-  return std::make_unique<ContainersCommand>();
+void AddContainersCommand(CommandList& commands) {
+  Append<ContainersCommand>(commands);
 }
 
 }  // namespace resmgr

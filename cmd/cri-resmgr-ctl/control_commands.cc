@@ -287,20 +287,8 @@ until the next configuration or restart.
 
 }  // namespace
 
-std::unique_ptr<Command> MakeConfigCommand() {
-  return std::make_unique<ConfigCommand>();
-}
-
-std::unique_ptr<Command> MakeRebalanceCommand() {
-  return std::make_unique<RebalanceCommand>();
-}
-
-std::unique_ptr<Command> MakeReleaseClaimCommand() {
-  return std::make_unique<ReleaseClaimCommand>();
-}
-
-std::unique_ptr<Command> MakeLogCommand() {
-  return std::make_unique<LogCommand>();
+void AddControlCommands(CommandList& commands) {
+  Append<ConfigCommand, RebalanceCommand, ReleaseClaimCommand, LogCommand>(commands);
 }
 
 }  // namespace resmgr

@@ -19,7 +19,7 @@ namespace resmgr {
 namespace {
 
 using Entries = std::vector<ConfigNode::Entry>;
-using Keys = std::vector<std::string_view>;
+using Keys = KeyNames;
 using Notes = std::vector<std::string>;
 
 std::string TextOf(const ConfigNode& map, std::string_view key) {
@@ -28,13 +28,6 @@ std::string TextOf(const ConfigNode& map, std::string_view key) {
 }
 
 using Kind = ConfigNode::Kind;
-
-// Null passes, since it stands for a key without a value.
-Status CheckKind(const ConfigNode& node, std::string_view path, Kind kind) {
-  if (node.kind == kind || node.kind == Kind::kNull) return OkStatus();
-  return ErrorAt(node, path,
-                 fmt::format("must be {}, not {}", ToString(kind), ToString(node.kind)));
-}
 
 Status CheckScalars(const ConfigNode& map, std::string_view path, const Keys& keys) {
   for (const std::string_view key : keys) {
@@ -65,26 +58,10 @@ ConfigNode::Entry MakeEntry(std::string_view key, ConfigNode value) {
   return {std::string(key), 1, std::move(value)};
 }
 
-ConfigNode ItemsNode(std::vector<ConfigNode> items) {
-  ConfigNode list;
-  list.kind = ConfigNode::Kind::kList;
-  list.items = std::move(items);
-  return list;
-}
-
-constexpr size_t kMostKeyText = 64;
-
-bool Names(const Keys& keys, std::string_view key) {
-  return std::ranges::any_of(
-      keys, [key](std::string_view known) { return EqualsIgnoreCase(known, key); });
-}
-
 // Notes each key of a map that is not among the known ones.
 void NoteOthers(const ConfigNode& map, std::string_view path, const Keys& known, Notes& notes) {
   for (const ConfigNode::Entry& entry : map.entries) {
-    if (Names(known, entry.key)) continue;
-    notes.push_back(fmt::format("{}{}{} is left out", path, path.empty() ? "" : ".",
-                                Printable(entry.key, kMostKeyText)));
+    if (!IsOneOf(known, entry.key)) NoteLeftOut(path, entry.key, notes);
   }
 }
 
@@ -94,7 +71,7 @@ void Copy(const ConfigNode& from, std::string_view key, std::string_view as, Ent
 }
 
 // Puts the policy's section below `policy`, beside the available and reserved CPUs.
-ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries section,
+ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries section, Notes notes,
                      Entries classes = {}) {
   Entries entries = {MakeEntry("Active", ScalarNode(policy))};
   Copy(cpus, "AvailableResources", "AvailableResources", entries);
@@ -102,7 +79,7 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
   entries.push_back(MakeEntry(policy, MapNode(std::move(section))));
   Entries modules = {MakeEntry("policy", MapNode(std::move(entries)))};
   if (!classes.empty()) modules.push_back(MakeEntry("classes", MapNode(std::move(classes))));
-  return {PrintNode(MapNode(std::move(modules))), {}};
+  return {PrintNode(MapNode(std::move(modules))), std::move(notes)};
 }
 
 // Keeps the only key of `agent` that also exists here.
@@ -122,11 +99,11 @@ Status AddControls(const ConfigNode& control, std::string_view path, Entries& cl
                    Notes& notes) {
   RESMGR_RETURN_IF_ERROR(CheckKind(control, path, Kind::kMap));
   for (const ConfigNode::Entry& entry : control.entries) {
-    const std::string place = fmt::format("{}.{}", path, Printable(entry.key, kMostKeyText));
     if (IsControlKey(entry.key)) {
+      const std::string place = fmt::format("{}.{}", path, entry.key);
       RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, entry.value, place, classes, notes));
     } else {
-      notes.push_back(fmt::format("{} is left out", place));
+      NoteLeftOut(path, entry.key, notes);
     }
   }
   return OkStatus();
@@ -141,7 +118,6 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
   const Keys elsewhere = {"instrumentation", "log"};
-  ConvertedConfig converted;
   Notes notes;
   NoteOthers(document, "", {"apiVersion", "kind", "metadata", "spec"}, notes);
   if (const ConfigNode* const metadata = FindKey(document, "metadata"); metadata != nullptr) {
@@ -163,17 +139,15 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
       RESMGR_RETURN_IF_ERROR(AddControls(entry.value, "control", classes, notes));
       continue;
     }
-    if (Names(elsewhere, entry.key)) {
+    if (IsOneOf(elsewhere, entry.key)) {
       notes.push_back(fmt::format("{} is left out: see docs/migration.md", entry.key));
       continue;
     }
-    if (!balloons && Names({"availableResources", "reservedResources"}, entry.key)) continue;
+    if (!balloons && IsOneOf({"availableResources", "reservedResources"}, entry.key)) continue;
     section.push_back(entry);
   }
-  converted = Wrap(balloons ? "balloons" : "topology-aware", balloons ? ConfigNode() : *spec,
-                   std::move(section), std::move(classes));
-  converted.notes = std::move(notes);
-  return converted;
+  return Wrap(balloons ? "balloons" : "topology-aware", balloons ? ConfigNode() : *spec,
+              std::move(section), std::move(notes), std::move(classes));
 }
 
 // Converts a priority, a number in cri-resource-manager, to a word of this project.
@@ -217,9 +191,7 @@ StatusOr<ConvertedConfig> FromBalloons(const ConfigNode& policy, const ConfigNod
         "containers of no type were in the reserved balloon; here they have the balloon "
         "default[0]");
   }
-  ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
-  converted.notes = std::move(notes);
-  return converted;
+  return Wrap("balloons", policy, std::move(entries), std::move(notes));
 }
 
 // Copies the keys that exist in all policies with pools; notes the others, except the list of
@@ -269,9 +241,7 @@ StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNod
   notes.emplace_back("a full pool refuses pods, where podpools put them into the default pool");
   Entries entries = CommonKeys(section, "policy.podpools", "Pools", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
-  ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
-  converted.notes = std::move(notes);
-  return converted;
+  return Wrap("balloons", policy, std::move(entries), std::move(notes));
 }
 
 StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const ConfigNode& section) {
@@ -309,9 +279,7 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
       "in their commands is not read");
   Entries entries = CommonKeys(section, "policy.static-pools", "pools", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
-  ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
-  converted.notes = std::move(notes);
-  return converted;
+  return Wrap("balloons", policy, std::move(entries), std::move(notes));
 }
 
 StatusOr<ConvertedConfig> FromDynamicPools(const ConfigNode& policy, const ConfigNode& section) {
@@ -330,13 +298,11 @@ StatusOr<ConvertedConfig> FromDynamicPools(const ConfigNode& policy, const Confi
   }
   Entries entries = CommonKeys(section, "policy.dynamic-pools", "DynamicPoolTypes", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
-  ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
-  converted.notes = std::move(notes);
-  converted.notes.emplace_back(
+  notes.emplace_back(
       "pools have what is requested of them, and borrow idle CPUs by measured use (followUse), "
       "where "
       "dynamic-pools divided all CPUs by it");
-  return converted;
+  return Wrap("balloons", policy, std::move(entries), std::move(notes));
 }
 
 using Converter = StatusOr<ConvertedConfig> (*)(const ConfigNode& policy,

@@ -2,7 +2,6 @@
 #include "cmd/cri-resmgr-ctl/convert_control.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -13,28 +12,12 @@ namespace {
 using ControlEntries = std::vector<ConfigNode::Entry>;
 using ControlNotes = std::vector<std::string>;
 
-constexpr std::array<std::string_view, 3> kControls = {"cpu", "rdt", "blockio"};
 // Keys of a CPU class that also exist here.
-constexpr std::array<std::string_view, 8> kCpuKeys = {"minFreq",
-                                                      "maxFreq",
-                                                      "uncoreMinFreq",
-                                                      "uncoreMaxFreq",
-                                                      "energyPerformancePreference",
-                                                      "freqGovernor",
-                                                      "disabledCstates",
-                                                      "turboPriority"};
-constexpr size_t kLongestShownKey = 64;
-
-Status CheckIsMap(const ConfigNode& node, std::string_view path) {
-  if (node.kind == ConfigNode::Kind::kMap || node.kind == ConfigNode::Kind::kNull)
-    return OkStatus();
-  return ErrorAt(
-      node, path,
-      fmt::format("must be {}, not {}", ToString(ConfigNode::Kind::kMap), ToString(node.kind)));
-}
-
-void LeaveOut(std::string_view path, std::string_view key, ControlNotes& notes) {
-  notes.push_back(fmt::format("{}.{} is left out", path, Printable(key, kLongestShownKey)));
+const KeyNames& CpuKeys() {
+  static const KeyNames keys = {"minFreq",         "maxFreq",      "uncoreMinFreq",
+                                "uncoreMaxFreq",   "freqGovernor", "energyPerformancePreference",
+                                "disabledCstates", "turboPriority"};
+  return keys;
 }
 
 bool IsOn(const ConfigNode& value) {
@@ -44,24 +27,22 @@ bool IsOn(const ConfigNode& value) {
 // "classes: {NAME: {minFreq: 1200000}}" becomes a list.
 Status ConvertCpu(const ConfigNode& control, std::string_view path, ControlEntries& classes,
                   ControlNotes& notes) {
-  ConfigNode list;
-  list.kind = ConfigNode::Kind::kList;
+  std::vector<ConfigNode> items;
   for (const ConfigNode::Entry& entry : control.entries) {
     if (!EqualsIgnoreCase(entry.key, "classes")) {
-      LeaveOut(path, entry.key, notes);
+      NoteLeftOut(path, entry.key, notes);
       continue;
     }
-    RESMGR_RETURN_IF_ERROR(CheckIsMap(entry.value, fmt::format("{}.classes", path)));
+    RESMGR_RETURN_IF_ERROR(
+        CheckKind(entry.value, fmt::format("{}.classes", path), ConfigNode::Kind::kMap));
     for (const ConfigNode::Entry& one : entry.value.entries) {
       const std::string place =
-          fmt::format("{}.classes.{}", path, Printable(one.key, kLongestShownKey));
-      RESMGR_RETURN_IF_ERROR(CheckIsMap(one.value, place));
+          fmt::format("{}.classes.{}", path, Printable(one.key, kMostKeyText));
+      RESMGR_RETURN_IF_ERROR(CheckKind(one.value, place, ConfigNode::Kind::kMap));
       ControlEntries item = {{"name", 1, ScalarNode(one.key)}};
       for (const ConfigNode::Entry& field : one.value.entries) {
-        const bool known = std::ranges::any_of(
-            kCpuKeys, [&field](std::string_view key) { return EqualsIgnoreCase(key, field.key); });
-        if (!known) {
-          LeaveOut(place, field.key, notes);
+        if (!IsOneOf(CpuKeys(), field.key)) {
+          NoteLeftOut(place, field.key, notes);
           continue;
         }
         if (EqualsIgnoreCase(field.key, "energyPerformancePreference"))
@@ -69,10 +50,10 @@ Status ConvertCpu(const ConfigNode& control, std::string_view path, ControlEntri
               fmt::format("{}.{} was read and never written; here it is", place, field.key));
         item.push_back(field);
       }
-      list.items.push_back(MapNode(std::move(item)));
+      items.push_back(MapNode(std::move(item)));
     }
   }
-  if (!list.items.empty()) classes.push_back({"cpu", 1, std::move(list)});
+  if (!items.empty()) classes.push_back({"cpu", 1, ItemsNode(std::move(items))});
   return OkStatus();
 }
 
@@ -96,20 +77,19 @@ Status ConvertRdt(const ConfigNode& control, std::string_view path, ControlEntri
         return OkStatus();
       }
     } else if (is("options")) {
-      RESMGR_RETURN_IF_ERROR(CheckIsMap(entry.value, fmt::format("{}.options", path)));
+      RESMGR_RETURN_IF_ERROR(
+          CheckKind(entry.value, fmt::format("{}.options", path), ConfigNode::Kind::kMap));
       ControlEntries options;
       for (const ConfigNode::Entry& option : entry.value.entries) {
-        const bool known = EqualsIgnoreCase(option.key, "l2") ||
-                           EqualsIgnoreCase(option.key, "l3") || EqualsIgnoreCase(option.key, "mb");
-        if (known) {
+        if (IsOneOf({"l2", "l3", "mb"}, option.key)) {
           options.push_back(option);
         } else {
-          LeaveOut(fmt::format("{}.options", path), option.key, notes);
+          NoteLeftOut(fmt::format("{}.options", path), option.key, notes);
         }
       }
       if (!options.empty()) rdt.push_back({"options", 1, MapNode(std::move(options))});
     } else {
-      LeaveOut(path, entry.key, notes);
+      NoteLeftOut(path, entry.key, notes);
     }
   }
   if (groups) {
@@ -143,7 +123,7 @@ Status ConvertBlockio(const ConfigNode& control, std::string_view path, ControlE
             "{}.usePodQoSAsDefaultClass is left out: name blockioClass in balloon types or pools",
             path));
     } else {
-      LeaveOut(path, entry.key, notes);
+      NoteLeftOut(path, entry.key, notes);
     }
   }
   if (!blockio.empty()) classes.push_back({"blockio", 1, MapNode(std::move(blockio))});
@@ -152,14 +132,35 @@ Status ConvertBlockio(const ConfigNode& control, std::string_view path, ControlE
 
 }  // namespace
 
-bool IsControlKey(std::string_view key) {
+bool IsOneOf(const KeyNames& keys, std::string_view key) {
   return std::ranges::any_of(
-      kControls, [key](std::string_view known) { return EqualsIgnoreCase(known, key); });
+      keys, [key](std::string_view known) { return EqualsIgnoreCase(known, key); });
+}
+
+Status CheckKind(const ConfigNode& node, std::string_view path, ConfigNode::Kind kind) {
+  if (node.kind == kind || node.kind == ConfigNode::Kind::kNull) return OkStatus();
+  return ErrorAt(node, path,
+                 fmt::format("must be {}, not {}", ToString(kind), ToString(node.kind)));
+}
+
+ConfigNode ItemsNode(std::vector<ConfigNode> items) {
+  ConfigNode list = ListNode({});
+  list.items = std::move(items);
+  return list;
+}
+
+void NoteLeftOut(std::string_view path, std::string_view key, std::vector<std::string>& notes) {
+  notes.push_back(fmt::format("{}{}{} is left out", path, path.empty() ? "" : ".",
+                              Printable(key, kMostKeyText)));
+}
+
+bool IsControlKey(std::string_view key) {
+  return IsOneOf({"cpu", "rdt", "blockio"}, key);
 }
 
 Status ConvertControl(std::string_view key, const ConfigNode& value, std::string_view path,
                       std::vector<ConfigNode::Entry>& classes, std::vector<std::string>& notes) {
-  RESMGR_RETURN_IF_ERROR(CheckIsMap(value, path));
+  RESMGR_RETURN_IF_ERROR(CheckKind(value, path, ConfigNode::Kind::kMap));
   if (EqualsIgnoreCase(key, "cpu")) return ConvertCpu(value, path, classes, notes);
   if (EqualsIgnoreCase(key, "rdt")) return ConvertRdt(value, path, classes, notes);
   return ConvertBlockio(value, path, classes, notes);

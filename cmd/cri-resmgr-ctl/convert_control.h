@@ -10,6 +10,23 @@
 
 namespace resmgr {
 
+using KeyNames = std::vector<std::string_view>;
+
+// Limit of a key in notes and paths.
+inline constexpr size_t kMostKeyText = 64;
+
+// Whether the key is one of these, in any case.
+bool IsOneOf(const KeyNames& keys, std::string_view key);
+
+// InvalidArgument: the node is of another kind. Null passes, since it stands for a key without a
+// value.
+Status CheckKind(const ConfigNode& node, std::string_view path, ConfigNode::Kind kind);
+
+ConfigNode ItemsNode(std::vector<ConfigNode> items);
+
+// Notes that a key of the map at `path` is left out.
+void NoteLeftOut(std::string_view path, std::string_view key, std::vector<std::string>& notes);
+
 // Whether a module of cri-resource-manager, or a key of `control` of nri-plugins, defines classes:
 // "cpu", "rdt", "blockio".
 bool IsControlKey(std::string_view key);

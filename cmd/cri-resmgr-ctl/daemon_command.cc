@@ -42,8 +42,7 @@ std::string PlaceText(const Reply& place) {
 
 // Why the daemon knows no containers; "" if it knows some, or there are none to know.
 std::string WhyNoneIsKnown(const std::string& socket) {
-  const auto text = AskDaemon(socket, "Status", "{}");
-  const Reply status = text.ok() ? Reply::parse(*text, nullptr, false) : Reply();
+  const Reply status = AskForReply(socket, "Status", "{}").value_or(Reply());
   const std::string why = status.is_object() ? status.value("noneKnown", "") : "";
   return Printable(why, why.size());
 }
@@ -108,9 +107,7 @@ void DaemonCommand::SetStyle(const std::ostream& out) {
 }
 
 StatusOr<Reply> DaemonCommand::Ask(std::string_view request) const {
-  RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, Method(), request));
-  Reply reply = Reply::parse(text, nullptr, false);
-  if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
+  RESMGR_ASSIGN_OR_RETURN(Reply reply, AskForReply(socket_, Method(), request));
   try {
     return Arranged(std::move(reply));
   } catch (const Reply::exception& error) {
@@ -176,6 +173,13 @@ std::string Cell(const Reply& object, const char* key) {
   return text.empty() ? "-" : text;
 }
 
+std::string ListCell(const Reply& object, const char* key) {
+  std::string text;
+  for (const Reply& each : object.value(key, Reply::array()))
+    text += (text.empty() ? "" : ", ") + each.get<std::string>();
+  return text.empty() ? "-" : text;
+}
+
 std::string MovesTable(const Reply& moves) {
   if (moves.empty()) return "no container moves\n";
   std::vector<TableRow> rows = {{"CONTAINER", "FROM", "TO", "REASON"}};
@@ -216,6 +220,14 @@ StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view meth
     return Unimplemented("the daemon at {} is of another version: it cannot do this", socket);
   }
   return answer.reply;
+}
+
+StatusOr<Reply> AskForReply(const std::string& socket, std::string_view method,
+                            std::string_view request, std::chrono::milliseconds patience) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket, method, request, patience));
+  Reply reply = Reply::parse(text, nullptr, false);
+  if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
+  return reply;
 }
 
 }  // namespace resmgr

@@ -92,6 +92,9 @@ bool NoneHasContainers(const Reply& list);
 // The member as text, also a number; "-" if it is absent or empty.
 std::string Cell(const Reply& object, const char* key);
 
+// A member that is a list of texts: "a, b"; "-" if it is absent or empty.
+std::string ListCell(const Reply& object, const char* key);
+
 // A table of JSON's list of moves (pkg/admin/node_json.h).
 std::string MovesTable(const Reply& moves);
 
@@ -118,5 +121,9 @@ inline constexpr std::chrono::milliseconds kPatience{60'000};
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request,
                                 std::chrono::milliseconds patience = kPatience);
+// The same for an answer that is JSON. kInternal: it is not.
+StatusOr<Reply> AskForReply(const std::string& socket, std::string_view method,
+                            std::string_view request,
+                            std::chrono::milliseconds patience = kPatience);
 
 }  // namespace resmgr

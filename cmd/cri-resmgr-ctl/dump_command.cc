@@ -11,7 +11,6 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
@@ -24,8 +23,6 @@
 
 namespace resmgr {
 namespace {
-
-using Answer = nlohmann::json;
 
 constexpr std::chrono::milliseconds kPollPause{500};
 constexpr std::chrono::minutes kLongestDump{10};
@@ -72,9 +69,9 @@ configuration dumps is not changed by it. Secrets are hidden.
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
     // The file is opened after the daemon has agreed, so that a refusal leaves the former one
     // there.
-    RESMGR_ASSIGN_OR_RETURN(const Answer begun,
+    RESMGR_ASSIGN_OR_RETURN(const Reply begun,
                             Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
-    const Answer trace = {{"trace", begun.value("trace", uint64_t{0})}};
+    const Reply trace = {{"trace", begun.value("trace", uint64_t{0})}};
     if (file_.empty()) return Follow(trace, out);
     std::ofstream file;
     // A new file is readable by its owner only, as the daemon's dumps are.
@@ -88,10 +85,10 @@ configuration dumps is not changed by it. Secrets are hidden.
 
  private:
   // Writes the dump until it is over.
-  Status Follow(const Answer& trace, std::ostream& to) const {
+  Status Follow(const Reply& trace, std::ostream& to) const {
     std::set<int64_t> calls;
     for (;;) {
-      RESMGR_ASSIGN_OR_RETURN(const Answer piece, Ask("DumpPodNext", trace));
+      RESMGR_ASSIGN_OR_RETURN(const Reply piece, Ask("DumpPodNext", trace));
       const std::string text = piece.value("text", "");
       NoteCalls(text, calls);
       to << PrintableLines(text) << std::flush;
@@ -112,9 +109,8 @@ configuration dumps is not changed by it. Secrets are hidden.
     return Unavailable("the output cannot be written");
   }
 
-  StatusOr<Answer> Ask(std::string_view method, const Answer& request) const {
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, method, JsonText(request)));
-    Answer answer = Answer::parse(text, nullptr, false);
+  StatusOr<Reply> Ask(std::string_view method, const Reply& request) const {
+    RESMGR_ASSIGN_OR_RETURN(Reply answer, AskForReply(socket_, method, OrderedJsonText(request)));
     if (!answer.is_object()) return Internal("the daemon's answer is not a JSON object");
     return answer;
   }
@@ -128,8 +124,8 @@ configuration dumps is not changed by it. Secrets are hidden.
 
 }  // namespace
 
-std::unique_ptr<Command> MakeDumpCommand() {
-  return std::make_unique<DumpCommand>();
+void AddDumpCommand(CommandList& commands) {
+  Append<DumpCommand>(commands);
 }
 
 }  // namespace resmgr

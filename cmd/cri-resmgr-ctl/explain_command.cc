@@ -455,8 +455,8 @@ std::string ExplanationText(const Reply& containers, const TableStyle& style) {
   return text;
 }
 
-std::unique_ptr<Command> MakeExplainCommand() {
-  return std::make_unique<ExplainCommand>();
+void AddExplainCommand(CommandList& commands) {
+  Append<ExplainCommand>(commands);
 }
 
 }  // namespace resmgr

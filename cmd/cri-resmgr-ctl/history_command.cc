@@ -120,16 +120,11 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
     if (!has_header_) rows = {{"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
     for (const Reply& entry : reply) {
       const bool error = Cell(entry, "error") != "-";
-      rows.push_back({Cell(entry, "time"), Cell(entry, "event"), Text(entry, "container"),
+      rows.push_back({Cell(entry, "time"), Cell(entry, "event"), Cell(entry, "container"),
                       Cell(entry, "cpus"), Cell(entry, "exclusive"), Cell(entry, "mems"),
-                      Text(entry, error ? "error" : "reason")});
+                      Cell(entry, error ? "error" : "reason")});
     }
     return FormatTable(rows, style());
-  }
-
-  std::string Text(const Reply& entry, const char* key) const {
-    const std::string text = Cell(entry, key);
-    return Printable(text, text.size());
   }
 
   Status Follow(std::ostream& out) {
@@ -173,8 +168,8 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
 
 }  // namespace
 
-std::unique_ptr<Command> MakeHistoryCommand() {
-  return std::make_unique<HistoryCommand>();
+void AddHistoryCommand(CommandList& commands) {
+  Append<HistoryCommand>(commands);
 }
 
 }  // namespace resmgr

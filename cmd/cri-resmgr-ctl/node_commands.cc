@@ -95,14 +95,6 @@ std::string Median(const Reply& plugin) {
   return micros == 0 ? "-" : fmt::format("{} us", micros);
 }
 
-// The subscribed events: "CreateContainer, StopContainer".
-std::string Events(const Reply& plugin) {
-  std::string text;
-  for (const Reply& event : plugin.value("events", Reply::array()))
-    text += (text.empty() ? "" : ", ") + event.get<std::string>();
-  return text.empty() ? "-" : text;
-}
-
 class PluginsCommand final : public DaemonCommand {
  public:
   PluginsCommand()
@@ -165,29 +157,26 @@ The last error of each runtime follows the table.)") {}
 
 }  // namespace
 
-std::unique_ptr<Command> MakePoliciesCommand() {
-  return std::make_unique<PoliciesCommand>();
+void AddPoliciesCommand(CommandList& commands) {
+  Append<PoliciesCommand>(commands);
 }
 
-std::unique_ptr<Command> MakePoolsCommand() {
-  return std::make_unique<PoolsCommand>();
+void AddPoolsCommand(CommandList& commands) {
+  Append<PoolsCommand>(commands);
 }
 
 std::string ClassesText(const Reply& classes) {
   if (classes.empty()) return "No classes are in use.\n";
   std::vector<TableRow> rows = {{"KIND", "NAME", "STATE", "CONTAINERS", "REASON"}};
   for (const Reply& one : classes) {
-    std::string containers;
-    for (const Reply& name : one.value("containers", Reply::array()))
-      containers += (containers.empty() ? "" : ", ") + name.get<std::string>();
     rows.push_back({Cell(one, "kind"), Cell(one, "name"), Cell(one, "state"),
-                    containers.empty() ? "-" : containers, Cell(one, "reason")});
+                    ListCell(one, "containers"), Cell(one, "reason")});
   }
   return FormatTable(rows);
 }
 
-std::unique_ptr<Command> MakeClassesCommand() {
-  return std::make_unique<ClassesCommand>();
+void AddStageCommands(CommandList& commands) {
+  Append<PluginsCommand, RuntimesCommand, ClassesCommand>(commands);
 }
 
 std::string PluginsText(const Reply& plugins, const TableStyle& style) {
@@ -197,15 +186,11 @@ std::string PluginsText(const Reply& plugins, const TableStyle& style) {
   for (const Reply& plugin : plugins) {
     rows.push_back({NameOf(plugin), Cell(plugin, "kind"), Cell(plugin, "state"),
                     Cell(plugin, "calls"), Cell(plugin, "failures"), Median(plugin),
-                    Events(plugin)});
+                    ListCell(plugin, "events")});
     const std::string error = plugin.value("lastError", "");
     if (!error.empty()) errors += fmt::format("  {}: {}\n", NameOf(plugin), error);
   }
   return FormatTable(rows, style) + errors;
-}
-
-std::unique_ptr<Command> MakePluginsCommand() {
-  return std::make_unique<PluginsCommand>();
 }
 
 std::string RuntimesText(const Reply& runtimes, const TableStyle& style) {
@@ -222,10 +207,6 @@ std::string RuntimesText(const Reply& runtimes, const TableStyle& style) {
     if (!error.empty()) errors += fmt::format("  {}: {}\n", Cell(runtime, "name"), error);
   }
   return FormatTable(rows, style) + errors;
-}
-
-std::unique_ptr<Command> MakeRuntimesCommand() {
-  return std::make_unique<RuntimesCommand>();
 }
 
 }  // namespace resmgr

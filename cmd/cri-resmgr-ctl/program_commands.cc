@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
@@ -19,20 +17,16 @@
 namespace resmgr {
 namespace {
 
-using Told = nlohmann::ordered_json;
-
 // Short, since these commands also work without a daemon: shell completion must not wait for one
 // that hangs.
 constexpr std::chrono::milliseconds kShortPatience{1'500};
 
 // The daemon's answer; null if there is none.
-Told AnswerOf(const std::string& socket, std::string_view method) {
-  const StatusOr<std::string> text = AskDaemon(socket, method, "{}", kShortPatience);
-  Told answer = text.ok() ? Told::parse(*text, nullptr, false) : Told();
-  return answer.is_discarded() ? Told() : answer;
+Reply AnswerOf(const std::string& socket, std::string_view method) {
+  return AskForReply(socket, method, "{}", kShortPatience).value_or(Reply());
 }
 
-std::string TextIn(const Told& object, const char* member) {
+std::string TextIn(const Reply& object, const char* member) {
   const auto found = object.is_object() ? object.find(member) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -50,7 +44,7 @@ class VersionCommand final : public Command {
   Status Run(std::ostream& out) override {
     const std::string daemon = TextIn(AnswerOf(socket_, "Status"), "version");
     if (output_ == "json") {
-      const Told versions = {{"ctl", version_}, {"daemon", daemon}};
+      const Reply versions = {{"ctl", version_}, {"daemon", daemon}};
       out << PrintableJson(OrderedJsonText(versions)) << '\n';
       return OkStatus();
     }
@@ -118,7 +112,7 @@ class CompleteCommand final : public Command {
     } else if (kind == "pools") {
       Add(AnswerOf(socket_, "Pools"), "name");
     } else if (kind == "log-sources") {
-      for (const Told& source : AnswerOf(socket_, "LogSources"))
+      for (const Reply& source : AnswerOf(socket_, "LogSources"))
         if (source.is_string()) Add(source.get<std::string>());
     } else if (kind == "pods" || kind == "containers" || kind == "namespaces") {
       AddContainers(kind);
@@ -139,15 +133,15 @@ class CompleteCommand final : public Command {
     });
     if (plain && !name.empty()) names_.insert(name);
   }
-  void Add(const Told& list, const char* member) {
+  void Add(const Reply& list, const char* member) {
     if (!list.is_array()) return;
-    for (const Told& object : list)
+    for (const Reply& object : list)
       Add(TextIn(object, member));
   }
   void AddContainers(std::string_view kind) {
-    const Told list = AnswerOf(socket_, "Containers");
+    const Reply list = AnswerOf(socket_, "Containers");
     if (!list.is_array()) return;
-    for (const Told& container : list) {
+    for (const Reply& container : list) {
       const std::string name_space = TextIn(container, "namespace");
       const std::string pod = name_space + '/' + TextIn(container, "pod");
       if (kind == "namespaces") Add(name_space);
@@ -163,16 +157,8 @@ class CompleteCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeVersionCommand() {
-  return std::make_unique<VersionCommand>();
-}
-
-std::unique_ptr<Command> MakeHelpCommand() {
-  return std::make_unique<HelpCommand>();
-}
-
-std::unique_ptr<Command> MakeCompleteCommand() {
-  return std::make_unique<CompleteCommand>();
+void AddProgramCommands(CommandList& commands) {
+  Append<VersionCommand, HelpCommand, CompleteCommand>(commands);
 }
 
 }  // namespace resmgr

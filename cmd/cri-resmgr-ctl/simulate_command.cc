@@ -92,21 +92,10 @@ StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine&
   return policies.Create(kNullPolicy, {.machine = machine, .available = {}, .reserved = {}});
 }
 
-Status Annotated(const Status& status, const std::string& topology) {
-  return Annotate(status, "-topology " + topology);
-}
-
-// Returns the errors about classes that the daemon finds when it reads a configuration with this
-// policy.
-Status CheckPolicyClassesOf(const PolicyRegistry& policies, const Config& config,
-                            const ClassesConfig& classes) {
-  const auto section = config.policy.sections.find(config.policy.active);
-  const PolicyFactory* const factory = policies.Find(config.policy.active);
-  if (factory == nullptr || factory->named_classes == nullptr ||
-      section == config.policy.sections.end())
-    return OkStatus();
-  return CheckClassesOfSection(factory->named_classes(section->second), classes, section->second,
-                               PolicySectionPath(section->first));
+template <typename Action>
+bool Has(const Scenario& scenario) {
+  return std::ranges::any_of(
+      scenario, [](const Step& step) { return std::holds_alternative<Action>(step.action); });
 }
 
 class SimulateCommand final : public Command {
@@ -236,15 +225,14 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
   std::vector<Setting> settings;
   for (const std::string& topology : topologies) {
     auto machine = LoadMachine(topology, kSyntheticMemoryPerCpu);
-    if (!machine.ok()) return Annotated(machine.status(), topology);
+    if (!machine.ok()) return Annotate(machine.status(), "-topology " + topology);
     const auto shared = std::make_shared<const Machine>(*std::move(machine));
     for (const std::string& policy : policies) {
       Setting setting = {.topology = topology, .machine = shared, .config = config};
       ConfigOptions options;
       RESMGR_RETURN_IF_ERROR(Annotate(options.Set("policy", policy, checks), "-policy"));
       options.ApplyTo(setting.config);
-      RESMGR_RETURN_IF_ERROR(
-          CheckPolicyClassesOf(registry, setting.config, ClassesInForce(setting.config, registry)));
+      RESMGR_RETURN_IF_ERROR(CheckNamesOfPolicy(setting.config, checks));
       if (!rdt_.empty()) {
         auto rdt = ParseRdtMachine(rdt_, *shared);
         if (!rdt.ok()) return Annotate(rdt.status(), "-rdt");
@@ -320,19 +308,13 @@ StatusOr<std::string> SimulateCommand::Schemata(const Setting& setting) const {
 
 constexpr std::ptrdiff_t kClaimsColumn = 3;
 
-bool HasClaims(const Scenario& scenario) {
-  return std::ranges::any_of(scenario, [](const Step& step) {
-    return std::holds_alternative<ClaimDocument>(step.action);
-  });
-}
-
 // Prints a line of totals for each setting, with numbers of claims if the scenario has any. The
 // errors of settings that are not possible stand below the table; a line of JSON has its error.
 Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scenario& scenario,
                                 std::ostream& out) const {
   std::vector<TableRow> rows = {{"TOPOLOGY", "CPUS", "POLICY", "PLACED", "REFUSED", "MOVED",
                                  "EXCLUSIVE", "FREE", "ON PARTLY TAKEN CORES"}};
-  const bool claims = HasClaims(scenario);
+  const bool claims = Has<ClaimDocument>(scenario);
   if (claims) rows.front().insert(rows.front().begin() + kClaimsColumn, "CLAIMS");
   std::string errors;
   int impossible = 0;
@@ -420,9 +402,7 @@ Status SimulateCommand::Run(std::ostream& out) {
     return OkStatus();
   }
   out << ToTable(result.effects, explain_) << '\n' << result.summary;
-  const bool sets_policy = std::ranges::any_of(
-      scenario, [](const Step& step) { return std::holds_alternative<ConfigStep>(step.action); });
-  if (settings[0].config.policy.active == kNullPolicy && !sets_policy) {
+  if (settings[0].config.policy.active == kNullPolicy && !Has<ConfigStep>(scenario)) {
     out << "policy         null, which places nothing: name another by -policy, or in -config "
            "FILE\n";
   }
@@ -437,8 +417,8 @@ Status SimulateCommand::Run(std::ostream& out) {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeSimulateCommand() {
-  return std::make_unique<SimulateCommand>();
+void AddSimulateCommand(CommandList& commands) {
+  Append<SimulateCommand>(commands);
 }
 
 }  // namespace resmgr

@@ -147,8 +147,8 @@ std::string ProblemText(const Reply& problem) {
                      next.empty() ? "" : "; try: ", next);
 }
 
-std::unique_ptr<Command> MakeStatusCommand() {
-  return std::make_unique<StatusCommand>();
+void AddStatusCommand(CommandList& commands) {
+  Append<StatusCommand>(commands);
 }
 
 std::string PagesOf(const std::filesystem::path& program) {

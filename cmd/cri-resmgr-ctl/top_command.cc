@@ -53,13 +53,10 @@ std::string Bar(double percent) {
          std::string(static_cast<size_t>(kWidth - filled), '.');
 }
 
-// The first few names.
-std::string NamesText(const Reply& names) {
+// The containers of a CPU, of which the first few are named.
+std::string ContainersText(const Reply& cpu) {
   constexpr size_t kNamed = 3;
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kNamed; ++i)
-    text += (i == 0 ? "" : ", ") + names[i].get<std::string>();
-  if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+  const std::string text = FirstOf(cpu.value("containers", std::vector<std::string>()), kNamed);
   return text.empty() ? "-" : text;
 }
 
@@ -215,18 +212,13 @@ std::string CpusText(const Reply& cpus, const TableStyle& style) {
   std::vector<TableRow> rows = {{"CPU", "STATE", "BUSY", "", "CONTAINERS"}};
   for (const Reply& cpu : cpus) {
     rows.push_back({Cell(cpu, "id"), Cell(cpu, "state"), NumberText(cpu, "busyPercent", "%"),
-                    Bar(NumberOf(cpu, "busyPercent")),
-                    NamesText(cpu.value("containers", Reply::array()))});
+                    Bar(NumberOf(cpu, "busyPercent")), ContainersText(cpu)});
   }
   return FormatTable(rows, style);
 }
 
-std::unique_ptr<Command> MakeTopCommand() {
-  return std::make_unique<TopCommand>();
-}
-
-std::unique_ptr<Command> MakeCpusCommand() {
-  return std::make_unique<CpusCommand>();
+void AddTopCommands(CommandList& commands) {
+  Append<TopCommand, CpusCommand>(commands);
 }
 
 }  // namespace resmgr

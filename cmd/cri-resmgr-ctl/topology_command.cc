@@ -130,8 +130,8 @@ Status TopologyCommand::Run(std::ostream& out) {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeTopologyCommand() {
-  return std::make_unique<TopologyCommand>();
+void AddTopologyCommand(CommandList& commands) {
+  Append<TopologyCommand>(commands);
 }
 
 }  // namespace resmgr
