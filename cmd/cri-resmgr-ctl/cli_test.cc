@@ -239,14 +239,23 @@ TEST(CliTest, AFileForADumpThatCannotBeWrittenIsToldWithTheReason) {
               HasSubstr("cannot write /no/such/directory/dump: No such file or directory"));
 }
 
+TEST(CliTest, TheShellCompletesLevelsOfTheLog) {
+  EXPECT_THAT(Ctl({"-help=bash"}).out,
+              HasSubstr("words='debug info warn error'\n      live='log-sources'"));
+  EXPECT_THAT(Ctl({"-help=zsh"}).out, HasSubstr("'1:what:(debug info warn error)'"));
+}
+
 TEST(CliTest, AHistoryFromNowhereIsRefused) {
-  for (const char* const since : {"yesterday", "2026-11-27 03:00", "2026-11-27T03:00:00+02:00",
-                                  "2026-11-27Tnoon", "2026-11", "2026-11-27T03:00:00.0001"}) {
+  for (const char* const since :
+       {"yesterday", "2026-11-27 03:00", "2026-11-27T03:00:00+02:00", "2026-11-27Tnoon", "2026-11",
+        "2026-11-27T03:00:00.0001", "2026-13-45", "2026-02-29", "0000-00-00", "2026-11-27T24:00",
+        "2026-11-27T03:60", "2026-11-27T03:00:61"}) {
     ExpectOneLineError(Ctl({"history", "-since", since}),
                        fmt::format("-since: \"{}\" is neither", since));
   }
-  for (const char* const since : {"10m", "2026-11-27", "2026-11-27T03:00", "2026-11-27T03:00:00Z",
-                                  "2026-11-27T03:00:00.123Z"}) {
+  for (const char* const since :
+       {"10m", "2026-11-27", "2026-11-27T03:00", "2026-11-27T03:00:00Z", "2026-11-27T03:00:00.123Z",
+        "2028-02-29T23:59:59", "2026-11-27T1"}) {
     EXPECT_THAT(Ctl({"history", "-since", since, "-socket", "/no/such/socket"}).err,
                 HasSubstr("there is no such socket"))
         << since;

@@ -271,7 +271,9 @@ until the next configuration or restart.
   cri-resmgr-ctl log debug resmgr)") {}
 
  private:
-  void DeclareMore(CommandLine& line) override { line.Arguments("LEVEL [SOURCE]", &arguments_); }
+  void DeclareMore(CommandLine& line) override {
+    line.Arguments("debug|info|warn|error [SOURCE]", &arguments_);
+  }
   std::string_view Method() const override { return "Log"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.empty() || arguments_.size() > 2) {

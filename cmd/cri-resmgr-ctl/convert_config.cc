@@ -114,7 +114,11 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   const std::string kind = TextOf(document, "kind");
   const ConfigNode* const spec = FindKey(document, "spec");
   if (spec == nullptr || (kind != "BalloonsPolicy" && kind != "TopologyAwarePolicy")) {
-    return ErrorAt(document, "", "this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
+    constexpr std::string_view kHint =
+        "; give its items one by one, as kubectl get KIND NAME -o yaml prints them";
+    return ErrorAt(document, "",
+                   fmt::format("this is no BalloonsPolicy or TopologyAwarePolicy with a spec{}",
+                               kind.ends_with("List") ? kHint : ""));
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
   const Keys elsewhere = {"instrumentation", "log"};

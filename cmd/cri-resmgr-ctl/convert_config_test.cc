@@ -317,8 +317,11 @@ TEST(ConvertConfigTest, ErrorsNameTheirPlaceOnce) {
               StartsWith("a.yaml key policy:2: duplicate key"));
   EXPECT_EQ(error("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {rdt: [1]}}}"),
             "a.yaml:1: control.rdt: must be a map, not a list");
-  EXPECT_EQ(error("nri-plugins", "kind: List"),
+  EXPECT_EQ(error("nri-plugins", "kind: Pod"),
             "a.yaml:1: this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
+  EXPECT_EQ(error("nri-plugins", "kind: List"),
+            "a.yaml:1: this is no BalloonsPolicy or TopologyAwarePolicy with a spec; give its "
+            "items one by one, as kubectl get KIND NAME -o yaml prints them");
   EXPECT_EQ(error("podpools", "data: {}"), "a.yaml:1: there is no module `policy`");
   EXPECT_EQ(error("podpools", "policy: {Active: x}"), "a.yaml:1: there is no policy.podpools");
 }

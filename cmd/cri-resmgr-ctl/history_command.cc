@@ -35,6 +35,17 @@ bool IsAbout(const Reply& entry, std::string_view pod) {
           std::string_view(container).substr(slash + 1).starts_with(pod));
 }
 
+// Whether the digits of a time, or of its beginning, are a date and a time of day.
+bool IsOnTheClock(std::string_view time) {
+  const auto number = [time](size_t at, size_t count) {
+    return at < time.size() ? static_cast<int>(ParseInt(time.substr(at, count)).value_or(0)) : 0;
+  };
+  const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2))));
+  return date.ok() && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) < 60;
+}
+
 // The time of -since in the form of the entries. Users give a duration before now, or a time in
 // that form, which may end early: times are compared as texts.
 StatusOr<std::string> SinceText(const std::string& since) {
@@ -51,7 +62,7 @@ StatusOr<std::string> SinceText(const std::string& since) {
                        std::equal(time.begin(), time.end(), kForm.begin(), [](char c, char form) {
                          return form == '0' ? c >= '0' && c <= '9' : c == form;
                        });
-  if (is_time) return std::string(time);
+  if (is_time && IsOnTheClock(time)) return std::string(time);
   return InvalidArgument(
       "-since: \"{}\" is neither a time like 10m or 2h nor one in UTC like "
       "2026-11-27T03:00:00",
