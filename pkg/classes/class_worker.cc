@@ -187,11 +187,7 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
 }
 
 std::string NamesText(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i)
-    text.append(text.empty() ? "" : ", ").append(names[i]);
-  if (names.size() > kMostNamed) text += fmt::format(" and {} more", names.size() - kMostNamed);
-  return text;
+  return FirstOf(names, kMostNamed);
 }
 
 std::string ClassState::Why() const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/config_node.h"
 #include "pkg/resmgr/observers.h"
@@ -329,16 +330,13 @@ void Configurator::WhenStored(Done done) {
 }
 
 std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves) {
-  const std::vector<ResourceManager::Move> losses = LossesAmong(moves);
-  std::string text;
-  for (size_t i = 0; i < std::min(losses.size(), kNamed); ++i) {
-    const ResourceManager::Move& move = losses[i];
-    text += fmt::format("{}{} ({} -> {})", i == 0 ? "" : ", ", Printable(move.container),
-                        Printable(Describe(Place::Of(move.from)), kLongestPlace),
-                        Printable(Describe(Place::Of(move.to)), kLongestPlace));
+  std::vector<std::string> losses;
+  for (const ResourceManager::Move& move : LossesAmong(moves)) {
+    losses.push_back(fmt::format("{} ({} -> {})", Printable(move.container),
+                                 Printable(Describe(Place::Of(move.from)), kLongestPlace),
+                                 Printable(Describe(Place::Of(move.to)), kLongestPlace)));
   }
-  if (losses.size() > kNamed) text += fmt::format(" and {} more", losses.size() - kNamed);
-  return text;
+  return FirstOf(losses, kNamed);
 }
 
 std::vector<ResourceManager::Move> LossesAmong(const std::vector<ResourceManager::Move>& moves) {
