@@ -64,14 +64,14 @@ class Invocation {
   }
   CommandDocument Document() const { return line_.Document(); }
 
-  Status Run(const ProgramView& program, std::ostream& out, std::ostream& err) {
+  Status Run(ProgramView program, std::ostream& out) {
     if (line_.help_requested()) {
       out << line_.Help();
       return OkStatus();
     }
-    command_.UseSocket(StripUnixPrefix(socket_ ? *socket_ : kDefaultSocket), socket_.has_value());
-    command_.UseNotes(err);
-    command_.UseProgram(program);
+    program.socket = StripUnixPrefix(socket_ ? *socket_ : kDefaultSocket);
+    program.socket_told = socket_.has_value();
+    command_.Use(program);
     return command_.Run(out);
   }
 
@@ -125,7 +125,7 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
       const Status status = invocation.Read(at, argv);
       if (status.ok()) {
         RESMGR_RETURN_IF_ERROR(invocation.Read(argc - at, argv + at));
-        return invocation.Run({.version = version, .commands = &commands}, out, err);
+        return invocation.Run({.version = version, .commands = &commands, .notes = &err}, out);
       }
       if (!misread) misread = status;
     }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ class Command;
 struct ProgramView {
   std::string_view version{};
   const std::vector<std::unique_ptr<Command>>* commands = nullptr;
+  std::ostream* notes = nullptr;  // for notes, which are not part of the result
+  std::string socket{};           // the running daemon's
+  bool socket_told = false;       // -socket was given
 };
 
 // One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
@@ -36,21 +40,22 @@ class Command {
   std::string_view description() const { return description_; }
 
   virtual void Declare(CommandLine& line) = 0;
-  // Sets the running daemon's socket; `told`: it was given by -socket. Called before Run; commands
-  // that need no daemon ignore it.
-  virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
-  // Sets the stream for notes, which are not part of the result; called before Run.
-  virtual void UseNotes(std::ostream& /*notes*/) {}
-  // Sets the description of the program; called before Run.
-  virtual void UseProgram(const ProgramView& /*program*/) {}
+  // Called before Run.
+  void Use(const ProgramView& program) { program_ = program; }
   // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
   // exit code of ExitCodeOf.
   virtual Status Run(std::ostream& out) = 0;
+
+ protected:
+  const ProgramView& program() const { return program_; }
+  const std::string& socket() const { return program_.socket; }
+  std::ostream& notes() const { return *program_.notes; }
 
  private:
   const std::string_view name_;
   const std::string_view summary_;
   const std::string_view description_;
+  ProgramView program_;
 };
 
 using CommandList = std::vector<std::unique_ptr<Command>>;

@@ -107,7 +107,7 @@ void DaemonCommand::SetStyle(const std::ostream& out) {
 }
 
 StatusOr<Reply> DaemonCommand::Ask(std::string_view request) const {
-  RESMGR_ASSIGN_OR_RETURN(Reply reply, AskForReply(socket_, Method(), request));
+  RESMGR_ASSIGN_OR_RETURN(Reply reply, AskForReply(socket(), Method(), request));
   try {
     return Arranged(std::move(reply));
   } catch (const Reply::exception& error) {
@@ -128,7 +128,7 @@ StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) con
 std::string DaemonCommand::FormWithReason(const Reply& reply) const {
   std::string text = Form(reply);
   if (!HasNoContainers(reply)) return text;
-  const std::string why = WhyNoneIsKnown(socket_);
+  const std::string why = WhyNoneIsKnown(socket());
   if (why.empty()) return text;
   const std::string line = fmt::format("No containers are known: {}.\n", why);
   if (as_table()) return reply.empty() ? line : text + line;

@@ -24,8 +24,6 @@ class DaemonCommand : public Command {
  public:
   using Command::Command;
   void Declare(CommandLine& line) override;
-  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
-  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override;
 
  protected:
@@ -55,8 +53,6 @@ class DaemonCommand : public Command {
   StatusOr<Reply> Ask(std::string_view request) const;
   // Table of the reply, fit for a terminal.
   std::string TextOf(const Reply& reply) const { return Table(Readable(reply, "")); }
-  // The stream for notes, which are not part of the result.
-  std::ostream& notes() const { return *notes_; }
   // How Table formats a list; SetStyle derives it from `out` and the flags.
   const TableStyle& style() const { return style_; }
   void SetStyle(const std::ostream& out);
@@ -79,8 +75,6 @@ class DaemonCommand : public Command {
   std::string Form(const Reply& reply) const;
   Reply Readable(const Reply& value, std::string_view member) const;
 
-  std::string socket_;
-  std::ostream* notes_ = nullptr;
   std::string output_ = "table";
   TableStyle style_;
   bool watch_ = false;

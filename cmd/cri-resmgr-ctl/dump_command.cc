@@ -57,8 +57,6 @@ configuration dumps is not changed by it. Secrets are hidden.
               "is told.",
               &file_);
   }
-  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
-  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
 
   Status Run(std::ostream& out) override {
     if (pod_.empty()) return InvalidArgument("dump takes -pod NAMESPACE/POD");
@@ -93,12 +91,12 @@ configuration dumps is not changed by it. Secrets are hidden.
       NoteCalls(text, calls);
       to << PrintableLines(text) << std::flush;
       if (const auto lost = piece.value("lostLines", uint64_t{0}); lost > 0) {
-        *notes_ << "cri-resmgr-ctl: " << lost << " lines found no room\n";
+        notes() << "cri-resmgr-ctl: " << lost << " lines found no room\n";
       }
       if (!to.good()) break;
       if (piece.value("over", true)) {
         if (!file_.empty()) {
-          *notes_ << "cri-resmgr-ctl: wrote " << CountText(std::ssize(calls), "call") << " about "
+          notes() << "cri-resmgr-ctl: wrote " << CountText(std::ssize(calls), "call") << " about "
                   << Printable(pod_) << '\n';
         }
         return OkStatus();
@@ -110,16 +108,14 @@ configuration dumps is not changed by it. Secrets are hidden.
   }
 
   StatusOr<Reply> Ask(std::string_view method, const Reply& request) const {
-    RESMGR_ASSIGN_OR_RETURN(Reply answer, AskForReply(socket_, method, OrderedJsonText(request)));
+    RESMGR_ASSIGN_OR_RETURN(Reply answer, AskForReply(socket(), method, OrderedJsonText(request)));
     if (!answer.is_object()) return Internal("the daemon's answer is not a JSON object");
     return answer;
   }
 
-  std::string socket_;
   std::string pod_;
   std::string time_ = "2m";
   std::string file_;
-  std::ostream* notes_ = nullptr;
 };
 
 }  // namespace

@@ -39,23 +39,19 @@ class VersionCommand final : public Command {
   void Declare(CommandLine& line) override {
     line.Choice("o", {"table", "json"}, "The output format.", &output_);
   }
-  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
-  void UseProgram(const ProgramView& program) override { version_ = program.version; }
   Status Run(std::ostream& out) override {
-    const std::string daemon = TextIn(AnswerOf(socket_, "Status"), "version");
+    const std::string daemon = TextIn(AnswerOf(socket(), "Status"), "version");
     if (output_ == "json") {
-      const Reply versions = {{"ctl", version_}, {"daemon", daemon}};
+      const Reply versions = {{"ctl", program().version}, {"daemon", daemon}};
       out << PrintableJson(OrderedJsonText(versions)) << '\n';
       return OkStatus();
     }
-    out << "cri-resmgr-ctl " << version_ << '\n'
+    out << "cri-resmgr-ctl " << program().version << '\n'
         << "cri-resmgr     " << (daemon.empty() ? "not reached" : Printable(daemon, 64)) << '\n';
     return OkStatus();
   }
 
  private:
-  std::string socket_;
-  std::string version_;
   std::string output_ = "table";
 };
 
@@ -67,10 +63,9 @@ class HelpCommand final : public Command {
             "Explains a command as its flag -help does; without an argument, lists the commands.") {
   }
   void Declare(CommandLine& line) override { line.Arguments("[COMMAND]", &arguments_); }
-  void UseProgram(const ProgramView& program) override { program_ = program; }
   Status Run(std::ostream& out) override {
     if (arguments_.size() > 1) return InvalidArgument("help takes one command");
-    const CommandList& commands = *program_.commands;
+    const CommandList& commands = *program().commands;
     if (arguments_.empty()) {
       out << Render(ProgramDocument(commands), HelpFormat::kText);
       return OkStatus();
@@ -89,7 +84,6 @@ class HelpCommand final : public Command {
   }
 
  private:
-  ProgramView program_;
   std::vector<std::string> arguments_;
 };
 
@@ -103,16 +97,15 @@ class CompleteCommand final : public Command {
   void Declare(CommandLine& line) override {
     line.Arguments("pods|containers|namespaces|pools|policies|log-sources", &arguments_);
   }
-  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
   Status Run(std::ostream& out) override {
     if (arguments_.size() != 1) return InvalidArgument("complete takes one kind of names");
     const std::string& kind = arguments_.front();
     if (kind == "policies") {
-      Add(AnswerOf(socket_, "Policies"), "name");
+      Add(AnswerOf(socket(), "Policies"), "name");
     } else if (kind == "pools") {
-      Add(AnswerOf(socket_, "Pools"), "name");
+      Add(AnswerOf(socket(), "Pools"), "name");
     } else if (kind == "log-sources") {
-      for (const Reply& source : AnswerOf(socket_, "LogSources"))
+      for (const Reply& source : AnswerOf(socket(), "LogSources"))
         if (source.is_string()) Add(source.get<std::string>());
     } else if (kind == "pods" || kind == "containers" || kind == "namespaces") {
       AddContainers(kind);
@@ -139,7 +132,7 @@ class CompleteCommand final : public Command {
       Add(TextIn(object, member));
   }
   void AddContainers(std::string_view kind) {
-    const Reply list = AnswerOf(socket_, "Containers");
+    const Reply list = AnswerOf(socket(), "Containers");
     if (!list.is_array()) return;
     for (const Reply& container : list) {
       const std::string name_space = TextIn(container, "namespace");
@@ -150,7 +143,6 @@ class CompleteCommand final : public Command {
     }
   }
 
-  std::string socket_;
   std::vector<std::string> arguments_;
   std::set<std::string> names_;
 };

@@ -151,7 +151,6 @@ of 10 %.
 
   cri-resmgr-ctl simulate -topology epyc-9654-2s -config classes.yaml -rdt l3:20,mb:10)") {}
   void Declare(CommandLine& line) override;
-  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override;
 
  private:
@@ -183,7 +182,6 @@ of 10 %.
   std::string rdt_;
   std::string output_ = "table";
   bool explain_ = false;
-  std::ostream* notes_ = nullptr;
   std::vector<std::string> claims_;
   std::vector<std::string> scenarios_;
 };
@@ -377,7 +375,7 @@ Status SimulateCommand::Run(std::ostream& out) {
                           ReadScenarios(claims_, scenarios_, node_, notes));
   const auto tell = [&] {
     for (const std::string& note : notes)
-      *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
+      Command::notes() << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
   };
   if (settings.size() > 1 && output_ == "page") {
     return InvalidArgument("-o page shows one machine and one policy");

@@ -46,7 +46,6 @@ tried for a machine without access to it.
   cri-resmgr-ctl topology -topology epyc-9654-2s-nps4      # -types lists all server types
   lstopo --of xml > node7.xml && cri-resmgr-ctl topology -topology node7.xml -o json)") {}
   void Declare(CommandLine& line) override;
-  void UseSocket(std::string_view socket, bool told) override;
   Status Run(std::ostream& out) override;
 
  private:
@@ -54,8 +53,6 @@ tried for a machine without access to it.
   StatusOr<std::string> FromDaemon() const;
   StatusOr<std::string> FromDescription(std::string_view description) const;
 
-  std::string socket_;
-  bool socket_told_ = false;
   std::optional<std::string> topology_;
   bool types_ = false;
   std::string output_ = "table";
@@ -73,14 +70,9 @@ void TopologyCommand::Declare(CommandLine& line) {
   line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
 }
 
-void TopologyCommand::UseSocket(std::string_view socket, bool told) {
-  socket_ = socket;
-  socket_told_ = told;
-}
-
 StatusOr<std::string> TopologyCommand::FromDaemon() const {
   const nlohmann::json request = {{"form", output_ == "table" ? "table" : "json"}};
-  return AskDaemon(socket_, "Topology", JsonText(request));
+  return AskDaemon(socket(), "Topology", JsonText(request));
 }
 
 StatusOr<std::string> TopologyCommand::FromDescription(std::string_view description) const {
@@ -114,7 +106,7 @@ Status TopologyCommand::Run(std::ostream& out) {
   if (types_) return ListTypes(out);
   StatusOr<std::string> text = topology_ ? FromDescription(*topology_) : FromDaemon();
   const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
-  if (no_daemon && !socket_told_) text = FromDescription("live");
+  if (no_daemon && !program().socket_told) text = FromDescription("live");
   if (!text.ok()) return text.status();
   if (output_ == "yaml") {
     const auto machine = ParseJson(*text);
