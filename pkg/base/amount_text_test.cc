@@ -30,5 +30,11 @@ TEST(CountTextTest, OneIsNotSeveral) {
   EXPECT_EQ(CountIs(12, "call"), "12 calls are");
 }
 
+TEST(AmountTextTest, OfLongListsTheFirstNamesAreTold) {
+  EXPECT_EQ(FirstOf({}, 2), "");
+  EXPECT_EQ(FirstOf({"a", "b"}, 2), "a, b");
+  EXPECT_EQ(FirstOf({"a", "b", "c", "d"}, 2), "a, b and 2 more");
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -45,14 +45,6 @@ uint64_t KillsOf(const UsageFigures& figures) {
   return kills;
 }
 
-std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
-  std::vector<UsageMetrics::Container> containers;
-  containers.reserve(figures.containers.size());
-  for (const ContainerFigures& container : figures.containers)
-    containers.push_back(ContainerOf(container));
-  return containers;
-}
-
 // Metric series that a sample prepares on its thread for the loop. The loop uses this object only
 // while no sample is taken; if a sample hangs, the object stays with its thread.
 struct ReadySeries {
@@ -82,7 +74,7 @@ void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine&
     return figures;
   };
   options.told = [ready, &metrics, &machine](const UsageFigures& figures) {
-    ready->former = metrics.Show(UsageMetricsOf(figures, machine, false), std::move(ready->next));
+    ready->former = metrics.Show(UsageMetricsOf(figures, machine), std::move(ready->next));
   };
   options.lost = [&metrics] { metrics.Clear(); };
 }
@@ -93,8 +85,15 @@ constexpr double kLeastPressure = 5;  // percent
 
 }  // namespace
 
-UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine,
-                                    bool per_container) {
+std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
+  std::vector<UsageMetrics::Container> containers;
+  containers.reserve(figures.containers.size());
+  for (const ContainerFigures& container : figures.containers)
+    containers.push_back(ContainerOf(container));
+  return containers;
+}
+
+UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine) {
   UsageMetrics::Sample sample{.cost_seconds = std::chrono::duration<double>(figures.cost).count(),
                               .files = figures.files,
                               .oom_kills = KillsOf(figures)};
@@ -117,7 +116,6 @@ UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& 
                                .llc_bytes = monitor.llc_bytes,
                                .bandwidth = monitor.memory_bytes_per_second});
   }
-  if (per_container) sample.containers = ContainersOf(figures);
   return sample;
 }
 

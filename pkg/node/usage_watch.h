@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "pkg/dump/dumper.h"
 #include "pkg/metrics/usage_metrics.h"
@@ -19,9 +20,9 @@
 
 namespace resmgr {
 
-// The figures as metrics. Series of single containers only if `per_container`.
-UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine,
-                                    bool per_container);
+// The figures as metrics, apart from those of single containers.
+UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine);
+std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures);
 
 // Options for sampling the containers of the host's active brain; the figures become metrics unless
 // `metrics` is nullptr. All arguments must outlive the sampler.
