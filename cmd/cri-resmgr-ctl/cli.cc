@@ -32,15 +32,6 @@ bool WantsMore(std::string_view argument) {
   return argument.size() > 1 && argument[0] == '-' && argument.find('=') == std::string_view::npos;
 }
 
-Status UnknownCommand(const CommandList& commands, std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const auto& command : commands)
-    known.push_back(command->name());
-  const std::string hint = DidYouMean(name, known);
-  return InvalidArgument("unknown command \"{}\"{}", Printable(name, 64),
-                         hint.empty() ? "; -help lists what there is" : hint);
-}
-
 void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
   line.Flag("socket", "PATH", kSocketHelp, kDefaultSocket, [&socket](std::string_view path) {
     socket = path;
@@ -138,6 +129,15 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
 }
 
 }  // namespace
+
+Status UnknownCommand(const CommandList& commands, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const auto& command : commands)
+    known.push_back(command->name());
+  const std::string hint = DidYouMean(name, known);
+  return InvalidArgument("unknown command \"{}\"{}", Printable(name, 64),
+                         hint.empty() ? "; -help lists what there is" : hint);
+}
 
 CommandDocument DocumentOf(Command& command) {
   CommandDocument document = Invocation(command).Document();

@@ -14,6 +14,9 @@ namespace resmgr {
 // missing), 3 for kDrift (commands.h) and for a bug.
 int ExitCodeOf(const Status& status);
 
+// The error about a command of this name, with the closest one.
+Status UnknownCommand(const CommandList& commands, std::string_view name);
+
 // The help of one command, and of the program with all of its commands.
 CommandDocument DocumentOf(Command& command);
 CommandDocument ProgramDocument(const CommandList& commands);

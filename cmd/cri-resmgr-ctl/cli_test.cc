@@ -266,6 +266,7 @@ TEST(CliTest, RefusesWhatItDoesNotKnow) {
   ExpectOneLineError(Ctl({}), "no command given");
   ExpectOneLineError(Ctl({"topolgy"}), "unknown command \"topolgy\"; did you mean topology?");
   ExpectOneLineError(Ctl({"dance"}), "unknown command \"dance\"; -help lists what there is");
+  ExpectOneLineError(Ctl({"help", "dance"}), "unknown command \"dance\"; -help lists what");
   ExpectOneLineError(Ctl({""}), "unknown command \"\"");
   ExpectOneLineError(Ctl({"-verbose", "topology"}), "unknown flag -verbose");
   ExpectOneLineError(Ctl({"topology", "-wide"}), "unknown flag -wide");

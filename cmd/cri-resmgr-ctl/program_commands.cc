@@ -11,7 +11,6 @@
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/suggest.h"
 #include "pkg/base/terminal.h"
 
 namespace resmgr {
@@ -72,13 +71,7 @@ class HelpCommand final : public Command {
     }
     const std::string& wanted = arguments_.front();
     const auto found = std::ranges::find(commands, wanted, &Command::name);
-    if (found == commands.end()) {
-      std::vector<std::string_view> names;
-      for (const auto& command : commands)
-        names.push_back(command->name());
-      return InvalidArgument("unknown command \"{}\"{}", Printable(wanted, 64),
-                             DidYouMean(wanted, names));
-    }
+    if (found == commands.end()) return UnknownCommand(commands, wanted);
     out << Render(DocumentOf(**found), HelpFormat::kText);
     return OkStatus();
   }
