@@ -135,6 +135,8 @@ Status CheckNoKubeObject(const ConfigNode& document) {
         "below that";
   } else if (kind->text.ends_with("Policy")) {
     advice = ": convert it with cri-resmgr-ctl config convert -from nri-plugins FILE";
+  } else if (kind->text.ends_with("List")) {
+    advice = ": give one of its items";
   }
   return InvalidArgument("{}: this is a Kubernetes {}, not a configuration{}", Where(document),
                          Printable(kind->text, 64), advice);

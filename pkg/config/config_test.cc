@@ -180,6 +180,8 @@ TEST(ConfigTest, ObjectsOfKubernetesAreErrorsThatNameTheirPart) {
             "cri-resmgr-ctl config convert -from nri-plugins FILE");
   EXPECT_EQ(ParseError("kind: Pod\napiVersion: v1\nspec: {containers: []}\n"),
             "cri.yaml:1: this is a Kubernetes Pod, not a configuration");
+  EXPECT_EQ(ParseError("kind: List\napiVersion: v1\nitems: []\n"),
+            "cri.yaml:1: this is a Kubernetes List, not a configuration: give one of its items");
   EXPECT_THAT(ParseError("kind: ConfigMap\n"), HasSubstr("kind: unknown key"))
       << "no object without its version";
 }
