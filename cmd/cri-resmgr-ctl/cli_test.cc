@@ -219,6 +219,7 @@ TEST(CliTest, OptionsThatContradictAreRefused) {
   ExpectOneLineError(Ctl({"status", "-w", "-check"}), "-check looks once");
   ExpectOneLineError(Ctl({"topology", "-types", "-topology", "live"}), "-types and -topology");
   ExpectOneLineError(Ctl({"top", "nodes", "-n", "shop"}), "-n is for containers");
+  ExpectOneLineError(Ctl({"top", "nodes", "-sort-by", "memory"}), "-sort-by is for containers");
   ExpectOneLineError(Ctl({"config", "convert", "-force", "-from", "nri-plugins", "/no/such/file"}),
                      "-force is for config set");
 }

@@ -102,14 +102,16 @@ With -o wide also
   std::string_view Method() const override { return "Top"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.size() > 1) return InvalidArgument("give one of nodes, cpus, or nothing");
-    if (!namespace_.empty() && !What().empty() && What() != "containers")
-      return InvalidArgument("-n is for containers, not for {}", What());
+    if (!ShowsContainers() && (!namespace_.empty() || sort_by_ != "cpu")) {
+      return InvalidArgument("{} is for containers, not for {}",
+                             namespace_.empty() ? "-sort-by" : "-n", What());
+    }
     Reply request = {{"what", What()}};
     if (wide()) request["wide"] = true;
     return request;
   }
   Reply Arranged(Reply reply) const override {
-    if (!What().empty() && What() != "containers") return reply;
+    if (!ShowsContainers()) return reply;
     if (!namespace_.empty()) {
       std::erase_if(reply.get_ref<Reply::array_t&>(), [this](const Reply& container) {
         return container.value("namespace", "") != namespace_;
@@ -127,6 +129,7 @@ With -o wide also
                             : ContainersUsageText(reply, style(), wide());
   }
   std::string What() const { return arguments_.empty() ? "" : arguments_[0]; }
+  bool ShowsContainers() const { return What().empty() || What() == "containers"; }
 
   std::vector<std::string> arguments_;
   std::string namespace_;
