@@ -17,43 +17,6 @@
 
 namespace resmgr::hooks {
 
-// One hook of one call: asks the servers one after the other. Destroying it ends the round without
-// a result. Loop's thread only.
-class HookRound {
- public:
-  struct Steps {
-    // Returns the serialized request for the next server.
-    std::function<std::string()> request;
-    // Takes a server's answer; if it returns an error, the server counts as failed.
-    std::function<Status(const HookServerSettings& server, const std::string& answer)> take;
-    // OK: the call goes on with the changes so far. An error refuses the call. Runs once, never
-    // inside Start, and may destroy the round.
-    std::function<void(const Status& refusal)> done;
-  };
-
-  // The stage outlives this object. There must be at least one server.
-  HookRound(HookStage& stage, HookPoint point, HookStage::Servers servers, Steps steps);
-  ~HookRound();
-  HookRound(const HookRound&) = delete;
-  HookRound& operator=(const HookRound&) = delete;
-
-  void Start() { Ask(); }
-  // Called when no time is left: the server that is being asked and all later ones count as failed.
-  void Expire();
-
- private:
-  void Ask();
-  void OnAnswer(const StatusOr<std::string>& answer);
-  void End(const Status& refusal);
-
-  HookStage& stage_;
-  const HookPoint point_;
-  HookStage::Servers servers_;
-  Steps steps_;
-  size_t next_ = 0;
-  Lifetime lifetime_;
-};
-
 // HookStage's calls, by their operations. Only for HookStage.
 
 // nullptr: the operation has no hook.
@@ -74,9 +37,12 @@ class HookCall : public StageCall {
 
  protected:
   HookStage& hooks() const { return stage_; }
-  // Looks up the object of a post hook, if servers have this hook, and passes it to `tell`.
-  template <typename ObjectId, typename Tell>
-  void LookUpFor(HookPoint point, const ObjectId& id, Tell tell) {
+  // Passes the object of a post hook to `tell`. If it is not known (nullptr), it is looked up, if
+  // servers have this hook.
+  template <typename ObjectId, typename Object, typename Tell>
+  void TellAbout(HookPoint point, const ObjectId& id, const std::shared_ptr<Object>& known,
+                 Tell tell) {
+    if (known != nullptr) return tell(stage_, *known);
     if (stage_.ServersOf(point).empty()) return;
     stage_.view().LookUp(id, [&stage = stage_, tell](const auto& found) {
       if (found.ok()) tell(stage, **found);
@@ -87,14 +53,18 @@ class HookCall : public StageCall {
   HookStage& stage_;
 };
 
-// The common part of calls that ask servers before the runtime: has the servers and the time limit.
-// No callback runs after this object's end.
+// The common part of calls that ask servers before the runtime: asks them one after the other, with
+// one time limit for all. No callback runs after this object's end.
 class AskingCall : public HookCall {
  public:
   AskingCall(HookStage& stage, HookPoint point) : HookCall(stage), point_(point) {}
+  ~AskingCall() override;
 
   // Calls Consider once the servers are known.
   void Before(Request& request, const Adjustment& so_far) final;
+  std::string PluginOf(const FieldChange& change) const override {
+    return merge_ != nullptr ? merge_->owners().Of(change) : std::string();
+  }
 
  protected:
   // Called by Before, with its arguments, once the servers are known.
@@ -104,29 +74,33 @@ class AskingCall : public HookCall {
   // Finds the servers configured now, and starts the time limit for all of them. False: there are
   // none.
   bool FindServers();
-  // Asks the servers in turn; `done` in `steps` gets the result.
-  void Ask(HookRound::Steps steps);
-  // Ends the call without asking, since the request to the servers cannot be built: refuses it if
-  // the policy of a server is Fail, otherwise passes it.
-  void PassUnasked(const Status& why);
+  // Asks the servers that were found, and answers with the result. `merge` is a member of this
+  // call.
+  void Ask(HookMerge& merge);
+  // Passes the call without asking.
+  void PassUnasked();
+  // Ends the call: the servers that have not answered count as failed for this reason.
+  void GiveUp(const Status& why);
   // Wraps a callback, so that it does nothing once this call has ended or its time is over.
   template <typename Result>
   std::function<void(StatusOr<Result>)> InTime(std::function<void(StatusOr<Result>)> done) {
     return lifetime_.Guard(std::move(done));
   }
-  PlacementOwner placement_owner() const {
-    return PlacementIsOwned() ? PlacementOwner::kPolicy : PlacementOwner::kServers;
-  }
-  void LogConflicts(const HookOwners& owners) const;
+
+ private:
+  void AskNext();
+  void OnAnswer(const StatusOr<std::string>& answer);
+  // Takes the failure of a server; true: it has refused and thereby ended the call.
+  bool Fails(const HookServerPort& server, const Status& why);
+  void Finish();
+  void LogConflicts() const;
   // The call is decided: pending answers are dropped.
   void StopWaiting();
 
- private:
-  void Expire();
-
   const HookPoint point_;
   HookStage::Servers servers_;
-  std::optional<HookRound> round_;
+  size_t next_ = 0;             // the server that is being asked
+  HookMerge* merge_ = nullptr;  // set by Ask
   EventLoop::HandlePtr budget_;
   Lifetime lifetime_;
 };
@@ -135,10 +109,6 @@ class AskingCall : public HookCall {
 class ContainerCall : public AskingCall {
  public:
   using AskingCall::AskingCall;
-
-  std::string PluginOf(const FieldChange& change) const override {
-    return merge_ ? merge_->owners().Of(change) : std::string();
-  }
 
  protected:
   // Asks the servers about a container of this pod. Passes the call if `asks` is false, or if

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <set>
 
+#include <google/protobuf/arena.h>
+
 #include "pkg/api/message_numbers.h"
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_messages.h"
@@ -14,18 +16,8 @@
 namespace resmgr::hooks {
 namespace {
 
-using HookMap = google::protobuf::Map<std::string, std::string>;
-
 constexpr int64_t kLowestOomScoreAdj = -1000;
 constexpr int64_t kHighestOomScoreAdj = 1000;
-
-// The server that gave an answer, and the owners of changed fields.
-struct Answer {
-  const std::string& server;
-  HookOwners& owners;
-
-  void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
-};
 
 // Whether this number in an answer is a change.
 bool MeansSomething(Field field, int64_t wanted, AnswerStyle style) {
@@ -36,39 +28,17 @@ bool MeansSomething(Field field, int64_t wanted, AnswerStyle style) {
   return wanted > 0 || (wanted < 0 && field == Field::kCpuQuota);
 }
 
-bool Same(const HookMap& map, const std::string& key, const std::string& value) {
-  const auto found = map.find(key);
-  return found != map.end() && found->second == value;
-}
-
 // New or different entries of the answer, sorted by key, since a protobuf map has no order.
 std::map<std::string_view, std::string_view> Different(const HookMap& sent, const HookMap& answer) {
   std::map<std::string_view, std::string_view> different;
   for (const auto& [key, value] : answer)
-    if (!Same(sent, key, value)) different.emplace(key, value);
+    if (!HasEntry(sent, key, value)) different.emplace(key, value);
   return different;
 }
 
-// `dropped` selects keys that the pipeline counts and drops: they are added to the changes, but the
-// next server does not see them.
-void AddMap(
-    const Answer& from, Field field, const HookMap& answer, HookMap& sent,
-    KeyedEdits<std::string> WideAdjustment::*edits, Adjustment& adjustment,
-    bool (*dropped)(std::string_view key) = [](std::string_view) { return false; }) {
-  for (const auto& [key, value] : Different(sent, answer)) {
-    (adjustment.Wide().*edits).Set(key, std::string(value));
-    if (dropped(key)) continue;
-    from.Note(field, key);
-    sent[std::string(key)] = std::string(value);
-  }
-}
-
-void AddCgroupParent(const Answer& from, const std::string& answer, std::string& sent,
-                     Adjustment& adjustment) {
-  if (answer.empty() || answer == sent) return;
-  adjustment.Wide().cgroup_parent = answer;
-  from.Note(Field::kCgroupParent);
-  sent = answer;
+// For maps of which the pipeline drops nothing.
+bool IsNeverDropped(std::string_view) {
+  return false;
 }
 
 template <typename Set>
@@ -103,6 +73,24 @@ std::string HookOwners::Of(const FieldChange& change) const {
   return found == owners_.end() ? std::string() : found->second;
 }
 
+void HookMerge::AddMap(const Answer& from, Field field, const HookMap& answer, HookMap& sent,
+                       KeyedEdits<std::string> WideAdjustment::*edits,
+                       bool (*dropped)(std::string_view key)) {
+  for (const auto& [key, value] : Different(sent, answer)) {
+    (changes_.Wide().*edits).Set(key, std::string(value));
+    if (dropped(key)) continue;
+    from.Note(field, key);
+    sent[std::string(key)] = std::string(value);
+  }
+}
+
+void HookMerge::AddCgroupParent(const Answer& from, const std::string& answer, std::string& sent) {
+  if (answer.empty() || answer == sent) return;
+  changes_.Wide().cgroup_parent = answer;
+  from.Note(Field::kCgroupParent);
+  sent = answer;
+}
+
 PodHookMerge::PodHookMerge(api::PodSandboxHookRequest request, PodResources resources)
     : request_(std::move(request)) {
   if (resources == PodResources::kPassedOver) return;
@@ -117,27 +105,32 @@ Status PodHookMerge::AddResources(const std::string& server,
   *of_pause.mutable_container_resources() = answer;
   RESMGR_RETURN_IF_ERROR(resources_->Add(server, AnswerStyle::kSparse, of_pause));
   *request_.mutable_resources() = resources_->request().container_resources();
-  for (const FieldChange& change : resources_->changes().adjustment.Changes())
+  for (const FieldChange& change : resources_->changes().Changes())
     owners_.Note(change.field, change.key, resources_->owners().Of(change));
   return OkStatus();
 }
 
-HookChanges PodHookMerge::TakeChanges() {
-  if (resources_) changes_.adjustment.Merge(std::move(resources_->TakeChanges().adjustment));
+Adjustment PodHookMerge::TakeChanges() {
+  if (resources_) changes_.Merge(resources_->TakeChanges());
   return std::move(changes_);
+}
+
+Status PodHookMerge::Take(const HookServerSettings& server, const std::string& answer) {
+  api::PodSandboxHookResponse parsed;
+  if (!parsed.ParseFromString(answer)) return Internal("its answer is malformed");
+  return Add(server.file, parsed);
 }
 
 Status PodHookMerge::Add(const std::string& server, const api::PodSandboxHookResponse& answer) {
   if (resources_ && answer.has_resources()) {
     RESMGR_RETURN_IF_ERROR(AddResources(server, answer.resources()));
   }
-  const Answer from{.server = server, .owners = owners_};
-  Adjustment& adjustment = changes_.adjustment;
+  const Answer from{.server = server, .style = AnswerStyle::kSparse, .owners = owners_};
   AddMap(from, Field::kLabels, answer.labels(), *request_.mutable_labels(), &WideAdjustment::labels,
-         adjustment, IsKubeletsOwn);
+         IsKubeletsOwn);
   AddMap(from, Field::kAnnotations, answer.annotations(), *request_.mutable_annotations(),
-         &WideAdjustment::annotations, adjustment, IsKubeletsOwn);
-  AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent(), adjustment);
+         &WideAdjustment::annotations, IsKubeletsOwn);
+  AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent());
   return OkStatus();
 }
 
@@ -168,21 +161,29 @@ void ContainerHookMerge::MoveEnvironmentIntoRequest() {
   beside_.environment = nullptr;
 }
 
+Status ContainerHookMerge::Take(const HookServerSettings& server, const std::string& answer) {
+  // An arena frees the answer with its dozens of variables at once.
+  google::protobuf::Arena arena;
+  auto& parsed =
+      *google::protobuf::Arena::CreateMessage<api::ContainerResourceHookResponse>(&arena);
+  const std::optional<std::string> rest = WithoutRepeatedEnvironment(answer);
+  if (!parsed.ParseFromString(rest ? *rest : answer)) return Internal("its answer is malformed");
+  return Add(server.file, server.style, parsed);
+}
+
 Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
                                const api::ContainerResourceHookResponse& answer) {
   const bool creates = point_ == HookPoint::kPreCreateContainer;
   if (!creates && point_ != HookPoint::kPreUpdateContainerResources) return OkStatus();
   if (!answer.container_envs().empty()) MoveEnvironmentIntoRequest();
   RESMGR_RETURN_IF_ERROR(Check(answer));
-  const Answer from{.server = server, .owners = owners_};
+  const Answer from{.server = server, .style = style, .owners = owners_};
   AddMap(from, Field::kAnnotations, answer.container_annotations(),
-         *request_.mutable_container_annotations(), &WideAdjustment::annotations,
-         changes_.adjustment, IsKubeletsOwn);
-  if (answer.has_container_resources()) AddResources(server, style, answer.container_resources());
+         *request_.mutable_container_annotations(), &WideAdjustment::annotations, IsKubeletsOwn);
+  if (answer.has_container_resources()) AddResources(from, answer.container_resources());
   if (!creates) return OkStatus();
-  AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent(),
-                  changes_.adjustment);
-  AddEnvironment(server, style, answer);
+  AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent());
+  AddEnvironment(from, answer.container_envs());
   return OkStatus();
 }
 
@@ -195,7 +196,7 @@ Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answe
       CheckList<NodeSet>("cpuset_mems", wanted.cpuset_mems(), sent.cpuset_mems()));
   for (const auto& [name, value] : answer.container_envs()) {
     const bool good = !name.empty() && name.find('=') == std::string::npos;
-    if (!good && !Same(request_.container_envs(), name, value)) {
+    if (!good && !HasEntry(request_.container_envs(), name, value)) {
       return InvalidArgument("\"{}\" is not a valid name of an environment variable",
                              Printable(name));
     }
@@ -203,84 +204,65 @@ Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answe
   return OkStatus();
 }
 
-void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle style,
+void ContainerHookMerge::AddResources(const Answer& from,
                                       const api::LinuxContainerResources& answer) {
-  const Answer from{.server = server, .owners = owners_};
   api::LinuxContainerResources& sent = *request_.mutable_container_resources();
   std::vector<Field> said;
   for (const NumberField& number : kNumberFields) {
     const int64_t wanted = NumberAt(answer, number.cri_number).value_or(0);
     if (wanted == NumberAt(sent, number.cri_number).value_or(0)) continue;
-    if (!MeansSomething(number.field, wanted, style)) continue;
-    NumberOf(changes_.adjustment, number) = wanted;
+    if (!MeansSomething(number.field, wanted, from.style)) continue;
+    NumberOf(changes_, number) = wanted;
     SetNumberAt(sent, number.cri_number, wanted);
     from.Note(number.field);
     said.push_back(number.field == Field::kCpuPeriod ? Field::kCpuQuota : number.field);
   }
-  AddSets(server, style, answer);
-  AddHugepages(server, answer);
-  AddFiles(server, answer);
+  AddSets(from, answer);
+  AddHugepages(from, answer);
+  AddMap(from, Field::kUnified, answer.unified(), *sent.mutable_unified(), &WideAdjustment::unified,
+         owner_ == PlacementOwner::kPolicy ? IsPlacementFile : IsNeverDropped);
   for (const Field field : said)
-    RemoveFilesOf(field, server);
+    RemoveFilesOf(field, from.server);
 }
 
 // Removes files that former servers set: they would override this server's number.
 void ContainerHookMerge::RemoveFilesOf(Field field, const std::string& server) {
-  if (changes_.adjustment.wide() == nullptr) return;
+  if (changes_.wide() == nullptr) return;
   std::vector<std::string> files;
-  for (const auto& edit : changes_.adjustment.wide()->unified) {
+  for (const auto& edit : changes_.wide()->unified) {
     const auto says = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
     if (!says || says->field != field) continue;
     if (owners_.Of({Field::kUnified, edit.key}) != server) files.push_back(edit.key);
   }
   for (const std::string& file : files) {
-    changes_.adjustment.Wide().unified.Remove(file);
+    changes_.Wide().unified.Remove(file);
     request_.mutable_container_resources()->mutable_unified()->erase(file);
     owners_.Forget(Field::kUnified, file);
   }
 }
 
-void ContainerHookMerge::AddFiles(const std::string& server,
-                                  const api::LinuxContainerResources& answer) {
-  const Answer from{.server = server, .owners = owners_};
-  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
-  AddMap(
-      from, Field::kUnified, answer.unified(), *sent.mutable_unified(), &WideAdjustment::unified,
-      changes_.adjustment,
-      owner_ == PlacementOwner::kPolicy ? IsPlacementFile : [](std::string_view) { return false; });
-}
-
-void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,
-                                 const api::LinuxContainerResources& answer) {
-  const Answer from{.server = server, .owners = owners_};
-  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
-  ResourceValues& values = changes_.adjustment.values;
-  const auto changed = [style](const std::string& wanted, const std::string& had) {
-    return wanted != had && (!wanted.empty() || style == AnswerStyle::kEcho);
-  };
-  const auto take = [&](Field field, const std::string& wanted, std::string& had) {
+void ContainerHookMerge::AddSets(const Answer& from, const api::LinuxContainerResources& answer) {
+  const auto take = [&]<typename Set>(Field field, const std::string& wanted, std::string& sent,
+                                      std::optional<Set>& value, bool WideAdjustment::*clears) {
+    const bool clear = wanted.empty();
+    if (wanted == sent || (clear && from.style == AnswerStyle::kSparse)) return;
+    value.reset();
+    // Cannot fail: Check has parsed the list before.
+    if (!clear) value = *Set::Parse(wanted);
+    if (clear || changes_.wide() != nullptr) changes_.Wide().*clears = clear;
     if (owner_ == PlacementOwner::kPolicy) return;
     from.Note(field);
-    had = wanted;
+    sent = wanted;
   };
-  // Cannot fail: Check has parsed the lists before.
-  if (const std::string& cpus = answer.cpuset_cpus(); changed(cpus, sent.cpuset_cpus())) {
-    values.cpus.reset();
-    if (!cpus.empty()) values.cpus = *CpuSet::Parse(cpus);
-    changes_.clears_cpus = cpus.empty();
-    take(Field::kCpusetCpus, cpus, *sent.mutable_cpuset_cpus());
-  }
-  if (const std::string& mems = answer.cpuset_mems(); changed(mems, sent.cpuset_mems())) {
-    values.mems.reset();
-    if (!mems.empty()) values.mems = *NodeSet::Parse(mems);
-    changes_.clears_mems = mems.empty();
-    take(Field::kCpusetMems, mems, *sent.mutable_cpuset_mems());
-  }
+  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
+  take(Field::kCpusetCpus, answer.cpuset_cpus(), *sent.mutable_cpuset_cpus(), changes_.values.cpus,
+       &WideAdjustment::clear_cpus);
+  take(Field::kCpusetMems, answer.cpuset_mems(), *sent.mutable_cpuset_mems(), changes_.values.mems,
+       &WideAdjustment::clear_mems);
 }
 
-void ContainerHookMerge::AddHugepages(const std::string& server,
+void ContainerHookMerge::AddHugepages(const Answer& from,
                                       const api::LinuxContainerResources& answer) {
-  const Answer from{.server = server, .owners = owners_};
   auto& sent = *request_.mutable_container_resources()->mutable_hugepage_limits();
   std::map<std::string, api::HugepageLimit*> by_size;
   for (api::HugepageLimit& limit : sent)
@@ -291,7 +273,7 @@ void ContainerHookMerge::AddHugepages(const std::string& server,
   for (const auto& [size, bytes] : wanted) {
     const auto had = by_size.find(size);
     if (had != by_size.end() && had->second->limit() == bytes) continue;
-    changes_.adjustment.Wide().hugepage_limits.Set(size, bytes);
+    changes_.Wide().hugepage_limits.Set(size, bytes);
     from.Note(Field::kHugepageLimits, size);
     api::HugepageLimit& limit = had == by_size.end() ? *sent.Add() : *had->second;
     limit.set_page_size(size);
@@ -299,23 +281,20 @@ void ContainerHookMerge::AddHugepages(const std::string& server,
   }
 }
 
-void ContainerHookMerge::AddEnvironment(const std::string& server, AnswerStyle style,
-                                        const api::ContainerResourceHookResponse& answer) {
-  const Answer from{.server = server, .owners = owners_};
+void ContainerHookMerge::AddEnvironment(const Answer& from, const HookMap& answer) {
   HookMap& sent = *request_.mutable_container_envs();
-  if (answer.container_envs().empty()) return;
-  if (style == AnswerStyle::kEcho) {
+  if (answer.empty()) return;
+  if (from.style == AnswerStyle::kEcho) {
     std::set<std::string> missing;
     for (const auto& [name, value] : sent)
-      if (!answer.container_envs().contains(name)) missing.insert(name);
+      if (!answer.contains(name)) missing.insert(name);
     for (const std::string& name : missing) {
-      changes_.adjustment.Wide().environment.Remove(name);
+      changes_.Wide().environment.Remove(name);
       from.Note(Field::kEnvironment, name);
       sent.erase(name);
     }
   }
-  AddMap(from, Field::kEnvironment, answer.container_envs(), sent, &WideAdjustment::environment,
-         changes_.adjustment);
+  AddMap(from, Field::kEnvironment, answer, sent, &WideAdjustment::environment, IsNeverDropped);
 }
 
 }  // namespace resmgr::hooks

@@ -18,17 +18,6 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
-// The changes that the hook servers of one call make. A server may clear the list of CPUs, for a
-// container that is not to be bound. `adjustment` cannot express this, since a policy never does
-// it.
-struct HookChanges {
-  Adjustment adjustment{};
-  bool clears_cpus = false;
-  bool clears_mems = false;
-
-  bool empty() const { return adjustment.empty() && !clears_cpus && !clears_mems; }
-};
-
 // Two servers want different values of one field; the later one wins.
 struct HookConflict {
   FieldChange change;
@@ -65,7 +54,46 @@ struct BesideRequest {
 };
 
 // Merges the answers of several servers to one hook, in the order in which they are asked. A value
-// that equals the one sent to the server is no change. Otherwise, field by field:
+// type that can only be moved.
+class HookMerge {
+ public:
+  HookMerge(HookMerge&&) = default;
+  HookMerge& operator=(HookMerge&&) = default;
+  virtual ~HookMerge() = default;
+
+  // The complete request for the next server; it includes the former servers' changes.
+  virtual std::string Encoded() const = 0;
+  // Takes an encoded answer. kInternal: it is malformed; kInvalidArgument: see Add.
+  virtual Status Take(const HookServerSettings& server, const std::string& answer) = 0;
+  // Returns all changes; called last.
+  virtual Adjustment TakeChanges() { return std::move(changes_); }
+  const Adjustment& changes() const { return changes_; }
+  const HookOwners& owners() const { return owners_; }
+
+ protected:
+  // An answer whose changes are being taken, by its server.
+  struct Answer {
+    const std::string& server;
+    AnswerStyle style;
+    HookOwners& owners;
+
+    void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
+  };
+
+  HookMerge() = default;
+  // `dropped` selects keys that the pipeline counts and drops: they are added to the changes, but
+  // the next server does not see them.
+  void AddMap(const Answer& from, Field field, const HookMap& answer, HookMap& sent,
+              KeyedEdits<std::string> WideAdjustment::*edits,
+              bool (*dropped)(std::string_view key));
+  void AddCgroupParent(const Answer& from, const std::string& answer, std::string& sent);
+
+  Adjustment changes_;
+  HookOwners owners_;
+};
+
+// The merge of hooks about a container. A value that equals the one sent to the server is no
+// change. Otherwise, field by field:
 //
 //   cpu_period, cpu_shares, memory_limit, memory_swap_limit
 //                            0 and less is no change: runtimes refuse a negative limit of memory
@@ -81,8 +109,8 @@ struct BesideRequest {
 //
 // An answer without resources changes none. Resources in the answer of a pod sandbox's hook count
 // if the request that creates the sandbox has a place for them (Docker); for them all answers are
-// sparse. A value type that can only be moved.
-class ContainerHookMerge {
+// sparse.
+class ContainerHookMerge final : public HookMerge {
  public:
   // Only PreCreateContainer and PreUpdateContainerResources change anything. An update has no place
   // for environment variables and the cgroup parent: these parts of answers are ignored.
@@ -91,8 +119,7 @@ class ContainerHookMerge {
       : point_(point), request_(std::move(request)), owner_(owner), beside_(std::move(beside)) {}
 
   const api::ContainerResourceHookRequest& request() const { return request_; }
-  // The complete request for the next server.
-  std::string Encoded() const;
+  std::string Encoded() const override;
   // Calls the function of this name in hook_messages.h.
   std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer) const;
   // Called last.
@@ -102,58 +129,45 @@ class ContainerHookMerge {
   // environment variable; nothing of the answer is taken.
   Status Add(const std::string& server, AnswerStyle style,
              const api::ContainerResourceHookResponse& answer);
-  const HookChanges& changes() const { return changes_; }
-  HookChanges TakeChanges() { return std::move(changes_); }
-  const HookOwners& owners() const { return owners_; }
+  Status Take(const HookServerSettings& server, const std::string& answer) override;
 
  private:
   void MoveEnvironmentIntoRequest();
   Status Check(const api::ContainerResourceHookResponse& answer) const;
-  void AddResources(const std::string& server, AnswerStyle style,
-                    const api::LinuxContainerResources& answer);
-  void AddSets(const std::string& server, AnswerStyle style,
-               const api::LinuxContainerResources& answer);
+  void AddResources(const Answer& from, const api::LinuxContainerResources& answer);
+  void AddSets(const Answer& from, const api::LinuxContainerResources& answer);
   void RemoveFilesOf(Field field, const std::string& server);
-  void AddFiles(const std::string& server, const api::LinuxContainerResources& answer);
-  void AddHugepages(const std::string& server, const api::LinuxContainerResources& answer);
-  void AddEnvironment(const std::string& server, AnswerStyle style,
-                      const api::ContainerResourceHookResponse& answer);
+  void AddHugepages(const Answer& from, const api::LinuxContainerResources& answer);
+  void AddEnvironment(const Answer& from, const HookMap& answer);
 
   HookPoint point_;
   api::ContainerResourceHookRequest request_;
   PlacementOwner owner_;
   BesideRequest beside_;
-  HookChanges changes_;
-  HookOwners owners_;
 };
 
 // Whether changes of a pod sandbox's resources are taken; they become the pause container's, as in
 // koord-runtime-proxy.
 enum class PodResources { kPassedOver, kTaken };
 
-class PodHookMerge {
+class PodHookMerge final : public HookMerge {
  public:
   explicit PodHookMerge(api::PodSandboxHookRequest request,
                         PodResources resources = PodResources::kPassedOver);
 
-  // The request for the next server; it includes the former servers' changes.
   const api::PodSandboxHookRequest& request() const { return request_; }
-  std::string Encoded() const { return request_.SerializeAsString(); }
+  std::string Encoded() const override { return request_.SerializeAsString(); }
   // kInvalidArgument: see ContainerHookMerge::Add.
   Status Add(const std::string& server, const api::PodSandboxHookResponse& answer);
-  // Returns the changes, except those of resources.
-  const HookChanges& changes() const { return changes_; }
-  // Returns all changes; called last.
-  HookChanges TakeChanges();
-  const HookOwners& owners() const { return owners_; }
+  Status Take(const HookServerSettings& server, const std::string& answer) override;
+  Adjustment TakeChanges() override;
 
  private:
   Status AddResources(const std::string& server, const api::LinuxContainerResources& answer);
 
   api::PodSandboxHookRequest request_;
-  HookChanges changes_;
-  HookOwners owners_;
-  std::optional<ContainerHookMerge> resources_;  // set if resources are taken
+  // Set if resources are taken; has their changes until TakeChanges.
+  std::optional<ContainerHookMerge> resources_;
 };
 
 }  // namespace resmgr::hooks

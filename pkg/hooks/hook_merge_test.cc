@@ -71,12 +71,14 @@ TEST(HookMerge, K11EmptyCpusetClearsAndQuotaIsLifted) {
   answer.mutable_container_resources()->clear_cpuset_cpus();
   answer.mutable_container_resources()->set_cpu_quota(-1);
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
-  EXPECT_TRUE(merge.changes().clears_cpus);
-  EXPECT_FALSE(merge.changes().clears_mems);
-  const Adjustment& adjustment = merge.changes().adjustment;
+  EXPECT_TRUE(merge.changes().clears_cpus());
+  EXPECT_FALSE(merge.changes().clears_mems());
+  const Adjustment& adjustment = merge.changes();
   EXPECT_FALSE(adjustment.values.cpus);
   EXPECT_EQ(adjustment.values.cpu_quota, -1);
-  EXPECT_EQ(adjustment.wide(), nullptr);
+  const std::vector<FieldChange> changes{{.field = Field::kCpusetCpus},
+                                         {.field = Field::kCpuQuota}};
+  EXPECT_EQ(adjustment.Changes(), changes);
 }
 
 // koordlet sends this for each best effort container without a limit of batch memory. CRI-O and
@@ -108,9 +110,9 @@ TEST(HookMerge, NumbersWhoseNegativeValuesMeanSomethingPass) {
   answer.mutable_container_resources()->set_cpu_quota(-1);
   answer.mutable_container_resources()->set_oom_score_adj(-998);
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
-  EXPECT_EQ(merge.changes().adjustment.values.cpu_quota, -1);
-  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
-  EXPECT_EQ(merge.changes().adjustment.wide()->oom_score_adj, -998);
+  EXPECT_EQ(merge.changes().values.cpu_quota, -1);
+  ASSERT_NE(merge.changes().wide(), nullptr);
+  EXPECT_EQ(merge.changes().wide()->oom_score_adj, -998);
 }
 
 TEST(HookMerge, K12SparseAnswerChangesOnlyWhatItSets) {
@@ -119,11 +121,11 @@ TEST(HookMerge, K12SparseAnswerChangesOnlyWhatItSets) {
   answer.mutable_container_resources()->set_cpu_shares(512);
   (*answer.mutable_container_envs())["NEW"] = "1";
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kSparse, answer).ok());
-  EXPECT_FALSE(merge.changes().clears_cpus);
-  EXPECT_FALSE(merge.changes().clears_mems);
+  EXPECT_FALSE(merge.changes().clears_cpus());
+  EXPECT_FALSE(merge.changes().clears_mems());
   const std::vector<FieldChange> changes{{.field = Field::kCpuShares},
                                          {.field = Field::kEnvironment, .key = "NEW"}};
-  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+  EXPECT_EQ(merge.changes().Changes(), changes);
 }
 
 TEST(HookMerge, AnEchoThatLeavesTheScoreOutSetsItToZero) {
@@ -131,8 +133,8 @@ TEST(HookMerge, AnEchoThatLeavesTheScoreOutSetsItToZero) {
   auto answer = Echo(SentToMerge());
   answer.mutable_container_resources()->set_oom_score_adj(0);
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
-  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
-  EXPECT_EQ(merge.changes().adjustment.wide()->oom_score_adj, 0);
+  ASSERT_NE(merge.changes().wide(), nullptr);
+  EXPECT_EQ(merge.changes().wide()->oom_score_adj, 0);
 }
 
 TEST(HookMerge, AScoreThatTheKernelDoesNotTakeIsNoChange) {
@@ -149,8 +151,8 @@ TEST(HookMerge, K13OnlyTheVariableThatTheServerChangedIsEdited) {
   (*answer.mutable_container_envs())["NVIDIA_VISIBLE_DEVICES"] = "0,1";
   answer.mutable_container_envs()->erase("PATH");
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
-  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
-  const auto& environment = merge.changes().adjustment.wide()->environment;
+  ASSERT_NE(merge.changes().wide(), nullptr);
+  const auto& environment = merge.changes().wide()->environment;
   EXPECT_EQ(std::distance(environment.begin(), environment.end()), 2);
   EXPECT_EQ(environment.Find("OPTS"), nullptr);
   ASSERT_NE(environment.Find("PATH"), nullptr);
@@ -198,8 +200,8 @@ TEST(HookMerge, WhatIsBesideTheRequestCountsAsInIt) {
   answer.mutable_container_envs()->erase("B");
   EXPECT_EQ(merge.WithoutRepeatedEnvironment(answer.SerializeAsString()), std::nullopt);
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
-  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
-  const auto& environment = merge.changes().adjustment.wide()->environment;
+  ASSERT_NE(merge.changes().wide(), nullptr);
+  const auto& environment = merge.changes().wide()->environment;
   EXPECT_EQ(std::distance(environment.begin(), environment.end()), 1);
   ASSERT_NE(environment.Find("B"), nullptr);
   EXPECT_FALSE(environment.Find("B")->value);
@@ -218,8 +220,8 @@ TEST(HookMerge, K06LaterServerSeesTheFormerAndWinsAndTheConflictIsToldOnce) {
   answer = Echo(merge.request());
   answer.mutable_container_resources()->set_cpu_shares(512);
   ASSERT_TRUE(merge.Add(kOther, AnswerStyle::kEcho, answer).ok());
-  EXPECT_EQ(merge.changes().adjustment.values.cpu_shares, 512);
-  EXPECT_EQ(merge.changes().adjustment.values.cpu_quota, -1);
+  EXPECT_EQ(merge.changes().values.cpu_shares, 512);
+  EXPECT_EQ(merge.changes().values.cpu_quota, -1);
   ASSERT_EQ(merge.owners().conflicts().size(), 1U);
   EXPECT_EQ(merge.owners().conflicts()[0].change.field, Field::kCpuShares);
   EXPECT_EQ(merge.owners().conflicts()[0].former, kKoordlet);
@@ -240,8 +242,8 @@ TEST(HookMerge, WhereThePolicyOwnsThePlacementItIsShownAndKept) {
   EXPECT_EQ(merge.request().container_resources().cpuset_mems(), "0");
   EXPECT_EQ(merge.request().container_resources().cpu_shares(), 77);
   // The pipeline counts and drops this change.
-  EXPECT_EQ(merge.changes().adjustment.values.cpus, CpuSet{7});
-  EXPECT_TRUE(merge.changes().clears_mems);
+  EXPECT_EQ(merge.changes().values.cpus, CpuSet{7});
+  EXPECT_TRUE(merge.changes().clears_mems());
   answer = Echo(merge.request());
   answer.mutable_container_resources()->set_cpuset_cpus("5");
   ASSERT_TRUE(merge.Add(kOther, AnswerStyle::kEcho, answer).ok());
@@ -263,7 +265,7 @@ TEST(HookMerge, MapsAreJoined) {
   const std::vector<FieldChange> changes{{.field = Field::kHugepageLimits, .key = "1GB"},
                                          {.field = Field::kUnified, .key = "cpu.idle"},
                                          {.field = Field::kAnnotations, .key = "b"}};
-  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+  EXPECT_EQ(merge.changes().Changes(), changes);
 }
 
 TEST(HookMerge, CpusetFilesAreCountedAndNotShownWhereThePolicyOwnsThem) {
@@ -272,7 +274,7 @@ TEST(HookMerge, CpusetFilesAreCountedAndNotShownWhereThePolicyOwnsThem) {
   (*answer.mutable_container_resources()->mutable_unified())["cpuset.cpus"] = "8-9";
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
   EXPECT_FALSE(merge.request().container_resources().unified().contains("cpuset.cpus"));
-  EXPECT_NE(merge.changes().adjustment.wide()->unified.Find("cpuset.cpus"), nullptr);
+  EXPECT_NE(merge.changes().wide()->unified.Find("cpuset.cpus"), nullptr);
 }
 
 TEST(HookMerge, TheLaterOfAFileAndANumberIsTheWord) {
@@ -289,7 +291,7 @@ TEST(HookMerge, TheLaterOfAFileAndANumberIsTheWord) {
   EXPECT_TRUE(merge.request().container_resources().unified().contains("cpu.max"));
   EXPECT_EQ(merge.owners().Of({.field = Field::kCpuShares}), kOther);
   EXPECT_EQ(merge.owners().Of({Field::kUnified, "cpu.weight"}), "");
-  Adjustment adjustment = merge.TakeChanges().adjustment;
+  Adjustment adjustment = merge.TakeChanges();
   adjustment.TranslateFiles();
   adjustment.YieldToFiles();
   EXPECT_EQ(adjustment.values,
@@ -342,7 +344,7 @@ TEST(HookMerge, AnUpdateTakesNeitherVariablesNorCgroupParent) {
   answer.mutable_container_resources()->set_cpuset_cpus("4");
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
   const std::vector<FieldChange> changes{{.field = Field::kCpusetCpus}};
-  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+  EXPECT_EQ(merge.changes().Changes(), changes);
 }
 
 TEST(HookMerge, AStartChangesNothing) {
@@ -371,7 +373,7 @@ TEST(HookMerge, APodTakesLabelsAnnotationsAndCgroupParent) {
   const std::vector<FieldChange> changes{{.field = Field::kLabels, .key = "l"},
                                          {.field = Field::kAnnotations, .key = "a"},
                                          {.field = Field::kCgroupParent}};
-  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+  EXPECT_EQ(merge.changes().Changes(), changes);
   EXPECT_EQ(merge.request().labels().at("l"), "2");
 }
 
@@ -394,9 +396,9 @@ TEST(HookMerge, ResourcesOfAPodAreThoseOfItsPauseContainer) {
   ASSERT_EQ(merge.owners().conflicts().size(), 1U);
   answer.mutable_resources()->set_cpuset_cpus("zero");
   EXPECT_EQ(merge.Add(kOther, answer).code(), StatusCode::kInvalidArgument);
-  const HookChanges changes = merge.TakeChanges();
-  EXPECT_EQ(changes.adjustment.values, (ResourceValues{.cpu_shares = 512, .cpu_quota = -1}));
-  EXPECT_EQ(changes.adjustment.wide(), nullptr) << "no memory limit";
+  const Adjustment changes = merge.TakeChanges();
+  EXPECT_EQ(changes.values, (ResourceValues{.cpu_shares = 512, .cpu_quota = -1}));
+  EXPECT_EQ(changes.wide(), nullptr) << "no memory limit";
 }
 
 // Compares random answers of several servers with a second, simple implementation of the rules,
@@ -466,23 +468,23 @@ Values Reference(Values had, const api::LinuxContainerResources& answer, AnswerS
 }
 
 // The request's values with the changes applied.
-Values Applied(Values values, const HookChanges& changes) {
+Values Applied(Values values, const Adjustment& changes) {
   const auto number = [&values](const char* name, const std::optional<int64_t>& value) {
     if (value) values[name] = std::to_string(*value);
   };
-  const ResourceValues& set = changes.adjustment.values;
+  const ResourceValues& set = changes.values;
   number("period", set.cpu_period);
   number("quota", set.cpu_quota);
   number("shares", set.cpu_shares);
-  if (const WideAdjustment* const wide = changes.adjustment.wide()) {
+  if (const WideAdjustment* const wide = changes.wide()) {
     number("memory", wide->memory_limit);
     number("swap", wide->memory_swap_limit);
     number("oom", wide->oom_score_adj);
   }
   if (set.cpus) values["cpus"] = set.cpus->ToString();
   if (set.mems) values["mems"] = set.mems->ToString();
-  if (changes.clears_cpus) values["cpus"] = "";
-  if (changes.clears_mems) values["mems"] = "";
+  if (changes.clears_cpus()) values["cpus"] = "";
+  if (changes.clears_mems()) values["mems"] = "";
   return values;
 }
 
@@ -535,14 +537,13 @@ TEST(HookMergeProperty, AnyAnswersGiveWhatTheRulesSay) {
       ASSERT_EQ(Copied(merge.request().container_envs()), envs) << "seed " << seed;
     }
     const WideAdjustment none;
-    const HookChanges& changes = merge.changes();
-    const WideAdjustment& wide =
-        changes.adjustment.wide() == nullptr ? none : *changes.adjustment.wide();
+    const Adjustment& changes = merge.changes();
+    const WideAdjustment& wide = changes.wide() == nullptr ? none : *changes.wide();
     ASSERT_EQ(Applied(ValuesOf(sent.container_resources()), changes), resources) << "seed " << seed;
     ASSERT_EQ(Edited(Copied(sent.container_envs()), wide.environment), envs) << "seed " << seed;
     ASSERT_EQ(Edited(Copied(sent.container_annotations()), wide.annotations), annotations);
     ASSERT_EQ(Edited(Copied(sent.container_resources().unified()), wide.unified), unified);
-    for (const FieldChange& change : changes.adjustment.Changes())
+    for (const FieldChange& change : changes.Changes())
       ASSERT_NE(merge.owners().Of(change), "") << "seed " << seed;
   }
 }

@@ -16,8 +16,6 @@
 namespace resmgr::hooks {
 namespace {
 
-using HookMap = google::protobuf::Map<std::string, std::string>;
-
 void Fill(const StringMap& from, HookMap& to) {
   for (const auto& [key, value] : from)
     to[Utf8Repaired(key)] = Utf8Repaired(value);
@@ -124,6 +122,11 @@ std::optional<Variable> ReadEntry(std::string_view entry) {
 }
 
 }  // namespace
+
+bool HasEntry(const HookMap& map, const std::string& key, const std::string& value) {
+  const auto found = map.find(key);
+  return found != map.end() && found->second == value;
+}
 
 HookEnvironment ToHookEnvironment(Environment environment) {
   bool is_ascii = true;

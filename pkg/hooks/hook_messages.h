@@ -21,6 +21,9 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
+using HookMap = google::protobuf::Map<std::string, std::string>;
+bool HasEntry(const HookMap& map, const std::string& key, const std::string& value);
+
 // Builds the requests to hook servers. Protobuf strings must be UTF-8: each invalid byte is
 // replaced by U+FFFD. Pure functions.
 

@@ -11,8 +11,6 @@ namespace {
 
 // The hooks of calls about pod sandboxes.
 
-using HookMap = google::protobuf::Map<std::string, std::string>;
-
 void Apply(const KeyedEdits<std::string>& edits, HookMap& map) {
   for (const auto& edit : edits) {
     if (edit.value) {
@@ -44,28 +42,13 @@ class RunPodCall final : public AskingCall {
                                            ? PodResources::kTaken
                                            : PodResources::kPassedOver);
     if (hooks().Skips(merge_->request()) || !FindServers()) return Pass();
-    Ask({.request = [this] { return merge_->Encoded(); },
-         .take = [this](const HookServerSettings& server, const std::string& bytes) -> Status {
-           api::PodSandboxHookResponse answer;
-           if (!answer.ParseFromString(bytes)) return Internal("its answer is malformed");
-           return merge_->Add(server.file, answer);
-         },
-         .done =
-             [this](const Status& refusal) {
-               if (!refusal.ok()) return Refuse(refusal);
-               LogConflicts(merge_->owners());
-               Adjust(std::move(merge_->TakeChanges().adjustment));
-             }});
+    Ask(*merge_);
   }
 
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok() || outcome.id.empty() || !merge_) return;
     hooks().view().AddPod(PodSandboxId(outcome.id), merge_->request());
-  }
-
-  std::string PluginOf(const FieldChange& change) const override {
-    return merge_ ? merge_->owners().Of(change) : std::string();
   }
 
  private:
@@ -84,9 +67,8 @@ class StopPodCall final : public HookCall {
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    const HookPodPtr pod = hooks().view().FindPod(request.pod_id.value());
-    if (pod != nullptr) return TellPodStop(hooks(), *pod);
-    LookUpFor(HookPoint::kPostStopPodSandbox, request.pod_id, TellPodStop);
+    TellAbout(HookPoint::kPostStopPodSandbox, request.pod_id,
+              hooks().view().FindPod(request.pod_id.value()), TellPodStop);
   }
 };
 
@@ -137,10 +119,8 @@ class KnownContainerCall : public ContainerCall {
       container_ = *std::move(found);
       return ConsultAbout(true);
     }
-    if (found.status().code() != StatusCode::kNotFound) return PassUnasked(found.status());
-    // The call passes: the runtime itself answers that the container does not exist.
-    StopWaiting();
-    Pass();
+    // The runtime itself answers that the container does not exist.
+    found.status().code() == StatusCode::kNotFound ? PassUnasked() : GiveUp(found.status());
   }
 
   void ConsultAbout(bool asks) {
@@ -166,17 +146,12 @@ class StartCall final : public KnownContainerCall {
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    if (container() == nullptr) {
-      return LookUpFor(HookPoint::kPostStartContainer, request.container_id, TellStart);
-    }
     // Docker starts containers again that were stopped: the next stop is another one.
-    container()->stop_told = false;
-    TellStart(hooks(), *container());
-  }
-
- private:
-  static void TellStart(HookStage& stage, const HookContainer& container) {
-    TellContainer(stage, HookPoint::kPostStartContainer, container);
+    if (container() != nullptr) container()->stop_told = false;
+    TellAbout(HookPoint::kPostStartContainer, request.container_id, container(),
+              [](HookStage& stage, const HookContainer& started) {
+                TellContainer(stage, HookPoint::kPostStartContainer, started);
+              });
   }
 };
 
@@ -229,9 +204,8 @@ class StopCall final : public HookCall {
   void After(Request& request, const Outcome& outcome) override {
     HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    const HookContainerPtr container = hooks().view().FindContainer(request.container_id.value());
-    if (container != nullptr) return TellStop(hooks(), *container);
-    LookUpFor(HookPoint::kPostStopContainer, request.container_id, TellStop);
+    TellAbout(HookPoint::kPostStopContainer, request.container_id,
+              hooks().view().FindContainer(request.container_id.value()), TellStop);
   }
 };
 
@@ -273,13 +247,12 @@ class CreateCall final : public ContainerCall {
     if (found.ok()) {
       pod_ = *std::move(found);
     } else if (found.status().code() == StatusCode::kNotFound) {
-      // The call passes: the runtime itself answers that the pod does not exist.
-      StopWaiting();
-      return Pass();
+      // The runtime itself answers that the pod does not exist.
+      return PassUnasked();
     } else if (shown_.pod) {
       pod_ = std::make_shared<HookPod>(HookPod{.request = ToPodRequest(*shown_.pod, 0)});
     } else {
-      return PassUnasked(found.status());
+      return GiveUp(found.status());
     }
     ConsultAbout(true);
   }

@@ -22,13 +22,6 @@ constexpr OperationSet kOperations{Operation::kRunPodSandbox,
                                    Operation::kUpdatePodSandboxResources};
 constexpr DetailSet kDetails{Detail::kEnvironment, Detail::kResources, Detail::kSandbox};
 
-using HookMap = google::protobuf::Map<std::string, std::string>;
-
-bool Has(const HookMap& map, const std::string& key, const std::string& value) {
-  const auto found = map.find(key);
-  return found != map.end() && found->second == value;
-}
-
 }  // namespace
 
 // The stage's options have no time limit: each call limits its time itself, and then keeps the
@@ -66,7 +59,8 @@ bool HookStage::Skips(const api::PodSandboxHookRequest& pod) const {
   if (hook_options_.skip_handlers.contains(pod.runtime_handler())) return true;
   const std::string& key = hook_options_.skip_key;
   const std::string& value = hook_options_.skip_value;
-  return !key.empty() && (Has(pod.labels(), key, value) || Has(pod.annotations(), key, value));
+  return !key.empty() &&
+         (HasEntry(pod.labels(), key, value) || HasEntry(pod.annotations(), key, value));
 }
 
 void HookStage::Tell(HookPoint point, const std::string& request) {

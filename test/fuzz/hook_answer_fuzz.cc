@@ -36,7 +36,7 @@ void Merge(HookPoint point, AnswerStyle style,
   }
   hooks::ContainerHookMerge again(point, merge.request());
   Require(again.Add("second.json", style, answer).ok() && again.changes().empty());
-  for (const auto& change : merge.changes().adjustment.Changes())
+  for (const auto& change : merge.changes().Changes())
     Require(merge.owners().Of(change) == "first.json");
   Require(merge.owners().conflicts().empty());
 }
@@ -47,7 +47,7 @@ void MergeWithEcho(AnswerStyle style, const hook_api::ContainerResourceHookReque
   hooks::ContainerHookMerge merge(HookPoint::kPreCreateContainer, request);
   if (!merge.Add("first.json", style, answer).ok()) return;
   const std::string told = merge.request().SerializeAsString();
-  const auto changes = merge.changes().adjustment.Changes();
+  const auto changes = merge.changes().Changes();
   hook_api::ContainerResourceHookResponse echo;
   *echo.mutable_container_annotations() = merge.request().container_annotations();
   if (merge.request().has_container_resources()) {
@@ -57,7 +57,7 @@ void MergeWithEcho(AnswerStyle style, const hook_api::ContainerResourceHookReque
   *echo.mutable_container_envs() = merge.request().container_envs();
   // Lists of the client that no runtime would take are the client's.
   if (!merge.Add("second.json", AnswerStyle::kEcho, echo).ok()) return;
-  Require(merge.changes().adjustment.Changes().size() == changes.size());
+  Require(merge.changes().Changes().size() == changes.size());
   Require(merge.request().ByteSizeLong() == told.size() && merge.owners().conflicts().empty());
   for (const auto& change : changes)
     Require(merge.owners().Of(change) == "first.json");
@@ -72,9 +72,8 @@ void MergeUnderPolicy(AnswerStyle style, const hook_api::ContainerResourceHookRe
   const auto& had = request.container_resources();
   const auto& has = merge.request().container_resources();
   Require(has.cpuset_cpus() == had.cpuset_cpus() && has.cpuset_mems() == had.cpuset_mems());
-  Require(merge.changes().adjustment.wide() == nullptr ||
-          (merge.changes().adjustment.wide()->environment.empty() &&
-           !merge.changes().adjustment.wide()->cgroup_parent));
+  Require(merge.changes().wide() == nullptr ||
+          (merge.changes().wide()->environment.empty() && !merge.changes().wide()->cgroup_parent));
 }
 
 void MergePod(std::string_view request_bytes, std::string_view answer_bytes) {
