@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr {
 namespace {
@@ -30,6 +33,17 @@ size_t AsciiLength(std::string_view text) {
 }
 
 }  // namespace
+
+std::string FoldedName(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
+      {{"\u017f", "s"}, {"\u212a", "k"}}};
+  std::string folded = ToLower(name);
+  for (const auto& [other, letter] : kOthers) {
+    for (size_t at = folded.find(other); at != std::string::npos; at = folded.find(other, at))
+      folded.replace(at, other.size(), letter);
+  }
+  return folded;
+}
 
 char32_t CodePointOf(std::string_view character) {
   constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7f, 0x1f, 0x0f, 0x07};

@@ -33,6 +33,10 @@ std::string Utf8Cut(std::string_view text, size_t limit);
 // The text with the replacement character (U+FFFD) in place of each byte that is invalid UTF-8.
 std::string Utf8Repaired(std::string_view text);
 
+// A name in the form in which Go, and thus dockerd, compares members of JSON: ASCII in lower case,
+// and the two other characters that fold to "s" and "k" as these letters.
+std::string FoldedName(std::string_view name);
+
 // The code point of a whole UTF-8 character.
 char32_t CodePointOf(std::string_view character);
 

@@ -35,6 +35,12 @@ struct Payload {
   explicit Payload(std::string message) : bytes(std::move(message)), total_size(bytes.size()) {}
   Payload(std::string beginning, uint64_t whole_size)
       : bytes(std::move(beginning)), total_size(whole_size) {}
+  // A message of the Docker API.
+  static Payload Json(std::string text) {
+    Payload payload(std::move(text));
+    payload.encoding = "json";
+    return payload;
+  }
 
   bool truncated() const { return bytes.size() < total_size; }
 };

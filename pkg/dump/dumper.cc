@@ -87,33 +87,21 @@ Dumper::~Dumper() {
 }
 
 void Dumper::OnRequest(const CallRef& call, Payload message) {
-  Event event;
-  event.kind = Event::Kind::kRequest;
-  event.payload = std::move(message);
-  Report(call, std::move(event));
+  Report(call, {.kind = Event::Kind::kRequest, .payload = std::move(message)});
 }
 
 void Dumper::OnChanged(const CallRef& call, Payload before, std::string after) {
-  Event event;
-  event.kind = Event::Kind::kChanged;
-  event.payload = std::move(before);
-  event.changed = std::move(after);
-  Report(call, std::move(event));
+  Report(
+      call,
+      {.kind = Event::Kind::kChanged, .payload = std::move(before), .changed = std::move(after)});
 }
 
 void Dumper::OnReply(const CallRef& call, Payload message) {
-  Event event;
-  event.kind = Event::Kind::kReply;
-  event.payload = std::move(message);
-  Report(call, std::move(event));
+  Report(call, {.kind = Event::Kind::kReply, .payload = std::move(message)});
 }
 
 void Dumper::OnEnd(const CallRef& call, int code, std::string_view message) {
-  Event event;
-  event.kind = Event::Kind::kEnd;
-  event.code = code;
-  event.message = message;
-  Report(call, std::move(event));
+  Report(call, {.kind = Event::Kind::kEnd, .code = code, .message = std::string(message)});
 }
 
 Status Dumper::Reconfigure(Settings settings) {
@@ -130,16 +118,14 @@ Status Dumper::Reconfigure(Settings settings) {
   recording_.store(settings_.recording().path.empty() ? 0 : ++last_recording_,
                    std::memory_order_relaxed);
   if (!thread_.joinable()) return OkStatus();
-  Event event;
-  event.kind = Event::Kind::kSettings;
-  event.settings = std::make_unique<WriterSettings>(
-      WriterSettings{.show_secrets = settings_.options.show_secrets,
-                     .count_period = settings_.options.count_period,
-                     .file = settings_.file(),
-                     .recording = settings_.recording(),
-                     .recording_start = std::chrono::steady_clock::now(),
-                     .recording_wall_start = std::chrono::system_clock::now()});
-  writer_->queue().PushSettings(std::move(event));
+  writer_->queue().PushSettings({.kind = Event::Kind::kSettings,
+                                 .settings = std::make_unique<WriterSettings>(WriterSettings{
+                                     .show_secrets = settings_.options.show_secrets,
+                                     .count_period = settings_.options.count_period,
+                                     .file = settings_.file(),
+                                     .recording = settings_.recording(),
+                                     .recording_start = std::chrono::steady_clock::now(),
+                                     .recording_wall_start = std::chrono::system_clock::now()})});
   return OkStatus();
 }
 
@@ -161,10 +147,8 @@ Status Dumper::Trace(std::shared_ptr<PodTrace> trace) {
 
 bool Dumper::RecordUse(std::vector<RecordedUse> use) {
   if (recording() == 0) return true;
-  Event event;
-  event.kind = Event::Kind::kUse;
-  event.at = std::chrono::steady_clock::now();
-  event.use = std::move(use);
+  Event event{
+      .kind = Event::Kind::kUse, .at = std::chrono::steady_clock::now(), .use = std::move(use)};
   if (writer_->queue().PushUse(std::move(event))) return true;
   writer_->NoteLoss();
   if (on_lost_) on_lost_();
@@ -207,8 +191,7 @@ std::shared_ptr<const MethodPlan> Dumper::PlanLocked(std::string_view path) {
   plan->name = Printable(method);
   plan->types = FindMethodTypes(path);
   if (rules_in_force_) plan->target = settings_.rules.Lookup(method);
-  plan->record =
-      !settings_.rules.record_file().empty() && plan->types.request != nullptr && IsRecorded(path);
+  plan->record = !settings_.rules.record_file().empty() && IsRecorded(plan->types);
   if (plans_.size() < kRememberedMethods) plans_.emplace(path, plan);
   return plan;
 }
@@ -237,12 +220,12 @@ void Dumper::Release(size_t bytes) {
 
 void Dumper::GiveUp(const CallRef& call, bool request_reported) {
   if (!active_.load(std::memory_order_relaxed)) return;
-  Event event;
-  event.kind = request_reported ? Event::Kind::kReply : Event::Kind::kRequest;
-  event.call = call.id;
   const std::lock_guard lock(mutex_);
-  event.plan = PlanLocked(call.path);
-  if (writer_->queue().Lose(event)) CountLost();
+  if (writer_->queue().Lose({.kind = request_reported ? Event::Kind::kReply : Event::Kind::kRequest,
+                             .call = call.id,
+                             .plan = PlanLocked(call.path)})) {
+    CountLost();
+  }
 }
 
 bool Dumper::losing() const {

@@ -78,20 +78,20 @@ struct Event {
   Kind kind = Kind::kRequest;
   uint64_t call = 0;
   bool intercepted = false;
-  std::shared_ptr<const MethodPlan> plan;
-  std::chrono::system_clock::time_point wall_start;
-  std::chrono::steady_clock::time_point start;  // begin of the call
-  std::chrono::steady_clock::time_point at;     // time of this event
-  Payload payload;                              // kRequest, kReply; kChanged: the client's request
-  std::string changed;                          // kChanged: the request to the runtime
-  int code = 0;                                 // kEnd: gRPC status code
-  std::string message;                          // kEnd: gRPC status message
-  uint64_t lost_calls = 0;                      // kLost: calls whose events were dropped
-  std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
-  uint64_t lost_use = 0;                        // kLost: lines of use that were dropped
-  std::unique_ptr<WriterSettings> settings;     // kSettings
-  std::shared_ptr<PodTrace> trace{};            // gets the event, too; may be null
-  std::vector<RecordedUse> use;                 // kUse
+  std::shared_ptr<const MethodPlan> plan{};
+  std::chrono::system_clock::time_point wall_start{};
+  std::chrono::steady_clock::time_point start{};  // begin of the call
+  std::chrono::steady_clock::time_point at{};     // time of this event
+  Payload payload{};                           // kRequest, kReply; kChanged: the client's request
+  std::string changed{};                       // kChanged: the request to the runtime
+  int code = 0;                                // kEnd: gRPC status code
+  std::string message{};                       // kEnd: gRPC status message
+  uint64_t lost_calls = 0;                     // kLost: calls whose events were dropped
+  std::vector<uint64_t> cut_calls{};           // kLost: recorded calls whose request was seen
+  uint64_t lost_use = 0;                       // kLost: lines of use that were dropped
+  std::unique_ptr<WriterSettings> settings{};  // kSettings
+  std::shared_ptr<PodTrace> trace{};           // gets the event, too; may be null
+  std::vector<RecordedUse> use{};              // kUse
 
   static constexpr size_t kIdSize = 64;  // id of a container
 

@@ -13,13 +13,9 @@ bool EventQueue::Push(Event event) {
     if (event.Last()) losing_.erase(event.call);
     return true;
   }
-  if (events_.size() >= limits_.events || bytes_ + reserved_ + event.Cost() > limits_.bytes) {
-    LoseLocked(event);
-    return false;
-  }
-  AppendLostLocked();
-  AppendLocked(std::move(event));
-  return true;
+  if (AppendIfRoomLocked(event)) return true;
+  LoseLocked(event);
+  return false;
 }
 
 bool EventQueue::Reserve(size_t bytes) {
@@ -58,14 +54,10 @@ void EventQueue::PushSettings(Event event) {
 bool EventQueue::PushUse(Event event) {
   const std::lock_guard lock(mutex_);
   if (closed_) return true;
-  if (events_.size() >= limits_.events || bytes_ + reserved_ + event.Cost() > limits_.bytes) {
-    ++lost_.lost_use;
-    if (waiting_) changed_.notify_one();
-    return false;
-  }
-  AppendLostLocked();
-  AppendLocked(std::move(event));
-  return true;
+  if (AppendIfRoomLocked(event)) return true;
+  ++lost_.lost_use;
+  if (waiting_) changed_.notify_one();
+  return false;
 }
 
 void EventQueue::DropOldestSettingsLocked() {
@@ -135,6 +127,15 @@ std::optional<Event> EventQueue::PopLocked() {
   bytes_ -= event.Cost();
   if (event.kind == Event::Kind::kSettings) --settings_;
   return event;
+}
+
+bool EventQueue::AppendIfRoomLocked(Event& event) {
+  if (events_.size() >= limits_.events || bytes_ + reserved_ + event.Cost() > limits_.bytes) {
+    return false;
+  }
+  AppendLostLocked();
+  AppendLocked(std::move(event));
+  return true;
 }
 
 void EventQueue::AppendLocked(Event event) {

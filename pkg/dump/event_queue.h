@@ -62,6 +62,7 @@ class EventQueue {
 
  private:
   std::optional<Event> PopLocked();
+  bool AppendIfRoomLocked(Event& event);
   void AppendLocked(Event event);
   void AppendLostLocked();
   bool HasLostLocked() const { return lost_.lost_calls > 0 || lost_.lost_use > 0; }

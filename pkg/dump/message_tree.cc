@@ -235,19 +235,6 @@ void HideOptions(nlohmann::json& options) {
     option = kRedacted;
 }
 
-// A member's name in lower case, as Go and thus dockerd compare names: two characters outside ASCII
-// fold to "s" and "k".
-std::string Folded(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
-      {{"\u017f", "s"}, {"\u212a", "k"}}};
-  std::string folded = ToLower(name);
-  for (const auto& [other, letter] : kOthers) {
-    for (size_t at = folded.find(other); at != std::string::npos; at = folded.find(other, at))
-      folded.replace(at, other.size(), letter);
-  }
-  return folded;
-}
-
 bool IsSecretLabel(std::string_view name) {
   if (name.starts_with(kAnnotation)) name.remove_prefix(kAnnotation.size());
   return IsSecretAnnotation(name);
@@ -267,7 +254,7 @@ void Hide(nlohmann::json& value, std::string_view parent, int level) {
     return;
   }
   for (auto& [name, member] : value.items()) {
-    const std::string folded = Folded(name);
+    const std::string folded = FoldedName(name);
     if (folded == "env") {
       HideValues(member);
     } else if (std::ranges::find(kSecrets, folded) != kSecrets.end() || IsSecretLabel(name)) {

@@ -125,26 +125,9 @@ void PodTrace::Take(Event& event) {
   auto full = std::make_shared<MethodPlan>(*event.plan);
   full->target = Target::kFull;
   const std::shared_ptr<const MethodPlan> plan = std::exchange(event.plan, std::move(full));
-  switch (event.kind) {
-    case Event::Kind::kRequest:
-      text_.Request(event);
-      break;
-    case Event::Kind::kChanged:
-      text_.Changed(event);
-      break;
-    case Event::Kind::kReply:
-      Learn(event);
-      text_.Reply(event);
-      break;
-    case Event::Kind::kEnd:
-      text_.End(event);
-      calls_.erase(event.call);
-      break;
-    case Event::Kind::kLost:
-    case Event::Kind::kSettings:
-    case Event::Kind::kUse:
-      break;
-  }
+  if (event.kind == Event::Kind::kReply) Learn(event);
+  if (event.kind == Event::Kind::kEnd) calls_.erase(event.call);
+  text_.Take(event);
   event.plan = plan;
 }
 

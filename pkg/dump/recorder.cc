@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/recorder.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -19,11 +17,6 @@ namespace {
 
 using google::protobuf::Map;
 using nlohmann::json;
-
-constexpr std::array<std::string_view, 9> kRecorded = {
-    "RunPodSandbox",   "StopPodSandbox",           "RemovePodSandbox",
-    "CreateContainer", "StartContainer",           "StopContainer",
-    "RemoveContainer", "UpdateContainerResources", "UpdatePodSandboxResources"};
 
 void SetText(json& object, const char* key, const std::string& value) {
   if (!value.empty()) object[key] = value;
@@ -63,75 +56,67 @@ json ContainerOf(const runtime::v1::ContainerConfig& config) {
   return container;
 }
 
-// Decodes the event's request; false if it has another type, is compressed, or is malformed.
+// Reads the request's data into `call`. All other requests only name a pod or a container.
 template <typename Message>
-bool Decode(const Event& event, Message& message) {
-  return event.plan->types.request == &Message::default_instance() && !event.payload.compressed &&
-         message.ParseFromString(event.payload.bytes);
+void Read(const Message& message, json& call) {
+  if constexpr (requires { message.container_id(); }) {
+    call["container"]["id"] = message.container_id();
+  } else {
+    call["pod"]["id"] = message.pod_sandbox_id();
+  }
 }
 
-template <typename Message>
-bool ReadContainerId(const Event& event, json& call) {
-  Message message;
-  if (!Decode(event, message)) return false;
-  call["container"]["id"] = message.container_id();
-  return true;
-}
-
-template <typename Message>
-bool ReadPodId(const Event& event, json& call) {
-  Message message;
-  if (!Decode(event, message)) return false;
-  call["pod"]["id"] = message.pod_sandbox_id();
-  return true;
-}
-
-bool ReadRun(const Event& event, json& call) {
-  runtime::v1::RunPodSandboxRequest message;
-  if (!Decode(event, message)) return false;
+void Read(const runtime::v1::RunPodSandboxRequest& message, json& call) {
   call["pod"] = PodOf(message.config());
   SetText(call["pod"], "runtime_handler", message.runtime_handler());
-  return true;
 }
 
-bool ReadCreate(const Event& event, json& call) {
-  runtime::v1::CreateContainerRequest message;
-  if (!Decode(event, message)) return false;
+void Read(const runtime::v1::CreateContainerRequest& message, json& call) {
   call["pod"] = PodOf(message.sandbox_config());
   SetText(call["pod"], "id", message.pod_sandbox_id());
   call["container"] = ContainerOf(message.config());
-  return true;
 }
 
-bool ReadUpdate(const Event& event, json& call) {
-  runtime::v1::UpdateContainerResourcesRequest message;
-  if (!Decode(event, message)) return false;
+void Read(const runtime::v1::UpdateContainerResourcesRequest& message, json& call) {
   json& container = call["container"];
   container["id"] = message.container_id();
   SetMap(container, "annotations", message.annotations());
   if (message.has_linux()) container["resources"] = Resources(message.linux());
-  return true;
 }
 
-bool ReadPodUpdate(const Event& event, json& call) {
-  runtime::v1::UpdatePodSandboxResourcesRequest message;
-  if (!Decode(event, message)) return false;
+void Read(const runtime::v1::UpdatePodSandboxResourcesRequest& message, json& call) {
   json& pod = call["pod"];
   pod["id"] = message.pod_sandbox_id();
   if (message.has_resources()) pod["resources"] = Resources(message.resources());
   if (message.has_overhead()) pod["overhead"] = Resources(message.overhead());
-  return true;
 }
 
-bool ReadRequest(const Event& event, json& call) {
-  return ReadRun(event, call) || ReadCreate(event, call) || ReadUpdate(event, call) ||
-         ReadPodUpdate(event, call) ||
-         ReadContainerId<runtime::v1::StartContainerRequest>(event, call) ||
-         ReadContainerId<runtime::v1::StopContainerRequest>(event, call) ||
-         ReadContainerId<runtime::v1::RemoveContainerRequest>(event, call) ||
-         ReadPodId<runtime::v1::StopPodSandboxRequest>(event, call) ||
-         ReadPodId<runtime::v1::RemovePodSandboxRequest>(event, call);
-}
+// The requests that are recorded.
+template <typename... Messages>
+struct Requests {
+  static bool Has(const google::protobuf::Message* type) {
+    return ((type == &Messages::default_instance()) || ...);
+  }
+  // False: the event's request is none of these, is compressed, or is malformed.
+  static bool Decode(const Event& event, json& call) {
+    return (DecodeAs<Messages>(event, call) || ...);
+  }
+
+  template <typename Message>
+  static bool DecodeAs(const Event& event, json& call) {
+    if (event.plan->types.request != &Message::default_instance()) return false;
+    Message message;
+    if (event.payload.compressed || !message.ParseFromString(event.payload.bytes)) return false;
+    Read(message, call);
+    return true;
+  }
+};
+using Recorded =
+    Requests<runtime::v1::RunPodSandboxRequest, runtime::v1::CreateContainerRequest,
+             runtime::v1::UpdateContainerResourcesRequest,
+             runtime::v1::UpdatePodSandboxResourcesRequest, runtime::v1::StartContainerRequest,
+             runtime::v1::StopContainerRequest, runtime::v1::RemoveContainerRequest,
+             runtime::v1::StopPodSandboxRequest, runtime::v1::RemovePodSandboxRequest>;
 
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -139,10 +124,8 @@ double Seconds(std::chrono::steady_clock::duration duration) {
 
 }  // namespace
 
-bool IsRecorded(std::string_view path) {
-  // Only calls of the CRI: NRI has methods of the same names.
-  if (!path.starts_with("/runtime.v1")) return false;
-  return std::find(kRecorded.begin(), kRecorded.end(), MethodName(path)) != kRecorded.end();
+bool IsRecorded(const MethodTypes& types) {
+  return Recorded::Has(types.request);
 }
 
 Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
@@ -159,9 +142,27 @@ void Recorder::ContinueIn(std::unique_ptr<OutputFile> file) {
   file_->Append(header_);
 }
 
+void Recorder::Take(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kRequest:
+      return Request(event);
+    case Event::Kind::kReply:
+      return Reply(event);
+    case Event::Kind::kEnd:
+      return End(event);
+    case Event::Kind::kLost:
+      return Lost(event);
+    case Event::Kind::kUse:
+      return Use(event);
+    case Event::Kind::kChanged:
+    case Event::Kind::kSettings:
+      return;
+  }
+}
+
 void Recorder::Request(const Event& event) {
   json call = json::object();
-  if (!ReadRequest(event, call)) call["undecodable"] = true;
+  if (!Recorded::Decode(event, call)) call["undecodable"] = true;
   calls_.insert_or_assign(event.call, std::move(call));
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
@@ -15,8 +14,8 @@
 
 namespace resmgr::dump {
 
-// Whether a recording has calls of this method, which are those that change pods or containers.
-bool IsRecorded(std::string_view path);
+// Whether a recording has calls with these types, which are those that change pods or containers.
+bool IsRecorded(const MethodTypes& types);
 
 // Writes the data that a simulator needs to replay such calls, as JSON lines: a header, then one
 // line per call at its end, and lines of what containers use (README.md has the fields).
@@ -31,13 +30,16 @@ class Recorder {
   // Goes on in another file, which gets the same header.
   void ContinueIn(std::unique_ptr<OutputFile> file);
 
+  // Takes an event about use or losses, or of a call whose plan is to record it.
+  void Take(const Event& event);
+
+ private:
   void Request(const Event& event);
   void Reply(const Event& event);
   void End(const Event& event);
   void Lost(const Event& event);
   void Use(const Event& event);
 
- private:
   std::unique_ptr<OutputFile> file_;
   const std::chrono::steady_clock::time_point start_;
   const std::string header_;

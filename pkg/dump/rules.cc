@@ -53,20 +53,6 @@ re2::StringPiece Piece(std::string_view text) {
 
 }  // namespace
 
-std::string_view ToString(Target target) {
-  switch (target) {
-    case Target::kOff:
-      return "off";
-    case Target::kName:
-      return "name";
-    case Target::kFull:
-      return "full";
-    case Target::kCount:
-      return "count";
-  }
-  return "unknown";
-}
-
 StatusOr<Rules> Rules::Parse(const std::vector<std::string>& specs) {
   Rules rules;
   RESMGR_RETURN_IF_ERROR(rules.Add(kBuiltIn));

@@ -24,8 +24,6 @@ enum class Target {
   kCount,  // number of calls, once per period
 };
 
-std::string_view ToString(Target target);
-
 // The rules of `-dump`: which methods are dumped, and how much of each call. Syntax and lookup are
 // those of CRI Resource Manager's first release, on which users' scripts rely (README.md here).
 //

@@ -37,7 +37,7 @@ void Check(const std::vector<Row>& rows) {
     std::string trace(row.method);
     for (const std::string& spec : row.specs)
       trace += " -dump '" + spec + "'";
-    EXPECT_EQ(ToString(Parsed(row.specs).Lookup(row.method)), ToString(row.target)) << trace;
+    EXPECT_EQ(Parsed(row.specs).Lookup(row.method), row.target) << trace;
   }
 }
 

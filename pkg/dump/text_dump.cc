@@ -65,6 +65,24 @@ std::string ErrorText(const Event& event) {
 
 }  // namespace
 
+void TextDump::Take(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kRequest:
+      return Request(event);
+    case Event::Kind::kChanged:
+      return Changed(event);
+    case Event::Kind::kReply:
+      return Reply(event);
+    case Event::Kind::kEnd:
+      return End(event);
+    case Event::Kind::kLost:
+      return Lost(event);
+    case Event::Kind::kSettings:
+    case Event::Kind::kUse:
+      return;
+  }
+}
+
 void TextDump::Request(const Event& event) {
   if (event.plan->target == Target::kCount) Count(event);
   if (event.plan->target != Target::kFull) return;

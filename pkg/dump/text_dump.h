@@ -32,11 +32,8 @@ class TextDump {
   // Sets a function that gets each line of the file, with its line break. May be empty.
   void set_lines(std::function<void(std::string_view line)> lines) { lines_ = std::move(lines); }
 
-  void Request(const Event& event);
-  void Changed(const Event& event);
-  void Reply(const Event& event);
-  void End(const Event& event);
-  void Lost(const Event& event);
+  // Writes what the event's plan asks for.
+  void Take(const Event& event);
 
  private:
   // Calls of one method.
@@ -46,6 +43,11 @@ class TextDump {
     std::chrono::steady_clock::time_point begin;
   };
 
+  void Request(const Event& event);
+  void Changed(const Event& event);
+  void Reply(const Event& event);
+  void End(const Event& event);
+  void Lost(const Event& event);
   void Count(const Event& event);
   // Limit of the methods that are counted by name; the rest are "other methods".
   static constexpr size_t kCounters = 1024;

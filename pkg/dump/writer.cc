@@ -38,39 +38,14 @@ void Writer::Decompress(Payload& payload) const {
 void Writer::Write(Event& event) {
   Decompress(event.payload);
   if (event.trace != nullptr) event.trace->Take(event);
-  const bool record = recorder_ && event.plan && event.plan->record;
-  switch (event.kind) {
-    case Event::Kind::kRequest:
-      text_.Request(event);
-      if (record) recorder_->Request(event);
-      break;
-    case Event::Kind::kChanged:
-      text_.Changed(event);
-      break;
-    case Event::Kind::kReply:
-      text_.Reply(event);
-      if (record) recorder_->Reply(event);
-      break;
-    case Event::Kind::kEnd:
-      text_.End(event);
-      if (record) recorder_->End(event);
-      break;
-    case Event::Kind::kLost:
-      text_.Lost(event);
-      if (event.lost_use > 0) {
-        log_(true,
-             fmt::format("the recording fell behind: {} missing that tell what containers use",
-                         CountIs(static_cast<int64_t>(event.lost_use), "line")));
-      }
-      if (recorder_) recorder_->Lost(event);
-      break;
-    case Event::Kind::kSettings:
-      Apply(*event.settings);
-      break;
-    case Event::Kind::kUse:
-      if (recorder_) recorder_->Use(event);
-      break;
+  if (event.kind == Event::Kind::kSettings) return Apply(*event.settings);
+  text_.Take(event);
+  if (event.lost_use > 0) {
+    log_(true, fmt::format("the recording fell behind: {} missing that tell what containers use",
+                           CountIs(static_cast<int64_t>(event.lost_use), "line")));
   }
+  // Losses and lines of use belong to no call, and have no plan.
+  if (recorder_ && (event.plan == nullptr || event.plan->record)) recorder_->Take(event);
 }
 
 void Writer::Apply(const WriterSettings& settings) {
