@@ -183,8 +183,7 @@ NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool h
 // Adds the members of HostConfig that only a creation has.
 Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
   if (wide.cgroup_parent) {
-    const std::string_view before = HostConfigMember(object, "CgroupParent");
-    const std::string name = IsJsonText(before) ? DecodeJsonText(before) : "";
+    const std::string name = TextOf(HostConfigMember(object, "CgroupParent"));
     members.emplace_back("CgroupParent",
                          EncodeJsonText(CgroupForEngine(*wide.cgroup_parent, name)));
   }
@@ -227,13 +226,10 @@ NewMembers CommandOf(const std::vector<std::string>& args) {
 // Returns the list of "NAME=VALUE" with the edits; other elements keep their text. A name alone
 // unsets the variable, also if the image sets it.
 std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>& edits) {
-  std::vector<std::string> parts;
-  if (IsJsonList(list)) {
-    ForEachElement(list, [&parts, &edits](std::string_view element) {
-      const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
-      if (edits.Find(text.substr(0, text.find('='))) == nullptr) parts.emplace_back(element);
-    });
-  }
+  std::vector<std::string> parts = ElementsWithout(list, [&edits](std::string_view element) {
+    const std::string text = TextOf(element);
+    return edits.Find(text.substr(0, text.find('='))) != nullptr;
+  });
   for (const auto& edit : edits)
     parts.push_back(EncodeJsonText(edit.value ? edit.key + "=" + *edit.value : edit.key));
   return "[" + JoinJson(parts) + "]";

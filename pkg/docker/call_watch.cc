@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/json.h"
+#include "pkg/docker/characters.h"
+#include "pkg/docker/http_status.h"
 #include "pkg/docker/request_target.h"
 
 namespace resmgr::docker {
@@ -35,7 +37,7 @@ const std::vector<std::string>& PassedPaths() {
       for (std::string_view part : kParts) {
         if (part.starts_with('_')) part.remove_prefix(1);
         std::string name(part);
-        name[0] = static_cast<char>(name[0] - 'a' + 'A');
+        name[0] = UpperCase(name[0]);
         made.push_back(fmt::format("/docker/{}{}", method.second, name));
       }
     }
@@ -50,11 +52,7 @@ std::string_view PathWithoutQuery(std::string_view target) {
 
 // The first part of a target: "images" for "/v1.41/images/json".
 std::string_view FirstPart(std::string_view target) {
-  std::string_view path = PathWithoutQuery(target);
-  if (path.starts_with("/v")) {
-    const size_t end = path.find_first_not_of("0123456789.", 2);
-    if (end != std::string_view::npos && end > 2 && path[end] == '/') path.remove_prefix(end);
-  }
+  std::string_view path = WithoutVersion(PathWithoutQuery(target));
   if (path.starts_with('/')) path.remove_prefix(1);
   return path.substr(0, path.find('/'));
 }
@@ -74,24 +72,6 @@ std::string_view CallPathOf(std::string_view method, std::string_view target) {
 
 }  // namespace
 
-int GrpcCodeOf(int http_status) {
-  if (http_status < 400) return 0;
-  switch (http_status) {
-    case 400:
-      return 3;  // INVALID_ARGUMENT
-    case 404:
-      return 5;  // NOT_FOUND
-    case 409:
-      return 9;  // FAILED_PRECONDITION
-    case 499:
-      return 1;  // CANCELLED
-    case 503:
-      return 14;  // UNAVAILABLE
-    default:
-      return 2;  // UNKNOWN
-  }
-}
-
 std::vector<std::string> KnownCallPaths() {
   std::vector<std::string> paths(kActionPaths.begin(), kActionPaths.end());
   paths.insert(paths.end(), PassedPaths().begin(), PassedPaths().end());
@@ -99,15 +79,15 @@ std::vector<std::string> KnownCallPaths() {
   return paths;
 }
 
-CallWatch::Call::Call(CallWatch& watch, std::string_view method, std::string_view target, bool held)
+CallWatch::Call::Call(CallWatch& watch, std::string_view path, dump::Interest interest,
+                      std::string_view method, std::string_view target, bool held)
     : watch_(watch),
-      path_(CallPathOf(method, target)),
+      path_(path),
       counter_(watch.metrics_ == nullptr
                    ? nullptr
                    : &watch.metrics_->Calls(path_, held ? Metrics::CallKind::kIntercepted
                                                         : Metrics::CallKind::kPassthrough)),
-      interest_(watch.dumper_ == nullptr ? dump::Interest::kNone
-                                         : watch.dumper_->WantsMethod(path_)),
+      interest_(interest),
       began_(Clock::now()) {
   if (counter_ != nullptr) watch_.metrics_->CountInFlight(1);
   if (interest_ == dump::Interest::kNone) return;
@@ -124,9 +104,7 @@ CallWatch::Call::Call(CallWatch& watch, std::string_view method, std::string_vie
 }
 
 void CallWatch::Call::ShowJson(std::string text) {
-  dump::Payload payload(std::move(text));
-  payload.encoding = "json";
-  watch_.dumper_->OnRequest(ref_, std::move(payload));
+  watch_.dumper_->OnRequest(ref_, dump::Payload::Json(std::move(text)));
 }
 
 void CallWatch::Call::ShowTarget() {
@@ -145,22 +123,17 @@ void CallWatch::Call::ShowRequest(std::string_view body) {
 void CallWatch::Call::ShowForwarded(std::string_view before, const std::string* after) {
   forwarded_ = Clock::now();
   if (!shows() || after == nullptr) return;
-  dump::Payload payload{std::string(before)};
-  payload.encoding = "json";
-  watch_.dumper_->OnChanged(ref_, std::move(payload), *after);
+  watch_.dumper_->OnChanged(ref_, dump::Payload::Json(std::string(before)), *after);
 }
 
 void CallWatch::Call::ShowReply(std::string_view body) {
   answered_ = Clock::now();
-  if (!shows()) return;
-  dump::Payload payload{std::string(body)};
-  payload.encoding = "json";
-  watch_.dumper_->OnReply(ref_, std::move(payload));
+  if (shows()) watch_.dumper_->OnReply(ref_, dump::Payload::Json(std::string(body)));
 }
 
 void CallWatch::Call::End(int status, std::string_view message) {
   if (std::exchange(ended_, true)) return;
-  const int code = GrpcCodeOf(status);
+  const int code = static_cast<int>(CodeOfStatus(status));
   if (interest_ != dump::Interest::kNone) {
     const std::string text =
         message.empty() ? fmt::format("status {}", status) : std::string(message);
@@ -181,11 +154,10 @@ void CallWatch::Call::End(int status, std::string_view message) {
 std::unique_ptr<CallWatch::Call> CallWatch::Begin(std::string_view method, std::string_view target,
                                                   bool held) {
   const std::string_view path = CallPathOf(method, target);
-  if (metrics_ == nullptr &&
-      (dumper_ == nullptr || dumper_->WantsMethod(path) == dump::Interest::kNone)) {
-    return nullptr;
-  }
-  return std::make_unique<Call>(*this, method, target, held);
+  const dump::Interest interest =
+      dumper_ == nullptr ? dump::Interest::kNone : dumper_->WantsMethod(path);
+  if (metrics_ == nullptr && interest == dump::Interest::kNone) return nullptr;
+  return std::make_unique<Call>(*this, path, interest, method, target, held);
 }
 
 bool CallWatch::WantsBodies(std::string_view method, std::string_view target) const {

@@ -15,9 +15,6 @@
 
 namespace resmgr::docker {
 
-// The gRPC code for an HTTP status; metrics, dumps and stages count outcomes by it.
-int GrpcCodeOf(int http_status);
-
 // The paths under which requests are counted: "/docker/ContainerCreate" for those that are
 // intercepted, "/docker/GetImages" (method and first part of the path) for others, "/docker/Other"
 // for unknown ones. Never a request's own text, so that the number of paths is bounded.
@@ -35,7 +32,9 @@ class CallWatch {
   // One request and its reply. Destroying it before End counts it as given up.
   class Call {
    public:
-    Call(CallWatch& watch, std::string_view method, std::string_view target, bool held);
+    // `path` is one of KnownCallPaths; `interest` is the dumper's.
+    Call(CallWatch& watch, std::string_view path, dump::Interest interest, std::string_view method,
+         std::string_view target, bool held);
     ~Call() { End(kGivenUp, "given up"); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -61,7 +60,7 @@ class CallWatch {
     CallWatch& watch_;
     const std::string_view path_;  // refers to a static text
     CallCounter* const counter_;
-    dump::Interest interest_ = dump::Interest::kNone;
+    const dump::Interest interest_;
     dump::CallRef ref_;
     std::string target_;  // method and path as a JSON object, if messages are shown
     Clock::time_point began_;

@@ -27,79 +27,70 @@ constexpr int64_t kNanoPerCpu = 1'000'000'000;
 std::vector<std::string> TextsOf(std::string_view list) {
   std::vector<std::string> texts;
   if (IsJsonNull(list)) return texts;
-  ForEachElement(list, [&texts](std::string_view value) {
-    texts.push_back(IsJsonText(value) ? DecodeJsonText(value) : "");
-  });
+  ForEachElement(list, [&texts](std::string_view value) { texts.push_back(TextOf(value)); });
   return texts;
 }
 
-// Reads the known fields of an object. A null leaves a field unchanged, as in Go.
-class BodyFields {
+// One member of an object, read into the field of its name. A null leaves a field unchanged, as in
+// Go.
+class BodyMember {
  public:
-  explicit BodyFields(Status& status) : status_(status) {}
+  BodyMember(std::string_view name, std::string_view value, Status& status)
+      : name_(name), value_(value), status_(status) {}
 
-  void Integer(std::string_view name, std::string_view value, std::string_view field,
-               int64_t& into) {
-    if (!Matches(name, field) || IsJsonNull(value)) return;
-    if (const auto number = DecodeJsonInteger(value)) {
-      into = *number;
-    } else {
-      Fail(field, "an integer");
-    }
+  void Integer(std::string_view field, int64_t& into) const {
+    if (!Is(field) || IsJsonNull(value_)) return;
+    const auto number = DecodeJsonInteger(value_);
+    if (!number) return Fail(field, "an integer");
+    into = *number;
   }
-  void Text(std::string_view name, std::string_view value, std::string_view field,
-            std::string& into) {
-    if (!Matches(name, field) || IsJsonNull(value)) return;
-    if (IsJsonText(value)) {
-      into = DecodeJsonText(value);
-    } else {
-      Fail(field, "a text");
-    }
+  void Text(std::string_view field, std::string& into) const {
+    if (!Is(field) || IsJsonNull(value_)) return;
+    if (!IsJsonText(value_)) return Fail(field, "a text");
+    into = DecodeJsonText(value_);
   }
-  void Flag(std::string_view name, std::string_view value, std::string_view field, bool& into) {
-    if (!Matches(name, field) || IsJsonNull(value)) return;
-    if (value != "true" && value != "false") return Fail(field, "true or false");
-    into = value == "true";
+  void Flag(std::string_view field, bool& into) const {
+    if (!Is(field) || IsJsonNull(value_)) return;
+    if (value_ != "true" && value_ != "false") return Fail(field, "true or false");
+    into = value_ == "true";
   }
-  void Object(std::string_view name, std::string_view value, std::string_view field,
-              const std::function<void(std::string_view)>& into) {
-    if (!Matches(name, field)) return;
-    if (IsJsonObject(value) || IsJsonNull(value)) {
-      into(value);
-    } else {
-      Fail(field, "an object");
-    }
+  void Object(std::string_view field, const OnElement& into) const {
+    if (!Is(field)) return;
+    if (!IsJsonObject(value_) && !IsJsonNull(value_)) return Fail(field, "an object");
+    into(value_);
   }
-  void List(std::string_view name, std::string_view value, std::string_view field,
-            const std::function<void(std::string_view)>& into) {
-    if (!Matches(name, field)) return;
-    if (IsJsonList(value) || IsJsonNull(value)) {
-      into(value);
-    } else {
-      Fail(field, "a list");
-    }
+  void List(std::string_view field, const OnElement& into) const {
+    if (!Is(field)) return;
+    if (!IsJsonList(value_) && !IsJsonNull(value_)) return Fail(field, "a list");
+    into(value_);
   }
   // Go's StrSlice: a string instead of a list is a list of one element.
-  void Texts(std::string_view name, std::string_view value, std::string_view field,
-             std::vector<std::string>& into) {
-    if (!Matches(name, field)) return;
-    if (IsJsonText(value)) {
-      into = {DecodeJsonText(value)};
+  void Texts(std::string_view field, std::vector<std::string>& into) const {
+    if (Is(field) && IsJsonText(value_)) {
+      into = {DecodeJsonText(value_)};
     } else {
-      List(name, value, field, [&into](std::string_view list) { into = TextsOf(list); });
+      List(field, [&into](std::string_view list) { into = TextsOf(list); });
     }
   }
 
  private:
-  static bool Matches(std::string_view name, std::string_view field) {
-    return IsField(name, field);
-  }
-  void Fail(std::string_view field, std::string_view type) {
+  bool Is(std::string_view field) const { return IsField(name_, field); }
+  void Fail(std::string_view field, std::string_view type) const {
     status_.Update(InvalidArgument("{} is not {}", field, type));
   }
 
+  std::string_view name_;
+  std::string_view value_;
   Status& status_;
 };
+
+// `status` gets the first error.
+void ReadMembers(std::string_view object, Status& status,
+                 const std::function<void(const BodyMember&)>& read) {
+  ForEachMember(object, [&](std::string_view name, std::string_view value) {
+    read(BodyMember(name, value, status));
+  });
+}
 
 // Resources in HostConfig's own form.
 struct RawResources {
@@ -108,12 +99,12 @@ struct RawResources {
   std::string cpus{};
   std::string mems{};
 
-  void Read(std::string_view name, std::string_view value, BodyFields& fields) {
+  void Read(const BodyMember& member) {
     for (size_t i = 0; i < numbers.size(); ++i)
-      fields.Integer(name, value, kHostConfigNumbers[i].name, numbers[i]);
-    fields.Integer(name, value, "NanoCpus", nano_cpus);
-    fields.Text(name, value, "CpusetCpus", cpus);
-    fields.Text(name, value, "CpusetMems", mems);
+      member.Integer(kHostConfigNumbers[i].name, numbers[i]);
+    member.Integer("NanoCpus", nano_cpus);
+    member.Text("CpusetCpus", cpus);
+    member.Text("CpusetMems", mems);
   }
   // Replaces values 0 or "" by the fields beside HostConfig that dockerd then uses (CreateBody).
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
@@ -204,18 +195,16 @@ ContainerDetails WithoutHostConfig(ContainerDetails details) {
 class CreateReader {
  public:
   StatusOr<CreateBody> Read(std::string_view text) {
-    ForEachMember(text, [this](std::string_view name, std::string_view value) {
-      fields_.Object(name, value, "Labels",
-                     [this](std::string_view labels) { ReadLabels(labels); });
-      fields_.Object(name, value, "HostConfig",
-                     [this](std::string_view config) { ReadHostConfig(config); });
-      fields_.List(name, value, "Env", [this](std::string_view list) { ReadEnvironment(list); });
-      fields_.Text(name, value, "Image", body_.details.image);
-      fields_.Texts(name, value, "Cmd", body_.details.args);
-      fields_.Texts(name, value, "Entrypoint", body_.details.command);
-      fields_.Text(name, value, "User", user_);
-      fields_.Text(name, value, "Cpuset", cpuset_);
-      beside_.Read(name, value, fields_);
+    ReadMembers(text, status_, [this](const BodyMember& member) {
+      member.Object("Labels", [this](std::string_view labels) { ReadLabels(labels); });
+      member.Object("HostConfig", [this](std::string_view config) { ReadHostConfig(config); });
+      member.List("Env", [this](std::string_view list) { ReadEnvironment(list); });
+      member.Text("Image", body_.details.image);
+      member.Texts("Cmd", body_.details.args);
+      member.Texts("Entrypoint", body_.details.command);
+      member.Text("User", user_);
+      member.Text("Cpuset", cpuset_);
+      beside_.Read(member);
     });
     if (!body_.has_host_config && !MembersBesideHostConfig(text).empty()) ReadHostConfig(text);
     if (body_.has_host_config) raw_.FillFrom(beside_, cpuset_);
@@ -243,7 +232,7 @@ class CreateReader {
   void ReadLabels(std::string_view labels) {
     if (IsJsonNull(labels)) return labels_.clear();
     ForEachMember(labels, [this](std::string_view name, std::string_view value) {
-      labels_[DecodeJsonText(name)] = IsJsonText(value) ? DecodeJsonText(value) : "";
+      labels_[DecodeJsonText(name)] = TextOf(value);
     });
   }
   void ReadHostConfig(std::string_view config) {
@@ -258,17 +247,20 @@ class CreateReader {
       body_.details = WithoutHostConfig(std::move(body_.details));
       return;
     }
-    ForEachMember(config, [this](std::string_view name, std::string_view value) {
-      raw_.Read(name, value, fields_);
-      fields_.Text(name, value, "CgroupParent", body_.cgroup_parent);
-      fields_.Text(name, value, "Runtime", body_.runtime);
-      fields_.List(name, value, "Binds", [this](std::string_view list) { ReadBinds(list); });
-      fields_.List(name, value, "Mounts", [this](std::string_view list) { ReadMounts(list); });
-      fields_.List(name, value, "Devices", [this](std::string_view list) { ReadDevices(list); });
-      fields_.List(name, value, "Ulimits", [this](std::string_view list) { ReadLimits(list); });
-      fields_.List(name, value, "SecurityOpt",
-                   [this](std::string_view list) { ReadOptions(list); });
-      ReadSecurity(name, value);
+    ReadMembers(config, status_, [this](const BodyMember& member) {
+      raw_.Read(member);
+      member.Text("CgroupParent", body_.cgroup_parent);
+      member.Text("Runtime", body_.runtime);
+      member.List("Binds", [this](std::string_view list) { ReadBinds(list); });
+      member.List("Mounts", [this](std::string_view list) { ReadMounts(list); });
+      member.List("Devices", [this](std::string_view list) { ReadDevices(list); });
+      member.List("Ulimits", [this](std::string_view list) { ReadLimits(list); });
+      member.List("SecurityOpt", [this](std::string_view list) { ReadOptions(list); });
+      ContainerSecurity& security = body_.details.security;
+      member.Flag("Privileged", security.privileged);
+      ReadMode(member, "NetworkMode", security.network);
+      ReadMode(member, "PidMode", security.pid);
+      ReadMode(member, "IpcMode", security.ipc);
     });
   }
   void ReadEnvironment(std::string_view list) {
@@ -288,23 +280,21 @@ class CreateReader {
     ForEachObject(list, [this](std::string_view element) {
       Mount mount;
       std::string type;
-      bool read_only = false;
-      ForEachMember(element, [&, this](std::string_view name, std::string_view value) {
-        fields_.Text(name, value, "Type", type);
-        fields_.Text(name, value, "Source", mount.host_path);
-        fields_.Text(name, value, "Target", mount.container_path);
-        fields_.Flag(name, value, "ReadOnly", read_only);
-        fields_.Object(name, value, "BindOptions", [&, this](std::string_view options) {
+      ReadMembers(element, status_, [&, this](const BodyMember& member) {
+        member.Text("Type", type);
+        member.Text("Source", mount.host_path);
+        member.Text("Target", mount.container_path);
+        member.Flag("ReadOnly", mount.read_only);
+        member.Object("BindOptions", [&, this](std::string_view options) {
           if (!IsJsonObject(options)) return;
-          ForEachMember(options, [&, this](std::string_view option, std::string_view setting) {
+          ReadMembers(options, status_, [&](const BodyMember& option) {
             std::string propagation;
-            fields_.Text(option, setting, "Propagation", propagation);
+            option.Text("Propagation", propagation);
             if (!propagation.empty()) mount.propagation = PropagationOf(propagation);
-            fields_.Flag(option, setting, "NonRecursive", mount.non_recursive);
+            option.Flag("NonRecursive", mount.non_recursive);
           });
         });
       });
-      mount.read_only = read_only;
       if (type == "bind") mounts_.push_back(std::move(mount));
     });
   }
@@ -312,10 +302,10 @@ class CreateReader {
     body_.details.devices.clear();
     ForEachObject(list, [this](std::string_view element) {
       Device device;
-      ForEachMember(element, [this, &device](std::string_view name, std::string_view value) {
-        fields_.Text(name, value, "PathOnHost", device.host_path);
-        fields_.Text(name, value, "PathInContainer", device.container_path);
-        fields_.Text(name, value, "CgroupPermissions", device.permissions);
+      ReadMembers(element, status_, [&device](const BodyMember& member) {
+        member.Text("PathOnHost", device.host_path);
+        member.Text("PathInContainer", device.container_path);
+        member.Text("CgroupPermissions", device.permissions);
       });
       body_.details.devices.push_back(std::move(device));
     });
@@ -326,10 +316,10 @@ class CreateReader {
       std::string type;
       int64_t hard = 0;
       int64_t soft = 0;
-      ForEachMember(element, [&, this](std::string_view name, std::string_view value) {
-        fields_.Text(name, value, "Name", type);
-        fields_.Integer(name, value, "Hard", hard);
-        fields_.Integer(name, value, "Soft", soft);
+      ReadMembers(element, status_, [&](const BodyMember& member) {
+        member.Text("Name", type);
+        member.Integer("Hard", hard);
+        member.Integer("Soft", soft);
       });
       std::ranges::transform(type, type.begin(), UpperCase);
       body_.details.resource_limits.push_back({.type = "RLIMIT_" + type,
@@ -349,17 +339,9 @@ class CreateReader {
                                                                   : kLocalhost;
     }
   }
-  void ReadSecurity(std::string_view name, std::string_view value) {
-    ContainerSecurity& security = body_.details.security;
-    fields_.Flag(name, value, "Privileged", security.privileged);
-    ReadMode(name, value, "NetworkMode", security.network);
-    ReadMode(name, value, "PidMode", security.pid);
-    ReadMode(name, value, "IpcMode", security.ipc);
-  }
-  void ReadMode(std::string_view name, std::string_view value, std::string_view field,
-                NamespaceMode& into) {
+  static void ReadMode(const BodyMember& member, std::string_view field, NamespaceMode& into) {
     std::string mode;
-    fields_.Text(name, value, field, mode);
+    member.Text(field, mode);
     if (mode.empty()) return;
     into = mode == "host"                   ? NamespaceMode::kNode
            : mode.starts_with("container:") ? NamespaceMode::kPod
@@ -367,7 +349,6 @@ class CreateReader {
   }
 
   Status status_;
-  BodyFields fields_{status_};
   CreateBody body_;
   RawResources raw_;
   RawResources beside_;  // fields beside HostConfig
@@ -380,11 +361,8 @@ class CreateReader {
 };
 
 RawResources ReadRaw(std::string_view object, Status& status) {
-  BodyFields fields(status);
   RawResources raw;
-  ForEachMember(object, [&](std::string_view name, std::string_view value) {
-    raw.Read(name, value, fields);
-  });
+  ReadMembers(object, status, [&raw](const BodyMember& member) { raw.Read(member); });
   return raw;
 }
 

@@ -9,8 +9,8 @@
 
 #include "pkg/base/percent.h"
 #include "pkg/docker/body_edits.h"
-#include "pkg/docker/call_watch.h"
 #include "pkg/docker/container_body.h"
+#include "pkg/docker/http_status.h"
 #include "pkg/docker/json_text.h"
 #include "pkg/docker/request_target.h"
 #include "pkg/model/request.h"
@@ -63,38 +63,38 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
 
 namespace {
 
-// The operations as which stages may see requests with this target.
-OperationSet OperationsOf(const RequestTarget& target) {
+// The operations that a request is, for a sandbox and for a container of a pod; kOther: none.
+struct Operations {
+  Operation sandbox = Operation::kOther;
+  Operation container = Operation::kOther;
+};
+
+Operations OperationsOf(const RequestTarget& target) {
+  constexpr Operations kStops{Operation::kStopPodSandbox, Operation::kStopContainer};
   switch (target.action) {
     case Action::kCreate:
       return {Operation::kRunPodSandbox, Operation::kCreateContainer};
     case Action::kStart:
     case Action::kRestart:
-      return {Operation::kStartContainer};
+      return {.container = Operation::kStartContainer};
     case Action::kUpdate:
-      return {Operation::kUpdateContainerResources};
+      return {.container = Operation::kUpdateContainerResources};
     case Action::kKill:
-      if (!IsKill(target.signal)) return {};
-      return {Operation::kStopPodSandbox, Operation::kStopContainer};
+      return IsKill(target.signal) ? kStops : Operations();
     case Action::kStop:
-      return {Operation::kStopPodSandbox, Operation::kStopContainer};
+      return kStops;
     case Action::kRemove:
       return {Operation::kRemovePodSandbox, Operation::kRemoveContainer};
   }
   return {};
 }
 
+bool LooksAt(const Pipeline& pipeline, Operation operation) {
+  return operation != Operation::kOther && pipeline.LooksAt(operation);
+}
+
 // dockerd ignores the body of a start if it has at most this many bytes.
 constexpr size_t kNoHostConfig = 7;
-
-std::string IdOf(std::string_view body) {
-  std::string id;
-  if (!CheckJson(body).ok() || !IsJsonObject(TrimJson(body))) return id;
-  ForEachMember(TrimJson(body), [&id](std::string_view name, std::string_view value) {
-    if (IsField(name, "Id") && IsJsonText(value)) id = DecodeJsonText(value);
-  });
-  return id;
-}
 
 }  // namespace
 
@@ -106,15 +106,10 @@ std::unique_ptr<Interception> DockerFront::Begin(std::string_view method, std::s
                                                  Interception::Client& client) {
   auto read = ReadTarget(method, target);
   if (!read) return nullptr;
-  const OperationSet operations = OperationsOf(*read);
-  bool looked_at = false;
-  for (const Operation operation :
-       {Operation::kRunPodSandbox, Operation::kCreateContainer, Operation::kStartContainer,
-        Operation::kUpdateContainerResources, Operation::kStopPodSandbox, Operation::kStopContainer,
-        Operation::kRemovePodSandbox, Operation::kRemoveContainer}) {
-    looked_at = looked_at || (operations.contains(operation) && pipeline_.LooksAt(operation));
+  const Operations operations = OperationsOf(*read);
+  if (!LooksAt(pipeline_, operations.sandbox) && !LooksAt(pipeline_, operations.container)) {
+    return nullptr;
   }
-  if (!looked_at) return nullptr;
   return std::make_unique<DockerCall>(*this, client, *std::move(read));
 }
 
@@ -192,20 +187,11 @@ void DockerCall::Find() {
 void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
   id_ = id;
   const bool sandbox = kind == Identity::Kind::kSandbox;
-  Operation operation = Operation::kOther;
-  if (target_.action == Action::kRemove) {
-    operation = sandbox ? Operation::kRemovePodSandbox : Operation::kRemoveContainer;
-  } else if (target_.action == Action::kStop || target_.action == Action::kKill) {
-    operation = sandbox ? Operation::kStopPodSandbox : Operation::kStopContainer;
-  } else if ((target_.action == Action::kStart || target_.action == Action::kRestart) && !sandbox) {
-    operation = Operation::kStartContainer;
-  } else if (target_.action == Action::kUpdate && !sandbox) {
-    operation = Operation::kUpdateContainerResources;
-  }
+  const Operations operations = OperationsOf(target_);
+  const Operation operation = sandbox ? operations.sandbox : operations.container;
   // A form in the body may name another signal, which overrides the query's.
-  if (target_.action == Action::kKill && !body_.empty()) operation = Operation::kOther;
-  if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
-      !front_.pipeline().LooksAt(operation)) {
+  const bool other_signal = target_.action == Action::kKill && !body_.empty();
+  if (kind == Identity::Kind::kOther || other_signal || !LooksAt(front_.pipeline(), operation)) {
     return client_.Forward(std::nullopt);
   }
   if (operation == Operation::kStartContainer && body_.size() > kNoHostConfig) {
@@ -278,9 +264,9 @@ void DockerCall::OnNotForwarded() {
 }
 
 void DockerCall::OnReply(int status, std::string_view body) {
-  const int code = GrpcCodeOf(status);
+  const int code = static_cast<int>(CodeOfStatus(status));
   if (target_.action == Action::kCreate && code == 0) {
-    made_id_ = IdOf(body);
+    made_id_ = LastText(body, "Id").value_or("");
     if (!made_id_.empty()) front_.Learn(made_id_, identity_.kind);
   }
   if (target_.action == Action::kRemove && code == 0) front_.Forget(id_);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/base/parse.h"
 #include "pkg/kube/qos.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/sys/cgroups.h"
@@ -18,16 +19,6 @@ constexpr std::string_view kSandboxId = "io.kubernetes.sandbox.id";
 std::string_view ValueOf(const StringMap& labels, std::string_view name) {
   const auto found = labels.find(name);
   return found == labels.end() ? std::string_view() : (*found).second;
-}
-
-std::vector<std::string_view> PartsOf(std::string_view name) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t end = name.find('_');
-    parts.push_back(name.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    name.remove_prefix(end + 1);
-  }
 }
 
 }  // namespace
@@ -59,7 +50,7 @@ Identity ReadIdentity(const StringMap& labels, std::string_view name) {
   read.pod.name = ValueOf(labels, "io.kubernetes.pod.name");
   read.pod.namespace_name = ValueOf(labels, "io.kubernetes.pod.namespace");
   read.pod.uid = PodUid(ValueOf(labels, "io.kubernetes.pod.uid"));
-  const std::vector<std::string_view> parts = PartsOf(name);
+  const std::vector<std::string_view> parts = Split(name, '_');
   if ((parts.size() == 6 || parts.size() == 7) && parts[0] == "k8s") {
     if (read.container.empty()) read.container = parts[1];
     if (read.pod.name.empty()) read.pod.name = parts[2];

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/docker/http_status.h"
 #include "pkg/docker/json_text.h"
 #include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
@@ -113,24 +114,11 @@ StatusOr<UniqueFd> ConnectEngine(const std::string& socket) {
 
 Status ReplyStatus(const EngineClient::Reply& reply) {
   if (reply.status < 400) return OkStatus();
-  std::string message = fmt::format("status {}", reply.status);
-  if (CheckJson(reply.body).ok() && IsJsonObject(TrimJson(reply.body))) {
-    ForEachMember(TrimJson(reply.body), [&message](std::string_view name, std::string_view value) {
-      if (IsField(name, "message") && IsJsonText(value)) message = DecodeJsonText(value);
-    });
-  }
-  switch (reply.status) {
-    case 400:
-      return InvalidArgument("{}", message);
-    case 404:
-      return NotFound("{}", message);
-    case 409:
-      return FailedPrecondition("{}", message);
-    case 503:
-      return Unavailable("{}", message);
-    default:
-      return Internal("{}", message);
-  }
+  const StatusCode code = CodeOfStatus(reply.status);
+  const bool known = code != StatusCode::kUnknown && code != StatusCode::kCancelled;
+  return MakeStatus(
+      known ? code : StatusCode::kInternal,
+      LastText(reply.body, "message").value_or(fmt::format("status {}", reply.status)));
 }
 
 std::string MakeRequest(std::string_view method, std::string_view target, std::string_view body) {

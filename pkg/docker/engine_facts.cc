@@ -33,8 +33,7 @@ std::string_view FieldAt(std::string_view object, std::initializer_list<std::str
 }
 
 std::string TextAt(std::string_view object, std::initializer_list<std::string_view> names) {
-  const std::string_view value = FieldAt(object, names);
-  return IsJsonText(value) ? DecodeJsonText(value) : "";
+  return TextOf(FieldAt(object, names));
 }
 
 int64_t NumberAt(std::string_view object, std::initializer_list<std::string_view> names) {

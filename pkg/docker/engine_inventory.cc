@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kOthersPod = "docker";
 
-std::string TextOf(std::string_view value) {
-  return IsJsonText(value) ? DecodeJsonText(value) : "";
-}
-
 // For objects that dockerd wrote: their field names are exact.
 void ForEachField(std::string_view object, const OnMember& on_field) {
   if (!IsJsonObject(object)) return;

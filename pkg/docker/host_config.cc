@@ -132,21 +132,16 @@ std::string MountObject(const Mount& mount) {
 // key.
 template <typename Edits, typename Key>
 std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
-  std::vector<std::string> parts;
-  if (!IsJsonList(list)) return parts;
-  ForEachElement(list, [&](std::string_view element) {
-    if (edits.Find(key(element)) == nullptr) parts.emplace_back(element);
-  });
-  return parts;
+  return ElementsWithout(
+      list, [&](std::string_view element) { return edits.Find(key(element)) != nullptr; });
 }
 
 std::string TextIn(std::string_view object, std::string_view field) {
-  const std::string_view value = IsJsonObject(object) ? LastMember(object, field) : "";
-  return IsJsonText(value) ? DecodeJsonText(value) : "";
+  return IsJsonObject(object) ? TextOf(LastMember(object, field)) : "";
 }
 
 std::string PathOfBind(std::string_view element) {
-  const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
+  const std::string text = TextOf(element);
   const size_t begin = text.find(':') + 1;  // a path without colon is an anonymous volume
   return text.substr(begin, text.find(':', begin) - begin);
 }
@@ -224,14 +219,9 @@ Status AddSeccomp(std::string_view object, const std::string& profile, NewMember
   if (!IsJsonObject(profile)) {
     return InvalidArgument("the seccomp profile {} is in a file", Printable(profile));
   }
-  std::vector<std::string> options;
-  const std::string_view list = HostConfigMember(object, "SecurityOpt");
-  if (IsJsonList(list)) {
-    ForEachElement(list, [&options](std::string_view element) {
-      const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
-      if (!SeccompOf(text)) options.emplace_back(element);
-    });
-  }
+  std::vector<std::string> options = ElementsWithout(
+      HostConfigMember(object, "SecurityOpt"),
+      [](std::string_view element) { return SeccompOf(TextOf(element)).has_value(); });
   options.push_back(EncodeJsonText(fmt::format("{}={}", kSeccomp, profile)));
   members.emplace_back("SecurityOpt", "[" + JoinJson(options) + "]");
   return OkStatus();

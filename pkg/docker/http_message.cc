@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/docker/characters.h"
 
@@ -15,17 +16,8 @@ constexpr std::string_view kEndOfLine = "\r\n";
 // More digits than any body's length needs, but few enough that sums do not overflow.
 constexpr size_t kMostLengthDigits = 18;
 
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-// `lower` is in lower case.
-bool SameWord(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, {}, Lower);
-}
-
 bool IsTokenChar(char c) {
-  const char lower = Lower(c);
+  const char lower = LowerCase(c);
   return IsDigit(c) || (lower >= 'a' && lower <= 'z') ||
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
@@ -43,7 +35,8 @@ bool IsValueChar(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
 }
 
-std::string_view Trim(std::string_view text) {
+// Header fields have no other white space.
+std::string_view TrimBlanks(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
@@ -57,10 +50,10 @@ std::string_view TakeLine(std::string_view& head) {
   return line;
 }
 
-bool ListHas(std::string_view list, std::string_view lower) {
+bool ListHas(std::string_view list, std::string_view word) {
   while (true) {
     const size_t comma = list.find(',');
-    if (SameWord(Trim(list.substr(0, comma)), lower)) return true;
+    if (EqualsIgnoreCase(TrimBlanks(list.substr(0, comma)), word)) return true;
     if (comma == std::string_view::npos) return false;
     list.remove_prefix(comma + 1);
   }
@@ -78,29 +71,24 @@ struct Fields {
 
 Status ReadLength(std::string_view value, Fields& fields) {
   if (fields.length) return InvalidArgument("two Content-Length fields");
-  if (value.empty() || value.size() > kMostLengthDigits || !std::ranges::all_of(value, IsDigit)) {
-    return InvalidArgument("Content-Length is not a number");
-  }
-  uint64_t length = 0;
-  for (const char c : value)
-    length = length * 10 + static_cast<uint64_t>(c - '0');
-  fields.length = length;
-  return OkStatus();
+  if (value.size() <= kMostLengthDigits) fields.length = ParseUint(value);
+  return fields.length ? OkStatus() : InvalidArgument("Content-Length is not a number");
 }
 
 Status ReadField(std::string_view name, std::string_view value, Fields& fields) {
-  if (SameWord(name, "content-length")) return ReadLength(value, fields);
-  if (SameWord(name, "transfer-encoding")) {
+  if (EqualsIgnoreCase(name, "content-length")) return ReadLength(value, fields);
+  if (EqualsIgnoreCase(name, "transfer-encoding")) {
     if (fields.chunked) return InvalidArgument("two Transfer-Encoding fields");
-    if (!SameWord(value, "chunked")) return Unimplemented("a Transfer-Encoding besides chunked");
+    if (!EqualsIgnoreCase(value, "chunked"))
+      return Unimplemented("a Transfer-Encoding besides chunked");
     fields.chunked = true;
-  } else if (SameWord(name, "connection")) {
+  } else if (EqualsIgnoreCase(name, "connection")) {
     fields.connection_upgrade |= ListHas(value, "upgrade");
     fields.connection_close |= ListHas(value, "close");
     fields.connection_keep_alive |= ListHas(value, "keep-alive");
-  } else if (SameWord(name, "upgrade")) {
+  } else if (EqualsIgnoreCase(name, "upgrade")) {
     fields.upgrade = true;
-  } else if (SameWord(name, "content-type")) {
+  } else if (EqualsIgnoreCase(name, "content-type")) {
     fields.content_type = value;
   }
   return OkStatus();
@@ -118,7 +106,7 @@ StatusOr<Fields> ReadFields(std::string_view lines) {
     if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) {
       return InvalidArgument("a malformed name of a header field");
     }
-    const std::string_view value = Trim(line.substr(colon + 1));
+    const std::string_view value = TrimBlanks(line.substr(colon + 1));
     if (!std::ranges::all_of(value, IsValueChar)) {
       return InvalidArgument("a control character in a header field");
     }
@@ -147,10 +135,6 @@ BodyFraming FramingOf(const Fields& fields, BodyFraming::Kind without) {
 
 // Digits of a chunk's size: enough for any size, too few to overflow.
 constexpr size_t kMostDigits = 15;
-
-bool IsText(char c) {
-  return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
-}
 
 }  // namespace
 
@@ -208,8 +192,9 @@ StatusOr<ReplyHead> ParseReplyHead(std::string_view head, std::string_view metho
   }
   ReplyHead reply{.status = (code[0] - '0') * 100 + (code[1] - '0') * 10 + (code[2] - '0')};
   RESMGR_ASSIGN_OR_RETURN(const Fields fields, ReadFields(head));
-  reply.raw_stream = SameWord(fields.content_type, "application/vnd.docker.raw-stream") ||
-                     SameWord(fields.content_type, "application/vnd.docker.multiplexed-stream");
+  reply.raw_stream =
+      EqualsIgnoreCase(fields.content_type, "application/vnd.docker.raw-stream") ||
+      EqualsIgnoreCase(fields.content_type, "application/vnd.docker.multiplexed-stream");
   reply.last = fields.connection_close || (old && !fields.connection_keep_alive);
   const bool bodiless =
       method == "HEAD" || reply.status < 200 || reply.status == 204 || reply.status == 304;
@@ -297,7 +282,7 @@ Status BodyScanner::TakeOfSize(char c) {
   if (++line_ > kMaxLine) return InvalidArgument("the line of a chunk's size is too long");
   if (c == '\r') return Expect(digits_ == 0 ? '\0' : c, '\r', State::kSizeLf);
   if (state_ == State::kExtension) {
-    return IsText(c) ? OkStatus() : InvalidArgument("a malformed extension of a chunk");
+    return IsValueChar(c) ? OkStatus() : InvalidArgument("a malformed extension of a chunk");
   }
   if (c == ';' && digits_ > 0) {
     state_ = State::kExtension;
@@ -316,7 +301,7 @@ Status BodyScanner::TakeOfTrailer(char c) {
     return OkStatus();
   }
   // A line that begins with white space would continue the former line.
-  if (!IsText(c) || (state_ == State::kTrailerStart && (c == ' ' || c == '\t'))) {
+  if (!IsValueChar(c) || (state_ == State::kTrailerStart && (c == ' ' || c == '\t'))) {
     return InvalidArgument("a malformed trailer");
   }
   state_ = State::kTrailer;

@@ -7,23 +7,15 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
+
 namespace resmgr::docker {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-std::string_view FieldName(std::string_view line) {
-  return line.substr(0, line.find(':'));
-}
-
-bool HasName(std::string_view line, std::string_view small) {
-  const std::string_view name = FieldName(line);
-  if (name.size() != small.size()) return false;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if ((c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) != small[i]) return false;
-  }
-  return true;
+bool HasName(std::string_view line, std::string_view name) {
+  return EqualsIgnoreCase(line.substr(0, line.find(':')), name);
 }
 
 // Calls `on_line` for each header line, with its end; not for the empty line.
@@ -38,9 +30,9 @@ void ForEachLine(std::string_view head, OnLine on_line) {
   }
 }
 
-bool HasField(std::string_view head, std::string_view small) {
+bool HasField(std::string_view head, std::string_view name) {
   bool has = false;
-  ForEachLine(head, [&has, small](std::string_view line) { has = has || HasName(line, small); });
+  ForEachLine(head, [&has, name](std::string_view line) { has = has || HasName(line, name); });
   return has;
 }
 

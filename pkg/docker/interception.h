@@ -84,7 +84,6 @@ class HeldExchange {
   void ShowReply(int status);
   std::string ReplyBody() const;
   std::string TakeReply() { return std::move(reply_); }
-  size_t held() const { return request_.size() + body_.capacity(); }
 
  private:
   std::string request_;  // head and body as they came

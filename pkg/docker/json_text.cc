@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "pkg/base/percent.h"
+#include "pkg/base/utf8.h"
 #include "pkg/docker/characters.h"
 
 namespace resmgr::docker {
@@ -192,25 +193,6 @@ void DecodeEscape(std::string_view text, size_t& at, std::string& decoded) {
   }
 }
 
-// Converts ASCII to lower case, and characters that Go folds to ASCII letters to these.
-std::string Folded(std::string_view text) {
-  std::string folded;
-  for (size_t at = 0; at < text.size();) {
-    const std::string_view rest = text.substr(at);
-    if (rest.starts_with("\xE2\x84\xAA")) {  // U+212A
-      folded += 'k';
-      at += 3;
-    } else if (rest.starts_with("\xC5\xBF")) {  // U+017F
-      folded += 's';
-      at += 2;
-    } else {
-      const char c = text[at++];
-      folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-  }
-  return folded;
-}
-
 }  // namespace
 
 Status CheckJson(std::string_view text) {
@@ -265,6 +247,16 @@ void ForEachElement(std::string_view list, const OnElement& on_element) {
   }
 }
 
+std::vector<std::string> ElementsWithout(std::string_view list,
+                                         const std::function<bool(std::string_view value)>& drops) {
+  std::vector<std::string> elements;
+  if (!IsJsonList(list)) return elements;
+  ForEachElement(list, [&](std::string_view element) {
+    if (!drops(element)) elements.emplace_back(element);
+  });
+  return elements;
+}
+
 std::string DecodeJsonText(std::string_view quoted) {
   const std::string_view text = quoted.substr(1, quoted.size() - 2);
   std::string decoded;
@@ -277,6 +269,10 @@ std::string DecodeJsonText(std::string_view quoted) {
     }
   }
   return decoded;
+}
+
+std::string TextOf(std::string_view value) {
+  return IsJsonText(value) ? DecodeJsonText(value) : "";
 }
 
 std::string EncodeJsonText(std::string_view text) {
@@ -314,16 +310,24 @@ bool IsField(std::string_view quoted, std::string_view field) {
   if (size < field.size() || size > kLongestForm * field.size()) return false;
   const auto is_plain = [](char c) { return c != '\\' && static_cast<unsigned char>(c) < 0x80; };
   if (std::ranges::all_of(quoted, is_plain)) {
-    const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : +c; };
-    return std::ranges::equal(quoted.substr(1, quoted.size() - 2), field, {}, small, small);
+    return std::ranges::equal(quoted.substr(1, size), field, {}, LowerCase, LowerCase);
   }
-  return Folded(DecodeJsonText(quoted)) == Folded(field);
+  return FoldedName(DecodeJsonText(quoted)) == FoldedName(field);
 }
 
 std::string_view LastMember(std::string_view object, std::string_view field) {
   std::string_view last;
   ForEachMember(object, [&last, field](std::string_view name, std::string_view value) {
     if (IsField(name, field)) last = value;
+  });
+  return last;
+}
+
+std::optional<std::string> LastText(std::string_view body, std::string_view field) {
+  std::optional<std::string> last;
+  if (!CheckJson(body).ok() || !IsJsonObject(TrimJson(body))) return last;
+  ForEachMember(TrimJson(body), [&last, field](std::string_view name, std::string_view value) {
+    if (IsField(name, field) && IsJsonText(value)) last = DecodeJsonText(value);
   });
   return last;
 }

@@ -50,8 +50,14 @@ void ForEachElement(std::string_view list, const OnElement& on_element);
 // Joins the elements of a list, or the members of an object.
 std::string JoinJson(const std::vector<std::string>& parts);
 
+// The elements of the list for which `drops` is false; none if the value is not a list.
+std::vector<std::string> ElementsWithout(std::string_view list,
+                                         const std::function<bool(std::string_view value)>& drops);
+
 // Decodes a quoted string.
 std::string DecodeJsonText(std::string_view quoted);
+// The same for a value of any type; "" if it is not a text.
+std::string TextOf(std::string_view value);
 std::string EncodeJsonText(std::string_view text);
 // nullopt: not an integer of 64 bits.
 std::optional<int64_t> DecodeJsonInteger(std::string_view value);
@@ -61,5 +67,8 @@ std::optional<int64_t> DecodeJsonInteger(std::string_view value);
 bool IsField(std::string_view quoted, std::string_view field);
 // The last member of the object that Go reads into the field, the one that counts; "" if absent.
 std::string_view LastMember(std::string_view object, std::string_view field);
+
+// The last such member that is a text. `body` need not have passed CheckJson, nor be an object.
+std::optional<std::string> LastText(std::string_view body, std::string_view field);
 
 }  // namespace resmgr::docker

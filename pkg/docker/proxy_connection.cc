@@ -12,40 +12,16 @@
 #include <sys/socket.h>
 
 #include "pkg/base/json.h"
+#include "pkg/docker/engine_client.h"
+#include "pkg/docker/http_status.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
-#include "pkg/sys/unix_socket.h"
 
 namespace resmgr::docker {
 namespace {
 
 constexpr size_t kDiscardStep = 4096;
-
-std::string_view ReasonOf(int code) {
-  switch (code) {
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Payload Too Large";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    default:
-      return "Service Unavailable";
-  }
-}
 
 // An error in dockerd's form, the last reply on its connection.
 std::string ErrorReply(int code, std::string_view message, bool with_body) {
@@ -145,8 +121,7 @@ void ProxyConnection::Step() {
   }
   if (!closed_) PassEnds();
   if (!closed_) {
-    WatchHead();
-    WatchBody();
+    WatchArrival();
     Rewatch();
   }
   stepping_ = false;
@@ -199,11 +174,7 @@ void ProxyConnection::TakeReply(size_t size) {
 }
 
 Status ProxyConnection::ConnectEngine() {
-  auto connected = ConnectUnix(proxy_.options().engine_socket);
-  if (!connected.ok()) {
-    return Unavailable("cannot connect to the Docker engine: {}", Message(connected.status()));
-  }
-  engine_.fd = *std::move(connected);
+  RESMGR_ASSIGN_OR_RETURN(engine_.fd, docker::ConnectEngine(proxy_.options().engine_socket));
   engine_.events = EventLoop::kReadable;
   engine_.watch = loop_.Watch(engine_.fd.get(), engine_.events,
                               [this](int events) { OnEvents(engine_, replies_, events); });
@@ -212,34 +183,32 @@ Status ProxyConnection::ConnectEngine() {
 
 void ProxyConnection::Write(Peer& peer, Passage& passage) {
   while (!peer.deaf && !passage.leaving().empty()) {
-    const std::string_view bytes = passage.leaving();
-    const ssize_t size = RawSend(peer.fd.get(), bytes.data(), bytes.size());
-    if (size < 0 && TryAgain()) return;
-    if (size >= 0) {
-      passage.Left(static_cast<size_t>(size));
-      continue;
-    }
-    // A client that does not read any more is gone. dockerd may still send a reply when it has
-    // stopped reading.
-    if (&peer == &client_) {
-      Close();
-      return;
-    }
-    peer.deaf = true;
+    const std::optional<size_t> sent = Send(peer, passage.leaving());
+    if (!sent) return;
+    passage.Left(*sent);
   }
 }
 
 void ProxyConnection::WriteText(Peer& peer, std::string& text) {
   while (!peer.deaf && !text.empty()) {
-    const ssize_t size = RawSend(peer.fd.get(), text.data(), text.size());
-    if (size < 0 && TryAgain()) return;
-    if (size >= 0) {
-      text.erase(0, static_cast<size_t>(size));
-      continue;
-    }
-    if (&peer == &client_) return Close();
+    const std::optional<size_t> sent = Send(peer, text);
+    if (!sent) return;
+    text.erase(0, *sent);
+  }
+}
+
+std::optional<size_t> ProxyConnection::Send(Peer& peer, std::string_view bytes) {
+  const ssize_t size = RawSend(peer.fd.get(), bytes.data(), bytes.size());
+  if (size >= 0) return static_cast<size_t>(size);
+  if (TryAgain()) return std::nullopt;
+  // A client that does not read any more is gone. dockerd may still send a reply when it has
+  // stopped reading.
+  if (&peer == &client_) {
+    Close();
+  } else {
     peer.deaf = true;
   }
+  return std::nullopt;
 }
 
 void ProxyConnection::SendOwn() {
@@ -286,32 +255,36 @@ void ProxyConnection::PassEndOfTunnel() {
   linger_timer_ = loop_.After(proxy_.options().linger, [this] { Close(); });
 }
 
-// A partial head must be complete in time; a request that waits for its turn has no limit.
-void ProxyConnection::WatchHead() {
-  const bool begun = !closing_ && exchange_.awaits_request() && !requests_.waiting().empty();
-  if (!begun) {
-    head_timer_.reset();
-  } else if (head_timer_ == nullptr) {
-    head_timer_ = loop_.After(proxy_.options().head_timeout, [this] {
-      Refuse(408, DeadlineExceeded("the request's head did not arrive in time"));
-      Step();
-    });
-  }
+void ProxyConnection::WatchArrival() {
+  // A partial head must be complete in time; a request that waits for its turn has no limit.
+  const bool head = exchange_.awaits_request() && !requests_.waiting().empty();
+  const bool body = held_ != nullptr && held_->phase() == HeldExchange::Phase::kCollecting;
+  Limit(head, proxy_.options().head_timeout, "head", head_timer_);
+  Limit(body, proxy_.options().body_timeout, "body", body_timer_);
+}
+
+void ProxyConnection::Limit(bool arrives, std::chrono::milliseconds time, std::string_view part,
+                            EventLoop::HandlePtr& timer) {
+  if (closing_ || !arrives) return timer.reset();
+  if (timer != nullptr) return;
+  timer = loop_.After(time, [this, part] {
+    Refuse(408, DeadlineExceeded("the request's {} did not arrive in time", part));
+    Step();
+  });
 }
 
 void ProxyConnection::Rewatch() {
   const bool reads_client = !client_.ended && (closing_ || (requests_.room() > 0 && !engine_.deaf));
   const bool writes_client = !replies_.leaving().empty() || !own_reply_.empty();
-  SetEvents(client_,
-            (reads_client ? EventLoop::kReadable : 0) | (writes_client ? EventLoop::kWritable : 0));
+  SetEvents(client_, reads_client, writes_client);
   if (!engine_.fd.valid()) return;
   const bool reads_engine = !engine_.ended && replies_.room() > 0;
   const bool writes_engine = !engine_.deaf && (!requests_.leaving().empty() || !forwarded_.empty());
-  SetEvents(engine_,
-            (reads_engine ? EventLoop::kReadable : 0) | (writes_engine ? EventLoop::kWritable : 0));
+  SetEvents(engine_, reads_engine, writes_engine);
 }
 
-void ProxyConnection::SetEvents(Peer& peer, int events) {
+void ProxyConnection::SetEvents(Peer& peer, bool reads, bool writes) {
+  const int events = (reads ? EventLoop::kReadable : 0) | (writes ? EventLoop::kWritable : 0);
   if (std::exchange(peer.events, events) != events) EventLoop::SetEvents(*peer.watch, events);
 }
 

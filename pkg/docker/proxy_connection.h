@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pkg/base/status.h"
 #include "pkg/docker/call_watch.h"
@@ -65,16 +67,21 @@ class ProxyConnection final : private Interception::Client {
   void Write(Peer& peer, Passage& passage);
   // Sends bytes that precede the passage's, and removes the sent ones from `text`.
   void WriteText(Peer& peer, std::string& text);
+  // Returns the number of sent bytes. nullopt: no more can be sent now or ever, in which case the
+  // peer is deaf, or this connection is closed.
+  std::optional<size_t> Send(Peer& peer, std::string_view bytes);
   void SendOwn();
   void PassEnds();
   void PassEndOfTunnel();
-  void WatchHead();
+  // Limits the time in which a begun request arrives.
+  void WatchArrival();
+  void Limit(bool arrives, std::chrono::milliseconds time, std::string_view part,
+             EventLoop::HandlePtr& timer);
   void Rewatch();
-  static void SetEvents(Peer& peer, int events);
+  static void SetEvents(Peer& peer, bool reads, bool writes);
   // These functions are in proxy_connection_held.cc.
   Status Hold(std::string_view bytes);
   void HoldReply(std::string_view bytes);
-  void WatchBody();
   // Handles an end of the client's or dockerd's bytes while a request is held; false: the caller
   // has nothing more to do.
   bool PassEndsOfHeld();

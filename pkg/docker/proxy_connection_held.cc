@@ -2,30 +2,12 @@
 // The part of ProxyConnection for intercepted requests and their replies.
 #include <utility>
 
+#include "pkg/docker/http_status.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/docker/proxy_connection.h"
 
 namespace resmgr::docker {
 namespace {
-
-// The status with which dockerd answers such errors.
-int CodeOf(const Status& why) {
-  switch (why.code()) {
-    case StatusCode::kInvalidArgument:
-      return 400;
-    case StatusCode::kNotFound:
-      return 404;
-    case StatusCode::kFailedPrecondition:
-    case StatusCode::kResourceExhausted:
-    case StatusCode::kAlreadyExists:
-      return 409;
-    case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
-      return 503;
-    default:
-      return 500;
-  }
-}
 
 // Stands for an interception if only the dumper wants the request's body: the request passes.
 class PassingInterception final : public Interception {
@@ -101,19 +83,6 @@ void ProxyConnection::HoldReply(std::string_view bytes) {
   }
 }
 
-void ProxyConnection::WatchBody() {
-  const bool collects =
-      !closing_ && held_ != nullptr && held_->phase() == HeldExchange::Phase::kCollecting;
-  if (!collects) {
-    body_timer_.reset();
-  } else if (body_timer_ == nullptr) {
-    body_timer_ = loop_.After(proxy_.options().body_timeout, [this] {
-      Refuse(408, DeadlineExceeded("the request's body did not arrive in time"));
-      Step();
-    });
-  }
-}
-
 bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
@@ -183,7 +152,7 @@ void ProxyConnection::Forward(std::optional<std::string> body) {
 void ProxyConnection::Reject(const Status& why) {
   if (closed_ || closing_ || held_ == nullptr) return;
   if (call_ != nullptr) call_->ShowRequest(held_->body());
-  Answer(CodeOf(why), why, true);
+  Answer(StatusOfCode(why.code()), why, true);
   FinishSoon();
   StepIfIdle();
 }
@@ -196,7 +165,7 @@ void ProxyConnection::PassReply(const Status& error) {
     DropHeld();
     if (proxy_.draining()) FinishSoon();
   } else {
-    Answer(CodeOf(error), error, true);
+    Answer(StatusOfCode(error.code()), error, true);
     FinishSoon();
   }
   StepIfIdle();

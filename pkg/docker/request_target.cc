@@ -35,13 +35,6 @@ bool IsTrue(std::string_view value) {
                               [value](auto each) { return EqualsIgnoreCase(value, each); });
 }
 
-// The path without a version in front, like "/v1.41".
-std::string_view WithoutVersion(std::string_view path) {
-  if (!path.starts_with("/v")) return path;
-  const size_t end = path.find_first_not_of("0123456789.", 2);
-  return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
-}
-
 // The minor version of a path that begins with "/v1.".
 std::optional<uint64_t> MinorOf(std::string_view path) {
   constexpr std::string_view kFirst = "/v1.";
@@ -116,11 +109,15 @@ std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_vie
   return read;
 }
 
+std::string_view WithoutVersion(std::string_view path) {
+  if (!path.starts_with("/v")) return path;
+  const size_t end = path.find_first_not_of("0123456789.", 2);
+  return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
+}
+
 bool IsKill(std::string_view signal) {
-  std::string name(signal);
-  std::ranges::transform(name, name.begin(),
-                         [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
-  return name.empty() || name == "KILL" || name == "SIGKILL" || name == "9";
+  return signal.empty() || signal == "9" || EqualsIgnoreCase(signal, "KILL") ||
+         EqualsIgnoreCase(signal, "SIGKILL");
 }
 
 }  // namespace resmgr::docker

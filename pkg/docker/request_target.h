@@ -26,6 +26,9 @@ struct RequestTarget {
 // without an API version. nullopt: another request, which passes. Pure function.
 std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target);
 
+// The path without a version in front, like "/v1.41".
+std::string_view WithoutVersion(std::string_view path);
+
 // Whether the signal is SIGKILL, the default for "".
 bool IsKill(std::string_view signal);
 
