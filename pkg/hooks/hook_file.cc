@@ -60,6 +60,14 @@ class Reader {
     return OkStatus();
   }
 
+  // Takes what is valid of these.
+  void ReadPolicyAndHooks(const Json& object) {
+    for (const std::string_view key : {kFailurePolicy, kHooks}) {
+      const auto value = object.find(key);
+      if (value != object.end()) (void)ReadKey(std::string(key), *value);
+    }
+  }
+
   HookFile Take() {
     if (left_out_ > 0) {
       result_.warnings.push_back(fmt::format("{} more warnings are left out", left_out_));
@@ -124,13 +132,15 @@ class Reader {
   Status ReadHooks(const Json& value) {
     if (value.is_null()) return OkStatus();
     if (!value.is_array()) return InvalidArgument("{} is not a list", kHooks);
+    Status status;
     for (const Json& name : value) {
-      if (!name.is_string()) {
-        return InvalidArgument("{} has an entry that is not a string", kHooks);
+      if (name.is_string()) {
+        TakeHook(name.get_ref<const std::string&>());
+      } else {
+        status = InvalidArgument("{} has an entry that is not a string", kHooks);
       }
-      TakeHook(name.get_ref<const std::string&>());
     }
-    return OkStatus();
+    return status;
   }
 
   void TakeHook(const std::string& name) {
@@ -179,24 +189,11 @@ StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
   return reader.Take();
 }
 
-UnusableHookFile ReadUnusableHookFile(std::string_view text) {
-  UnusableHookFile result;
+HookServerSettings ReadUnusableHookFile(std::string_view file, std::string_view text) {
+  Reader reader(file, HookServerSettings().timeout);
   const StatusOr<Json> object = ParseObject(text);
-  if (!object.ok()) return result;
-  const auto failure = object->find(kFailurePolicy);
-  if (failure != object->end() && failure->is_string()) {
-    const StatusOr<FailurePolicy> parsed =
-        ParseFailurePolicy(failure->get_ref<const std::string&>());
-    result.failure = parsed.ok() ? *parsed : FailurePolicy::kIgnore;
-  }
-  const auto hooks = object->find(kHooks);
-  if (hooks == object->end() || !hooks->is_array()) return result;
-  for (const Json& name : *hooks) {
-    const auto point =
-        name.is_string() ? HookPointOf(name.get_ref<const std::string&>()) : std::nullopt;
-    if (point) result.points.set(static_cast<size_t>(*point));
-  }
-  return result;
+  if (object.ok()) reader.ReadPolicyAndHooks(*object);
+  return reader.Take().settings;
 }
 
 }  // namespace resmgr::hooks

@@ -39,10 +39,6 @@ StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
 // The settings of a file that cannot be used which still count, as far as the file is JSON: the
 // hooks that its server wants, and whether calls are refused because the server is missing. Any
 // thread.
-struct UnusableHookFile {
-  FailurePolicy failure = FailurePolicy::kIgnore;
-  HookPointSet points{};
-};
-UnusableHookFile ReadUnusableHookFile(std::string_view text);
+HookServerSettings ReadUnusableHookFile(std::string_view file, std::string_view text);
 
 }  // namespace resmgr::hooks

@@ -116,8 +116,7 @@ void HookServers::Take(const HookFileText& text, File& file) {
 }
 
 void HookServers::NoteUnusable(const HookFileText& text, const Status& why, File& file) {
-  const UnusableHookFile says =
-      text.text.ok() ? ReadUnusableHookFile(*text.text) : UnusableHookFile();
+  const HookServerSettings says = ReadUnusableHookFile(text.name, text.text.value_or(""));
   const bool refuses = says.failure == FailurePolicy::kFail && says.points.any();
   Warn(text.name,
        fmt::format(" is {}: {}",
@@ -126,8 +125,7 @@ void HookServers::NoteUnusable(const HookFileText& text, const Status& why, File
                            : "ignored",
                    Printable(Message(why))));
   file.unusable = std::make_shared<UnusableServer>(
-      loop_, HookServerSettings{.file = text.name, .failure = says.failure, .points = says.points},
-      Unavailable("the file is not used: {}", Message(why)));
+      loop_, says, Unavailable("the file is not used: {}", Message(why)));
 }
 
 std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& endpoint) {

@@ -39,22 +39,21 @@ std::string EncodedRequestOf(const HookContainer& container) {
   return encoded;
 }
 
-HookPodPtr HookView::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request) {
-  auto pod = std::make_shared<HookPod>(HookPod{.id = id, .request = std::move(request)});
-  Set(*inventory().AddPod(id), pod);
-  return pod;
+void HookView::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request) {
+  Set(*inventory().AddPod(id),
+      std::make_shared<HookPod>(HookPod{.id = id, .request = std::move(request)}));
 }
 
-HookContainerPtr HookView::AddContainer(const HookPodPtr& pod, const ContainerId& id,
-                                        api::ContainerResourceHookRequest request,
-                                        HookEnvironment environment) {
-  InventoryContainer& container = *inventory().AddContainer(inventory().AddPod(pod->id), id);
-  return SetContainer(container, pod, std::move(request), std::move(environment));
+void HookView::AddContainer(const HookPodPtr& pod, const ContainerId& id,
+                            api::ContainerResourceHookRequest request,
+                            HookEnvironment environment) {
+  SetContainer(*inventory().AddContainer(inventory().AddPod(pod->id), id), pod, std::move(request),
+               std::move(environment));
 }
 
-HookContainerPtr HookView::SetContainer(InventoryContainer& container, HookPodPtr pod,
-                                        api::ContainerResourceHookRequest request,
-                                        HookEnvironment environment) {
+void HookView::SetContainer(InventoryContainer& container, HookPodPtr pod,
+                            api::ContainerResourceHookRequest request,
+                            HookEnvironment environment) {
   // The request's resources of the pod are newer than those at the sandbox's creation.
   if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
     *pod->request.mutable_resources() = request.pod_resources();
@@ -64,12 +63,11 @@ HookContainerPtr HookView::SetContainer(InventoryContainer& container, HookPodPt
   request.clear_pod_annotations();
   request.clear_pod_labels();
   request.mutable_container_meta()->set_id(std::string(container.id.value()));
-  auto data = std::make_shared<HookContainer>(HookContainer{.pod = std::move(pod),
-                                                            .id = container.id,
-                                                            .request = std::move(request),
-                                                            .environment = std::move(environment)});
-  Set(container, data);
-  return data;
+  Set(container,
+      std::make_shared<HookContainer>(HookContainer{.pod = std::move(pod),
+                                                    .id = container.id,
+                                                    .request = std::move(request),
+                                                    .environment = std::move(environment)}));
 }
 
 void HookView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {

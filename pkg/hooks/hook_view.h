@@ -45,10 +45,9 @@ class HookView final : public TypedView<HookPod, HookContainer> {
   using TypedView::TypedView;
 
   // Adds an object that the runtime has created by this request. Replaces data about this id.
-  HookPodPtr AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request);
-  HookContainerPtr AddContainer(const HookPodPtr& pod, const ContainerId& id,
-                                api::ContainerResourceHookRequest request,
-                                HookEnvironment environment = nullptr);
+  void AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request);
+  void AddContainer(const HookPodPtr& pod, const ContainerId& id,
+                    api::ContainerResourceHookRequest request, HookEnvironment environment);
 
   // Data that is already known stays unchanged: it comes from a request, which has more than the
   // runtime reports.
@@ -60,9 +59,8 @@ class HookView final : public TypedView<HookPod, HookContainer> {
   void OnValues(InventoryContainer& container, const LinuxResources& values) override;
 
  private:
-  HookContainerPtr SetContainer(InventoryContainer& container, HookPodPtr pod,
-                                api::ContainerResourceHookRequest request,
-                                HookEnvironment environment);
+  void SetContainer(InventoryContainer& container, HookPodPtr pod,
+                    api::ContainerResourceHookRequest request, HookEnvironment environment);
 };
 
 }  // namespace resmgr::hooks
