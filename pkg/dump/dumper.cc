@@ -75,12 +75,7 @@ StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink&
 }
 
 Dumper::Dumper(const Options& options, const LogSink& log)
-    : writer_(std::make_shared<Writer>(
-          EventQueue::Limits{options.queue_events, options.queue_bytes}, log,
-          Writer::Means{.open = options.open,
-                        .decompress = options.decompress,
-                        .retry_pause = options.retry_pause})),
-      on_lost_(options.on_lost) {}
+    : writer_(std::make_shared<Writer>(options, log)), on_lost_(options.on_lost) {}
 
 Dumper::~Dumper() {
   Close(std::chrono::seconds(1));

@@ -10,8 +10,13 @@
 
 namespace resmgr::dump {
 
-Writer::Writer(EventQueue::Limits limits, const LogSink& log, Means means)
-    : queue_(limits), log_(log), means_(std::move(means)), text_(log) {}
+Writer::Writer(const Dumper::Options& options, const LogSink& log)
+    : queue_({options.queue_events, options.queue_bytes}),
+      log_(log),
+      open_(options.open),
+      decompress_(options.decompress),
+      retry_pause_(options.retry_pause),
+      text_(log) {}
 
 void Writer::Run() {
   for (;;) {
@@ -31,8 +36,8 @@ void Writer::Run() {
 }
 
 void Writer::Decompress(Payload& payload) const {
-  if (!payload.compressed || payload.truncated() || !means_.decompress) return;
-  if (auto plain = means_.decompress(payload); plain.ok()) payload = Payload(*std::move(plain));
+  if (!payload.compressed || payload.truncated() || !decompress_) return;
+  if (auto plain = decompress_(payload); plain.ok()) payload = Payload(*std::move(plain));
 }
 
 void Writer::Write(Event& event) {
@@ -80,7 +85,7 @@ void Writer::OpenMissing() {
   if (recording_.missing()) Record(Open(recording_));
   NoteFiles();
   next_try_.reset();
-  if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + means_.retry_pause;
+  if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + retry_pause_;
 }
 
 void Writer::Record(std::unique_ptr<OutputFile> file) {
@@ -95,7 +100,7 @@ void Writer::Record(std::unique_ptr<OutputFile> file) {
 }
 
 std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
-  StatusOr<std::unique_ptr<OutputFile>> file = means_.open(wanted.place);
+  StatusOr<std::unique_ptr<OutputFile>> file = open_(wanted.place);
   wanted.open = file.ok();
   if (file.ok()) return *std::move(file);
   if (!std::exchange(wanted.reported, true)) {

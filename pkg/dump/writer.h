@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "pkg/dump/dumper.h"
 #include "pkg/dump/event_queue.h"
 #include "pkg/dump/output_file.h"
 #include "pkg/dump/recorder.h"
@@ -20,16 +20,8 @@ namespace resmgr::dump {
 // again until it can be opened; meanwhile its lines are lost.
 class Writer {
  public:
-  using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
-
-  // See Dumper::Options.
-  struct Means {
-    OpenFile open;
-    std::function<StatusOr<std::string>(const Payload&)> decompress{};
-    std::chrono::milliseconds retry_pause{OutputFile::kPause};
-  };
-
-  Writer(EventQueue::Limits limits, const LogSink& log, Means means);
+  // Uses only those options that cannot be changed later.
+  Writer(const Dumper::Options& options, const LogSink& log);
 
   // Thread-safe.
   EventQueue& queue() { return queue_; }
@@ -72,7 +64,9 @@ class Writer {
   std::atomic<bool> losing_{false};
   std::atomic<bool> failing_{false};
   const LogSink log_;
-  const Means means_;
+  const Dumper::OpenFile open_;
+  const Dumper::Decompress decompress_;
+  const std::chrono::milliseconds retry_pause_;
   TextDump text_;
   std::optional<Recorder> recorder_;
   Wanted file_;
