@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/docker/docker_front.h"
 
-#include <array>
 #include <functional>
 #include <future>
 #include <memory>
@@ -12,16 +11,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/sockios.h>
-#include <poll.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "pkg/docker/call_watch.h"
 #include "pkg/docker/interception.h"
 #include "pkg/docker/proxy.h"
+#include "pkg/docker/testing/client_end.h"
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/sys/clock.h"
@@ -30,6 +26,7 @@
 namespace resmgr::docker {
 namespace {
 
+using resmgr::test::Eventually;
 using resmgr::test::FunctionStage;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -74,39 +71,16 @@ class DockerFrontTest : public testing::Test {
     return outcomes_;
   }
 
-  // The received part of the reply, until the connection ends or `patience` ms pass without a byte.
-  std::string Ask(const std::string& request, int patience = 300) {
-    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-    EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(request.size()));
-    std::string reply;
-    std::array<char, 65536> piece;
-    pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    while (::poll(&polled, 1, reply.empty() ? 10'000 : patience) == 1) {
-      const ssize_t size = ::recv(fd.get(), piece.data(), piece.size(), 0);
-      if (size <= 0) break;
-      reply.append(piece.data(), static_cast<size_t>(size));
-    }
-    return reply;
+  End Client() const { return End(*ConnectUnix(dir_.File("proxy.sock"))); }
+  // A client that has sent the request.
+  End Asking(const std::string& request) const {
+    End client = Client();
+    client.Send(request);
+    return client;
   }
-  // The number of bytes that were sent before there was an answer.
-  static size_t SendUntilAnswered(const UniqueFd& fd, std::string_view bytes) {
-    size_t sent = 0;
-    pollfd polled{.fd = fd.get(), .events = POLLOUT | POLLIN, .revents = 0};
-    while (sent < bytes.size() && ::poll(&polled, 1, 10'000) == 1 &&
-           (polled.revents & POLLIN) == 0) {
-      const ssize_t size = ::send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (size <= 0) break;
-      sent += static_cast<size_t>(size);
-    }
-    return sent;
-  }
-  // Waits until the other end has read all bytes.
-  static bool WaitUntilRead(const UniqueFd& fd) {
-    int unread = 1;
-    for (int i = 0; i < 1000 && ::ioctl(fd.get(), SIOCOUTQ, &unread) == 0 && unread > 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return unread == 0;
+  // The received part of the reply.
+  std::string Ask(const std::string& request) const {
+    return Asking(request).Receive(std::string::npos, /*pause=*/300);
   }
   // Lets a request pass that was held. A whole turn of the loop begins before, and sees a client's
   // end.
@@ -131,8 +105,12 @@ class DockerFrontTest : public testing::Test {
            " HTTP/1.1\r\nHost: d\r\nX-Keep: me\r\nContent-Length: " + std::to_string(body.size()) +
            "\r\n\r\n" + body;
   }
-  // Closes the dumper and returns its output.
+  // Ends the proxy and the dumper, and returns the output.
   std::string Dumped() {
+    loop_.Stop();
+    thread_.join();
+    proxy_.reset();
+    thread_ = std::thread([] {});
     EXPECT_TRUE(dumper_->Close(std::chrono::seconds(10)));
     const std::lock_guard lock(log_mutex_);
     return dumped_;
@@ -154,6 +132,11 @@ class DockerFrontTest : public testing::Test {
     return count;
   }
   void Decide(FunctionStage::BeforeFunction before) { stage_.before = std::move(before); }
+  void DecideCpu1() {
+    Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+      call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
+    });
+  }
 
   TempDir dir_;
   EventLoop loop_;
@@ -207,9 +190,7 @@ TEST_F(DockerFrontTest, ACreationGetsWhatIsDecided) {
 }
 
 TEST_F(DockerFrontTest, ChunksAndLeaveToSendThem) {
-  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
-    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
-  });
+  DecideCpu1();
   Start(Created());
   const std::string body = kContainer;
   const std::string reply = Ask(
@@ -293,8 +274,7 @@ TEST_F(DockerFrontTest, AFailureIsToldAsItIs) {
 TEST_F(DockerFrontTest, ADockerdThatEndsOrTalksNonsenseLeavesTheOutcomeOpen) {
   Start([](const FakeEngine::Request&) { return std::nullopt; });
   EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 502 "));
-  for (int i = 0; i < 1000 && outcomes().empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(Eventually([this] { return !outcomes().empty(); }));
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
 
@@ -313,13 +293,9 @@ TEST_F(DockerFrontTest, AReplyThatNeverEndsIsNotKept) {
 TEST_F(DockerFrontTest, ARequestIsBounded) {
   Start(Created());
   const std::string large(HeldExchange::kMaxRequest, ' ');
-  const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-  SendUntilAnswered(fd, Post("/containers/create", large));
-  pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
-  std::array<char, 32> reply{};
-  ASSERT_GT(::recv(fd.get(), reply.data(), reply.size() - 1, 0), 0);
-  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 413 "));
+  const End client = Client();
+  client.SendUntilAnswered(Post("/containers/create", large));
+  client.Expect("HTTP/1.1 413 ");
   EXPECT_TRUE(engine_->requests().empty());
 }
 
@@ -329,31 +305,24 @@ TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   const std::string request =
       Post("/containers/create", std::string(HeldExchange::kMaxRequest - 4096, ' '));
   const std::string_view most = std::string_view(request).substr(0, request.size() - 1);
-  std::vector<UniqueFd> clients;
+  std::vector<End> clients;
   const size_t fit = Proxy::kMaxHeld / most.size();
   for (size_t i = 0; i < fit; ++i) {
-    clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
-    ASSERT_EQ(SendUntilAnswered(clients.back(), most), most.size());
+    clients.push_back(Client());
+    ASSERT_EQ(clients.back().SendUntilAnswered(most), most.size());
     // Bytes that are not read yet do not count yet: otherwise another client than the last one
     // could exceed the limit.
-    ASSERT_TRUE(WaitUntilRead(clients.back()));
+    ASSERT_TRUE(clients.back().WaitUntilRead());
   }
-  const UniqueFd one_more = *ConnectUnix(dir_.File("proxy.sock"));
-  EXPECT_LE(SendUntilAnswered(one_more, most), most.size());
-  pollfd polled{.fd = one_more.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
-  std::array<char, 32> reply{};
-  ASSERT_GT(::recv(one_more.get(), reply.data(), reply.size() - 1, 0), 0);
-  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 503 "));
+  const End one_more = Client();
+  EXPECT_LE(one_more.SendUntilAnswered(most), most.size());
+  one_more.Expect("HTTP/1.1 503 ");
   // The room of a client that went is available for another one.
   EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 201 "));
   clients.pop_back();
-  const UniqueFd whole = *ConnectUnix(dir_.File("proxy.sock"));
-  EXPECT_EQ(SendUntilAnswered(whole, request), request.size());
-  polled.fd = whole.get();
-  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
-  ASSERT_GT(::recv(whole.get(), reply.data(), reply.size() - 1, 0), 0);
-  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 400 ")) << "it is not JSON";
+  const End whole = Client();
+  EXPECT_EQ(whole.SendUntilAnswered(request), request.size());
+  EXPECT_EQ(whole.Receive(13), "HTTP/1.1 400 ") << "it is not JSON";
 }
 
 TEST_F(DockerFrontTest, ABodyThatDoesNotArriveInTimeIsRefused) {
@@ -381,9 +350,7 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
   });
   Start(Created());
   {
-    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-    const std::string request = Post("/containers/create", kContainer);
-    ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    const End client = Asking(Post("/containers/create", kContainer));
     asked.get_future().wait();
   }
   PassAfterATurn(answer);
@@ -396,16 +363,12 @@ TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
     return request.line.starts_with("GET") ? JsonReply(200, "{}") : "";
   });
   {
-    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-    const std::string request = Post("/containers/create", kContainer);
-    ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
-    for (int i = 0; i < 1000 && engine_->requests().empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const End client = Asking(Post("/containers/create", kContainer));
+    EXPECT_TRUE(Eventually([this] { return !engine_->requests().empty(); }));
     EXPECT_THAT(Ask("GET /version HTTP/1.1\r\nHost: d\r\n\r\n"), StartsWith("HTTP/1.1 200"));
     EXPECT_TRUE(outcomes().empty()) << "the client waits";
   }
-  for (int i = 0; i < 1000 && outcomes().empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(Eventually([this] { return !outcomes().empty(); }));
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
 
@@ -420,20 +383,14 @@ TEST_F(DockerFrontTest, AClientThatClosesItsSideGetsTheReply) {
     opened.wait();
     return *Created()(request);
   });
-  const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-  const std::string request = Post("/containers/create", kContainer);
-  ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
-  ASSERT_EQ(::shutdown(fd.get(), SHUT_WR), 0);
+  const End client = Asking(Post("/containers/create", kContainer));
+  client.HalfClose();
   std::optional<LateAnswer> answer = asked.get_future().get();
   PassAfterATurn(answer);
   // Longer than the reply is awaited for a client that is gone.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   open.set_value();
-  pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
-  std::array<char, 32> reply{};
-  ASSERT_GT(::recv(fd.get(), reply.data(), reply.size() - 1, 0), 0) << "closed without a reply";
-  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 201 "));
+  client.Expect("HTTP/1.1 201 ");
 }
 
 // Look-ups of requests whose clients have given up do not delay others once dockerd answers again.
@@ -446,15 +403,12 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
                ? "HTTP/1.1 204 No Content\r\n\r\n"
                : JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
   });
-  std::vector<UniqueFd> clients;
-  const std::string stop = Post("/containers/gone/stop", "");
+  std::vector<End> clients;
   for (size_t i = 0; i < kClients; ++i) {
-    clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
-    ASSERT_GT(::send(clients.back().get(), stop.data(), stop.size(), MSG_NOSIGNAL), 0);
-    ASSERT_TRUE(WaitUntilRead(clients.back()));
+    clients.push_back(Asking(Post("/containers/gone/stop", "")));
+    ASSERT_TRUE(clients.back().WaitUntilRead());
   }
-  for (int i = 0; i < 1000 && engine_->requests().size() < EngineClient::kParallel; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(Eventually([this] { return engine_->requests().size() >= EngineClient::kParallel; }));
   clients.clear();
   for (size_t still = 1; still > 0;) {
     std::promise<size_t> count;
@@ -503,9 +457,7 @@ TEST_F(DockerFrontTest, AStartBringsNoOtherHostConfig) {
 }
 
 TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
-  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
-    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
-  });
+  DecideCpu1();
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("GET")) return JsonReply(404, R"({"message":"none"})");
     return JsonReply(201, std::string(R"({"Id":")") + kId + R"("})");
@@ -520,10 +472,6 @@ TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
       StartsWith("HTTP/1.1 201"));
   EXPECT_THAT(Ask("GET /v1.41/images/a/json?arg=hidden3 HTTP/1.1\r\nHost: d\r\n\r\n"),
               StartsWith("HTTP/1.1 404"));
-  loop_.Stop();
-  thread_.join();
-  proxy_.reset();
-  thread_ = std::thread([] {});
   const std::string dumped = Dumped();
   EXPECT_THAT(dumped, HasSubstr("(intercepted) REQUEST ContainerCreate"));
   EXPECT_THAT(dumped, HasSubstr("TOKEN=<redacted>"));
@@ -546,10 +494,6 @@ TEST_F(DockerFrontTest, ADumpSaysWhichContainerARequestIsAbout) {
   EXPECT_THAT(Ask(Post("/v1.41/containers/web/stop?t=1", "")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask(Post("/containers/db/update", R"({"CpuShares":7})")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask(Post("/containers/bad/update", R"({"Auth":"hidden)")), StartsWith("HTTP/1.1"));
-  loop_.Stop();
-  thread_.join();
-  proxy_.reset();
-  thread_ = std::thread([] {});
   const std::string dumped = Dumped();
   EXPECT_THAT(dumped, HasSubstr("ContainerStop => path: /v1.41/containers/web/stop\n"));
   EXPECT_THAT(dumped, HasSubstr("ContainerUpdate => path: /containers/db/update\n"));

@@ -2,7 +2,6 @@
 #include "pkg/docker/engine_client.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -10,7 +9,6 @@
 
 #include "pkg/docker/http_status.h"
 #include "pkg/docker/json_text.h"
-#include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
 #include "pkg/sys/unix_socket.h"
 

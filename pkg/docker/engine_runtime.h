@@ -24,9 +24,9 @@ namespace resmgr::docker {
 class EngineRuntime final : public RuntimeClient {
  public:
   struct Events {
-    std::function<void()> connected;
-    std::function<void()> disconnected;
-    std::function<void(const ContainerEvent&)> happened;
+    std::function<void()> connected = [] {};
+    std::function<void()> disconnected = [] {};
+    std::function<void(const ContainerEvent&)> happened = [](const ContainerEvent&) {};
   };
 
   EngineRuntime(EventLoop& loop, const std::string& socket, Others others);

@@ -236,14 +236,11 @@ TEST_F(EngineRuntimeTest, UpdatesOfOtherClientsAreTold) {
   });
   EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
   std::vector<std::string> told;
-  runtime.Start({.connected = [] {},
-                 .disconnected = [] {},
-                 .happened =
-                     [&](const ContainerEvent& event) {
-                       if (event.kind == ContainerEvent::Kind::kStopped) return loop_.Stop();
-                       EXPECT_EQ(event.kind, ContainerEvent::Kind::kUpdated);
-                       told.push_back(event.id);
-                     }});
+  runtime.Start({.happened = [&](const ContainerEvent& event) {
+    if (event.kind == ContainerEvent::Kind::kStopped) return loop_.Stop();
+    EXPECT_EQ(event.kind, ContainerEvent::Kind::kUpdated);
+    told.push_back(event.id);
+  }});
   runtime.UpdateContainer(ContainerId("c1"), {.cpus = *CpuSet::Parse("2")}, [](const Status&) {});
   Run();
   EXPECT_THAT(told, ElementsAre("c1", "c2"));
@@ -258,13 +255,10 @@ TEST_F(EngineRuntimeTest, EventsTellTheNamesOfContainersThatAreNoPods) {
                     EventLine("die", "o1", R"("name":"mine")")));
   EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kShare);
   std::vector<std::string> told;
-  runtime.Start({.connected = [] {},
-                 .disconnected = [] {},
-                 .happened =
-                     [&](const ContainerEvent& event) {
-                       told.push_back(event.id + " " + event.name);
-                       if (event.kind == ContainerEvent::Kind::kStopped) loop_.Stop();
-                     }});
+  runtime.Start({.happened = [&](const ContainerEvent& event) {
+    told.push_back(event.id + " " + event.name);
+    if (event.kind == ContainerEvent::Kind::kStopped) loop_.Stop();
+  }});
   Run();
   EXPECT_THAT(told, ElementsAre("o1 festive_bose", "c1 ", "o1 mine", "o1 mine"));
 }
@@ -289,13 +283,10 @@ TEST_F(EngineRuntimeTest, ALossThatRepeatsIsToldOnce) {
   Start([](const FakeEngine::Request&) { return "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"; });
   EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
   int losses = 0;
-  runtime.Start({.connected = [] {},
-                 .disconnected =
-                     [&] {
-                       if (++losses == 7) return loop_.Stop();
-                       EXPECT_TRUE(runtime.EnsureConnected().ok());
-                     },
-                 .happened = [](const ContainerEvent&) {}});
+  runtime.Start({.disconnected = [&] {
+    if (++losses == 7) return loop_.Stop();
+    EXPECT_TRUE(runtime.EnsureConnected().ok());
+  }});
   Run();
   SetLogWriter(nullptr);
   const size_t first = log.find("lost the Docker engine");
@@ -305,9 +296,7 @@ TEST_F(EngineRuntimeTest, ALossThatRepeatsIsToldOnce) {
 
 TEST_F(EngineRuntimeTest, IsConnectedAsSoonAsThereIsADockerd) {
   EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
-  runtime.Start({.connected = [this] { loop_.Stop(); },
-                 .disconnected = [] {},
-                 .happened = [](const ContainerEvent&) {}});
+  runtime.Start({.connected = [this] { loop_.Stop(); }});
   EXPECT_EQ(runtime.EnsureConnected().code(), StatusCode::kUnavailable);
   const auto later = loop_.After(std::chrono::milliseconds(150),
                                  [this] { Start([](const FakeEngine::Request&) { return ""; }); });

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
 #include "pkg/docker/characters.h"
@@ -22,7 +24,7 @@ bool IsSpace(char c) {
 // Checks values and finds their ends.
 class Scanner {
  public:
-  explicit Scanner(std::string_view text, size_t at = 0) : text_(text), at_(at) {}
+  explicit Scanner(std::string_view text) : text_(text) {}
 
   size_t at() const { return at_; }
   void SkipSpace() {
@@ -73,11 +75,22 @@ class Scanner {
   // Skips a member's name and its colon.
   bool SkipName() {
     SkipSpace();
-    if (Peek() != '"' || !SkipText()) return false;
+    return Peek() == '"' && SkipText() && SkipColon();
+  }
+  bool SkipColon() {
     SkipSpace();
     if (Peek() != ':') return false;
     ++at_;
     return true;
+  }
+  // Moves from the beginning of an object or a list, or from behind one of its items, to the next
+  // item. False: there is none.
+  bool NextItem() {
+    SkipSpace();
+    if (at_ > 0 && Peek() != ',') return false;
+    ++at_;
+    SkipSpace();
+    return Peek() != '}' && Peek() != ']';
   }
   bool SkipText() {
     for (++at_; at_ < text_.size(); ++at_) {
@@ -139,7 +152,7 @@ class Scanner {
   }
 
   std::string_view text_;
-  size_t at_;
+  size_t at_ = 0;
 };
 
 void AppendUtf8(uint32_t code, std::string& text) {
@@ -212,19 +225,12 @@ std::string_view TrimJson(std::string_view text) {
 }
 
 void ForEachMember(std::string_view object, const OnMember& on_member) {
-  Scanner scanner(object, 1);
-  while (true) {
-    scanner.SkipSpace();
-    if (object[scanner.at()] == '}') return;
-    if (object[scanner.at()] == ',') {
-      scanner = Scanner(object, scanner.at() + 1);
-      scanner.SkipSpace();
-    }
+  Scanner scanner(object);
+  while (scanner.NextItem()) {
     const size_t name = scanner.at();
     scanner.SkipText();
     const size_t name_end = scanner.at();
-    scanner = Scanner(object, name);
-    scanner.SkipName();
+    scanner.SkipColon();
     scanner.SkipSpace();
     const size_t value = scanner.at();
     scanner.SkipValue();
@@ -233,14 +239,8 @@ void ForEachMember(std::string_view object, const OnMember& on_member) {
 }
 
 void ForEachElement(std::string_view list, const OnElement& on_element) {
-  Scanner scanner(list, 1);
-  while (true) {
-    scanner.SkipSpace();
-    if (list[scanner.at()] == ']') return;
-    if (list[scanner.at()] == ',') {
-      scanner = Scanner(list, scanner.at() + 1);
-      scanner.SkipSpace();
-    }
+  Scanner scanner(list);
+  while (scanner.NextItem()) {
     const size_t value = scanner.at();
     scanner.SkipValue();
     on_element(list.substr(value, scanner.at() - value));
@@ -333,12 +333,7 @@ std::optional<std::string> LastText(std::string_view body, std::string_view fiel
 }
 
 std::string JoinJson(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) {
-    if (!joined.empty()) joined += ',';
-    joined += part;
-  }
-  return joined;
+  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 }  // namespace resmgr::docker

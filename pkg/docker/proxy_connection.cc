@@ -2,7 +2,6 @@
 #include "pkg/docker/proxy_connection.h"
 
 #include <array>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "pkg/docker/engine_client.h"
 #include "pkg/docker/http_status.h"
 #include "pkg/docker/proxy.h"
-#include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
 
 namespace resmgr::docker {
@@ -146,7 +144,7 @@ Status ProxyConnection::Pass() {
     const bool head = exchange_.awaits_request();
     if (head && (held_ != nullptr || !own_reply_.empty())) break;
     RESMGR_ASSIGN_OR_RETURN(const size_t request, exchange_.FromClient(requests_.waiting()));
-    if (request > 0) RESMGR_RETURN_IF_ERROR(TakeRequest(request, head));
+    if (request > 0) TakeRequest(request, head);
     if (closing_ || closed_) return OkStatus();
     if (*reply == 0 && request == 0) break;
   }
@@ -155,14 +153,13 @@ Status ProxyConnection::Pass() {
   return OkStatus();
 }
 
-Status ProxyConnection::TakeRequest(size_t size, bool head) {
+void ProxyConnection::TakeRequest(size_t size, bool head) {
   const std::string_view bytes = requests_.waiting().substr(0, size);
-  if (head) RESMGR_RETURN_IF_ERROR(Look(bytes));
+  if (head) Look(bytes);
   if (held_ != nullptr) return Hold(bytes);
   requests_.Allow(size);
-  if (engine_.fd.valid()) return OkStatus();
+  if (engine_.fd.valid()) return;
   if (const Status status = ConnectEngine(); !status.ok()) Refuse(503, status);
-  return OkStatus();
 }
 
 void ProxyConnection::TakeReply(size_t size) {

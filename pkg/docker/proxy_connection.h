@@ -61,7 +61,7 @@ class ProxyConnection final : private Interception::Client {
   void Step();
   Status Pass();
   // Passes the first `size` waiting bytes to the other side, or holds them.
-  Status TakeRequest(size_t size, bool head);
+  void TakeRequest(size_t size, bool head);
   void TakeReply(size_t size);
   Status ConnectEngine();
   void Write(Peer& peer, Passage& passage);
@@ -80,7 +80,7 @@ class ProxyConnection final : private Interception::Client {
   void Rewatch();
   static void SetEvents(Peer& peer, bool reads, bool writes);
   // These functions are in proxy_connection_held.cc.
-  Status Hold(std::string_view bytes);
+  void Hold(std::string_view bytes);
   void HoldReply(std::string_view bytes);
   // Handles an end of the client's or dockerd's bytes while a request is held; false: the caller
   // has nothing more to do.
@@ -89,7 +89,7 @@ class ProxyConnection final : private Interception::Client {
   void AwaitReplyForGone();
   void DropHeld();
   // Shows the request's head to the interceptor and the watch.
-  Status Look(std::string_view head);
+  void Look(std::string_view head);
   // Ends the counted call, with or without a reply.
   void EndCall();
   void Forward(std::optional<std::string> body) override;

@@ -24,23 +24,20 @@ class PassingInterception final : public Interception {
 
 }  // namespace
 
-Status ProxyConnection::Look(std::string_view head) {
-  if (proxy_.interceptor() == nullptr) return OkStatus();
-  RESMGR_ASSIGN_OR_RETURN(const RequestHead parsed, ParseRequestHead(head));
+void ProxyConnection::Look(std::string_view head) {
+  if (proxy_.interceptor() == nullptr) return;
+  // Cannot fail: the exchange has read the head before.
+  const RequestHead parsed = *ParseRequestHead(head);
   auto interception = proxy_.interceptor()->Begin(parsed.method, parsed.target, *this);
-  CallWatch* const watch = proxy_.watch();
-  if (watch != nullptr) {
+  if (CallWatch* const watch = proxy_.watch()) {
     call_ = watch->Begin(parsed.method, parsed.target, interception != nullptr);
     if (interception == nullptr && watch->WantsBodies(parsed.method, parsed.target)) {
       interception =
           std::make_unique<PassingInterception>(static_cast<Interception::Client&>(*this));
     }
-    if (interception == nullptr && call_ != nullptr) {
-      call_->ShowTarget();
-    }
+    if (interception == nullptr && call_ != nullptr) call_->ShowTarget();
   }
   if (interception != nullptr) held_ = std::make_unique<HeldExchange>(std::move(interception));
-  return OkStatus();
 }
 
 void ProxyConnection::EndCall() {
@@ -51,7 +48,7 @@ void ProxyConnection::EndCall() {
 }
 
 // `bytes` are the first ones that wait in `requests_`.
-Status ProxyConnection::Hold(std::string_view bytes) {
+void ProxyConnection::Hold(std::string_view bytes) {
   const size_t size = bytes.size();
   const Status fits = held_->AddRequest(bytes);
   requests_.Allow(size);
@@ -67,7 +64,6 @@ Status ProxyConnection::Hold(std::string_view bytes) {
   } else {
     own_reply_ += held_->Leave();
   }
-  return OkStatus();
 }
 
 // `bytes` are the first ones that wait in `replies_`.

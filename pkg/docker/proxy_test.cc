@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/docker/proxy.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -12,10 +12,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include "pkg/docker/exchange.h"
+#include "pkg/docker/testing/client_end.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::docker {
@@ -25,59 +24,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int kPatience = 20'000;  // milliseconds
 constexpr const char* kPing = "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n";
 constexpr const char* kPong = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
-
-bool Ready(int fd, short events, int timeout = kPatience) {
-  pollfd polled{.fd = fd, .events = events, .revents = 0};
-  return ::poll(&polled, 1, timeout) == 1;
-}
-
-// One end of a connection, as a test plays it.
-class End {
- public:
-  explicit End(UniqueFd fd) : fd_(std::move(fd)) {}
-
-  void Send(std::string_view text) const {
-    while (!text.empty()) {
-      ASSERT_TRUE(Ready(fd_.get(), POLLOUT));
-      const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
-      ASSERT_GT(sent, 0);
-      text.remove_prefix(static_cast<size_t>(sent));
-    }
-  }
-  // Receives `most` bytes, or all bytes before the end.
-  std::string Receive(size_t most) const {
-    std::string text;
-    std::array<char, 65536> piece;
-    while (text.size() < most && Ready(fd_.get(), POLLIN)) {
-      const ssize_t got =
-          ::recv(fd_.get(), piece.data(), std::min(piece.size(), most - text.size()), 0);
-      if (got <= 0) break;
-      text.append(piece.data(), static_cast<size_t>(got));
-    }
-    return text;
-  }
-  std::string ReceiveAll() const { return Receive(std::string::npos); }
-  void Expect(std::string_view text) const { EXPECT_EQ(Receive(text.size()), text); }
-  bool Silent() const { return !Ready(fd_.get(), POLLIN, 50); }
-  // The number of bytes that the other side takes before the sender has to wait.
-  size_t Fill() const {
-    const std::string piece(65536, 'x');
-    size_t sent = 0;
-    while (Ready(fd_.get(), POLLOUT, 200)) {
-      const ssize_t size = ::send(fd_.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
-      if (size > 0) sent += static_cast<size_t>(size);
-    }
-    return sent;
-  }
-  void HalfClose() const { ::shutdown(fd_.get(), SHUT_WR); }
-  void Close() { fd_.Reset(); }
-
- private:
-  UniqueFd fd_;
-};
 
 // A proxy on a loop of its own; the test plays its clients and dockerd.
 class DockerProxyTest : public testing::Test {
@@ -119,13 +67,21 @@ class DockerProxyTest : public testing::Test {
     loop_.Post([&] { count.set_value(proxy_->connections()); });
     return count.get_future().get();
   }
+  // Takes the drain back in the turn of the loop in which it begins.
+  void DrainAndResume(std::function<void()> done) {
+    std::promise<void> resumed;
+    loop_.Post([&] {
+      proxy_->Drain(std::chrono::seconds(20), std::move(done));
+      auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
+      ASSERT_TRUE(listener.ok()) << listener.status();
+      proxy_->Resume(*std::move(listener));
+      resumed.set_value();
+    });
+    resumed.get_future().wait();
+  }
   bool AllGone() {
     // Each check takes a turn of the proxy's loop.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
-    bool gone = false;
-    while (!gone && std::chrono::steady_clock::now() < end)
-      gone = Connections() == 0;
-    return gone;
+    return test::Eventually([this] { return Connections() == 0; });
   }
 
   TempDir dir_;
@@ -327,15 +283,7 @@ TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
   const End engine = Engine();
   engine.Expect(create);
   std::atomic<bool> drained = false;
-  std::promise<void> resumed;
-  loop_.Post([&] {
-    proxy_->Drain(std::chrono::seconds(20), [&] { drained = true; });
-    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    proxy_->Resume(*std::move(listener));
-    resumed.set_value();
-  });
-  resumed.get_future().wait();
+  DrainAndResume([&] { drained = true; });
   const End another = Client();
   another.Send(kPing);
   const End engine_of_another = Engine();
@@ -349,15 +297,7 @@ TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
 TEST_F(DockerProxyTest, ADrainThatIsTakenBackInTheTurnOfItsEndIsNotTold) {
   StartWithEngine();
   std::atomic<bool> drained = false;
-  std::promise<void> resumed;
-  loop_.Post([&] {
-    proxy_->Drain(std::chrono::seconds(20), [&] { drained = true; });
-    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    proxy_->Resume(*std::move(listener));
-    resumed.set_value();
-  });
-  resumed.get_future().wait();
+  DrainAndResume([&] { drained = true; });
   // An exchange takes more turns of the loop.
   const End client = Client();
   client.Send(kPing);

@@ -73,7 +73,7 @@ void Session::Read() {
   uint8_t* place = read_block_->data() + read_used_;
   const ssize_t count = RawReceive(socket_.get(), place, read_block_->capacity() - read_used_);
   if (count < 0) {
-    if (errno == EAGAIN || errno == EINTR) return;
+    if (TryAgain()) return;
     Fail(Unavailable("connection broke: {}", std::strerror(errno)));
     return;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 
 #include <sys/epoll.h>
@@ -43,5 +44,11 @@ inline ssize_t RawSendMessage(int socket, const msghdr& message) {
   return ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
 }
 #endif
+
+// Whether such a call failed only because there were no bytes or no room, so that it may succeed
+// later.
+inline bool TryAgain() {
+  return errno == EAGAIN || errno == EINTR;
+}
 
 }  // namespace resmgr
