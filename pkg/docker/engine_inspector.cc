@@ -93,8 +93,8 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
 
 void EngineInspector::StopContainer(const ContainerId& id, std::chrono::seconds grace,
                                     std::function<void(Status)> done) {
-  brief_client_.Do("POST", PathOf(id.value(), fmt::format("/stop?t={}", grace.count())), "",
-                   std::move(done), grace + EngineClient::kCallTimeout);
+  stop_client_.Do("POST", PathOf(id.value(), fmt::format("/stop?t={}", grace.count())), "",
+                  std::move(done), grace + EngineClient::kCallTimeout);
 }
 
 void EngineInspector::StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
@@ -102,7 +102,7 @@ void EngineInspector::StopSandbox(const PodSandboxId& id, std::function<void(Sta
 }
 
 void EngineInspector::RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
-  brief_client_.Do("DELETE", PathOf(id.value(), "?force=1&v=1"), "", std::move(done));
+  stop_client_.Do("DELETE", PathOf(id.value(), "?force=1&v=1"), "", std::move(done));
 }
 
 }  // namespace resmgr::docker

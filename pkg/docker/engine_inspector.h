@@ -18,7 +18,10 @@ namespace resmgr::docker {
 class EngineInspector final : public RuntimeAccess {
  public:
   EngineInspector(EventLoop& loop, const std::string& socket, Others others)
-      : others_(others), client_(loop, socket), brief_client_(loop, socket) {}
+      : others_(others),
+        client_(loop, socket),
+        stop_client_(loop, socket),
+        brief_client_(loop, socket) {}
 
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
@@ -40,7 +43,8 @@ class EngineInspector final : public RuntimeAccess {
  private:
   const Others others_;
   EngineClient client_;        // for InspectAll, which makes many calls
-  EngineClient brief_client_;  // for all other calls, which must not wait for InspectAll
+  EngineClient stop_client_;   // for stops and removals, which hang with a container's processes
+  EngineClient brief_client_;  // for all other calls, which must not wait for these
 };
 
 }  // namespace resmgr::docker

@@ -494,6 +494,23 @@ TEST_F(EngineInspectorTest, UpdatesStopsAndRemoves) {
                                  "DELETE /containers/s1?force=1&v=1 HTTP/1.0"));
 }
 
+// A container whose processes cannot be killed hangs in its stop.
+TEST_F(EngineInspectorTest, StopsThatHangDelayNoQuestion) {
+  Start([](const FakeEngine::Request& request) {
+    return request.line.starts_with("POST") ? "" : AnswerOf(request);
+  });
+  EngineInspector inspector(loop_, dir_.File("e.sock"), Others::kPass);
+  for (size_t i = 0; i < EngineClient::kParallel; ++i)
+    inspector.StopContainer(ContainerId("c2"), std::chrono::seconds(60), [](const Status&) {});
+  bool told = false;
+  inspector.InspectContainer(ContainerId("c1"), [&](const StatusOr<ContainerFacts>& facts) {
+    told = facts.ok();
+    loop_.Stop();
+  });
+  Run();
+  EXPECT_TRUE(told);
+}
+
 TEST_F(EngineInspectorTest, WithoutADockerdNothingIsKnown) {
   EXPECT_EQ(All().status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(Container("c1").status().code(), StatusCode::kUnavailable);
