@@ -19,6 +19,15 @@ using test::Fails;
 using testing::AllOf;
 using testing::HasSubstr;
 
+// The runtime has a pod "p1" with a container "c1".
+class HookContainerTest : public HookStageTest {
+ protected:
+  HookContainerTest() {
+    HavePod(PodNamed("web"), "p1");
+    HaveContainer("c1", "p1");
+  }
+};
+
 TEST_F(HookStageTest, APodIsChangedAsItsServerWantsAndIsRememberedOnSuccess) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPreRunPodSandbox});
   const auto run = StartPod(PodNamed("web"));
@@ -121,9 +130,7 @@ TEST_F(HookStageTest, AnotherValueOfTheSkipKeySkipsNothing) {
   EXPECT_EQ(server.questions.size(), 1u);
 }
 
-TEST_F(HookStageTest, AnUpdateSendsOnlyWhatServersChanged) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, AnUpdateSendsOnlyWhatServersChanged) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPreUpdateContainerResources},
                                  FailurePolicy::kIgnore, AnswerStyle::kEcho);
   LinuxResources wanted;
@@ -149,9 +156,7 @@ TEST_F(HookStageTest, AnUpdateSendsOnlyWhatServersChanged) {
   EXPECT_EQ(container->request.container_resources().cpu_quota(), 70'000);
 }
 
-TEST_F(HookStageTest, UpdatesAtTheSameTimeAreAllKnown) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, UpdatesAtTheSameTimeAreAllKnown) {
   const auto quota = StartUpdate("c1", {.cpu_quota = 70'000});
   LinuxResources sets;
   sets.cpuset_mems = "1";
@@ -173,9 +178,7 @@ TEST_F(HookStageTest, UpdatesAtTheSameTimeAreAllKnown) {
   EXPECT_EQ(container->request.container_annotations().at("by"), "the second one");
 }
 
-TEST_F(HookStageTest, ServersAreAskedBeforeAndToldAfterAStart) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, ServersAreAskedBeforeAndToldAfterAStart) {
   HeldServer& server =
       AddServer("k.json", {HookPoint::kPreStartContainer, HookPoint::kPostStartContainer});
   const auto start = Started(Operation::kStartContainer, "c1");
@@ -194,9 +197,7 @@ TEST_F(HookStageTest, ServersAreAskedBeforeAndToldAfterAStart) {
             512);
 }
 
-TEST_F(HookStageTest, AStopThatFailedKeepsTheContainerAndTheOneThatSucceedsIsToldOnce) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, AStopThatFailedKeepsTheContainerAndTheOneThatSucceedsIsToldOnce) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
   Started(Operation::kStopContainer, "c1")->Reply(13);
   EXPECT_TRUE(server.questions.empty());
@@ -210,9 +211,7 @@ TEST_F(HookStageTest, AStopThatFailedKeepsTheContainerAndTheOneThatSucceedsIsTol
 }
 
 // Docker starts containers again that have ended.
-TEST_F(HookStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
   Started(Operation::kStopContainer, "c1")->Reply(0);
   Started(Operation::kStartContainer, "c1")->Reply(0);
@@ -222,9 +221,7 @@ TEST_F(HookStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
 }
 
 // Docker's restart policies start containers again without a call of a client.
-TEST_F(HookStageTest, TheStopOfAContainerThatTheRuntimeStartedAgainIsTold) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, TheStopOfAContainerThatTheRuntimeStartedAgainIsTold) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
   Started(Operation::kStopContainer, "c1")->Reply(0);
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "c1"});
@@ -232,9 +229,7 @@ TEST_F(HookStageTest, TheStopOfAContainerThatTheRuntimeStartedAgainIsTold) {
   EXPECT_EQ(server.questions.size(), 2u);
 }
 
-TEST_F(HookStageTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPostStopPodSandbox});
   Started(Operation::kStopPodSandbox, "p1")->Reply(0);
   Started(Operation::kStopPodSandbox, "p1")->Reply(0);
@@ -273,9 +268,7 @@ TEST_F(HookStageTest, ContainersThatEndedByThemselvesDoNotStay) {
   EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), 1u);
 }
 
-TEST_F(HookStageTest, AnEventOfARemovalForgetsTheContainer) {
-  HavePod(PodNamed("web"), "p1");
-  HaveContainer("c1", "p1");
+TEST_F(HookContainerTest, AnEventOfARemovalForgetsTheContainer) {
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "c1"});
   EXPECT_NE(stage_.view().FindContainer("c1"), nullptr);
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "c1"});
@@ -283,13 +276,7 @@ TEST_F(HookStageTest, AnEventOfARemovalForgetsTheContainer) {
 }
 
 // Hook servers that fail, hang or end, clients that go away, and requests about unknown objects.
-class HookFaultsTest : public HookStageTest {
- protected:
-  HookFaultsTest() {
-    HavePod(PodNamed("web"), "p1");
-    HaveContainer("c1", "p1");
-  }
-};
+using HookFaultsTest = HookContainerTest;
 
 std::string Shares(int64_t shares) {
   api::ContainerResourceHookResponse answer;
