@@ -21,14 +21,8 @@ namespace {
 // The value at a path of names, "" if absent. dockerd's own output has exact names.
 std::string_view FieldAt(std::string_view object, std::initializer_list<std::string_view> names) {
   std::string_view at = TrimJson(object);
-  for (const std::string_view name : names) {
-    if (!IsJsonObject(at)) return "";
-    std::string_view found;
-    ForEachMember(at, [&](std::string_view quoted, std::string_view value) {
-      if (quoted.substr(1, quoted.size() - 2) == name) found = value;
-    });
-    at = found;
-  }
+  for (const std::string_view name : names)
+    at = MembersOf(at, {name})[0];
   return at;
 }
 

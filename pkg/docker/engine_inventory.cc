@@ -13,14 +13,6 @@ namespace {
 
 constexpr std::string_view kOthersPod = "docker";
 
-// For objects that dockerd wrote: their field names are exact.
-void ForEachField(std::string_view object, const OnMember& on_field) {
-  if (!IsJsonObject(object)) return;
-  ForEachMember(object, [&on_field](std::string_view name, std::string_view value) {
-    on_field(name.substr(1, name.size() - 2), value);
-  });
-}
-
 StringMap LabelsOf(std::string_view value) {
   std::vector<std::pair<std::string, std::string>> texts;
   if (IsJsonObject(value)) {
@@ -88,12 +80,11 @@ StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) 
   std::vector<EngineContainer> containers;
   ForEachElement(list, [&containers](std::string_view element) {
     EngineContainer container;
-    ForEachField(element, [&container](std::string_view name, std::string_view value) {
-      if (name == "Id") container.id = ContainerId(TextOf(value));
-      if (name == "Names") container.name = FirstName(value);
-      if (name == "Labels") container.labels = LabelsOf(value);
-      if (name == "State") SetState(TextOf(value), container);
-    });
+    const auto [id, names, labels, state] = MembersOf(element, {"Id", "Names", "Labels", "State"});
+    container.id = ContainerId(TextOf(id));
+    container.name = FirstName(names);
+    container.labels = LabelsOf(labels);
+    if (!state.empty()) SetState(TextOf(state), container);
     if (!container.id.empty()) containers.push_back(std::move(container));
   });
   return containers;
@@ -102,50 +93,34 @@ StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) 
 StatusOr<EngineDetails> ReadContainerDetails(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
   EngineDetails details;
-  Status status;
-  ForEachField(TrimJson(body), [&](std::string_view name, std::string_view value) {
-    if (name == "Id") details.container.id = ContainerId(TextOf(value));
-    if (name == "Name") details.container.name = NameOf(value);
-    if (name == "Config") {
-      ForEachField(value, [&details](std::string_view field, std::string_view of_config) {
-        if (field == "Labels") details.container.labels = LabelsOf(of_config);
-      });
-    }
-    if (name == "State") {
-      ForEachField(value, [&details](std::string_view field, std::string_view of_state) {
-        if (field == "Status") SetState(TextOf(of_state), details.container);
-        if (field == "StartedAt") details.started_at = TimeOf(TextOf(of_state));
-      });
-    }
-    if (name == "HostConfig" && IsJsonObject(value)) {
-      status.Update(ReadResources(value, details.resources));
-      ForEachField(value, [&details](std::string_view field, std::string_view of_config) {
-        if (field == "CgroupParent") details.cgroup_parent = TextOf(of_config);
-        if (field == "Runtime") details.runtime = TextOf(of_config);
-      });
-    }
-  });
-  if (!status.ok()) return status;
-  if (details.container.id.empty()) return InvalidArgument("an inspection tells no id");
+  EngineContainer& container = details.container;
+  const auto [id, name, config, state, host_config] =
+      MembersOf(TrimJson(body), {"Id", "Name", "Config", "State", "HostConfig"});
+  container.id = ContainerId(TextOf(id));
+  container.name = NameOf(name);
+  container.labels = LabelsOf(MembersOf(config, {"Labels"})[0]);
+  const auto [status, started_at] = MembersOf(state, {"Status", "StartedAt"});
+  if (!status.empty()) SetState(TextOf(status), container);
+  details.started_at = TimeOf(TextOf(started_at));
+  if (IsJsonObject(host_config)) {
+    RESMGR_RETURN_IF_ERROR(ReadResources(host_config, details.resources));
+  }
+  const auto [cgroup_parent, runtime] = MembersOf(host_config, {"CgroupParent", "Runtime"});
+  details.cgroup_parent = TextOf(cgroup_parent);
+  details.runtime = TextOf(runtime);
+  if (container.id.empty()) return InvalidArgument("an inspection tells no id");
   return details;
 }
 
 StatusOr<EngineEvent> ReadEvent(std::string_view line) {
   RESMGR_RETURN_IF_ERROR(CheckJson(line));
   EngineEvent event;
-  std::string action;
-  std::string type;
-  ForEachField(TrimJson(line), [&](std::string_view name, std::string_view value) {
-    if (name == "Type") type = TextOf(value);
-    if (name == "Action") action = TextOf(value);
-    if (name == "Actor") {
-      ForEachField(value, [&event](std::string_view field, std::string_view of_actor) {
-        if (field == "ID") event.id = TextOf(of_actor);
-        if (field == "Attributes") event.labels = LabelsOf(of_actor);
-      });
-    }
-  });
-  if (type != "container") return event;
+  const auto [type, told_action, actor] = MembersOf(TrimJson(line), {"Type", "Action", "Actor"});
+  const auto [id, attributes] = MembersOf(actor, {"ID", "Attributes"});
+  const std::string action = TextOf(told_action);
+  event.id = TextOf(id);
+  event.labels = LabelsOf(attributes);
+  if (TextOf(type) != "container") return event;
   using enum ContainerEvent::Kind;
   if (action == "create") event.kind = kCreated;
   if (action == "start") event.kind = kStarted;

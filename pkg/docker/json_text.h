@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -46,6 +47,21 @@ using OnMember = std::function<void(std::string_view name, std::string_view valu
 void ForEachMember(std::string_view object, const OnMember& on_member);
 using OnElement = std::function<void(std::string_view value)>;
 void ForEachElement(std::string_view list, const OnElement& on_element);
+
+// The values of members with exactly these names, as dockerd writes them itself; "" for one that is
+// absent, and for all if the value is not an object.
+template <size_t N>
+std::array<std::string_view, N> MembersOf(std::string_view value,
+                                          const std::string_view (&names)[N]) {
+  std::array<std::string_view, N> values{};
+  if (!IsJsonObject(value)) return values;
+  ForEachMember(value, [&](std::string_view quoted, std::string_view member) {
+    const std::string_view name = quoted.substr(1, quoted.size() - 2);
+    for (size_t i = 0; i < N; ++i)
+      if (name == names[i]) values[i] = member;
+  });
+  return values;
+}
 
 // Joins the elements of a list, or the members of an object.
 std::string JoinJson(const std::vector<std::string>& parts);
