@@ -118,7 +118,9 @@ void PodTrace::Learn(const Event& event) {
 void PodTrace::Take(Event& event) {
   if (event.plan == nullptr) return;
   const std::lock_guard lock(calls_mutex_);
-  if (event.kind == Event::Kind::kRequest && IsAbout(event.payload) && calls_.size() < kMostCalls) {
+  if (event.kind == Event::Kind::kRequest && IsAbout(event.payload)) {
+    // The oldest call is the likeliest one whose end was dropped for want of room.
+    if (calls_.size() == kMostCalls) calls_.erase(calls_.begin());
     calls_.insert(event.call);
   }
   if (!calls_.contains(event.call)) return;

@@ -23,7 +23,7 @@ class PodTrace {
  public:
   // Limit of the text that waits for the reader; lines beyond it are counted.
   static constexpr size_t kMostText = size_t{4} * 1024 * 1024;
-  // Ids and calls in flight that are remembered.
+  // Ids and calls in flight that are remembered: the first ids, and the latest calls.
   static constexpr size_t kMostIds = 1024;
   static constexpr size_t kMostCalls = 4096;
 

@@ -177,6 +177,21 @@ TEST_F(PodTraceTest, TheTextIsTakenInPiecesOfWholeLines) {
   EXPECT_THAT(trace->TakeText(kMost).text, IsEmpty());
 }
 
+// Their ends may have been dropped for want of room.
+TEST_F(PodTraceTest, CallsThatNeverEndKeepNoLaterOneOut) {
+  PodTrace trace("shop", "web", {});
+  const auto plan = std::make_shared<MethodPlan>(MethodPlan{
+      .name = "RunPodSandbox", .types = FindMethodTypes(std::string(kService) + "RunPodSandbox")});
+  const auto begin = [&](uint64_t call) {
+    Event event{.call = call, .plan = plan, .payload = Payload(RunPod("shop", "web"))};
+    trace.Take(event);
+    return trace.TakeText().text;
+  };
+  for (uint64_t call = 1; call <= PodTrace::kMostCalls; ++call)
+    begin(call);
+  EXPECT_THAT(begin(PodTrace::kMostCalls + 1), HasSubstr("REQUEST RunPodSandbox"));
+}
+
 TEST_F(PodTraceTest, ALineThatIsLongerThanAPieceComesAlone) {
   ASSERT_TRUE(DumpFixture::Start({}).ok());
   const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
