@@ -249,7 +249,7 @@ TEST_F(DraServiceTest, ALateFileOfAClaimThatWasGivenBackGoes) {
   files_.emplace(
       CdiFiles::Options{.loop = loop_,
                         .directory = cdi_,
-                        .deadline = std::chrono::milliseconds(5),
+                        .deadline = std::chrono::milliseconds(200),
                         .write = [disk = answers.get_future().share()](
                                      const std::string& path, std::string_view data, mode_t mode) {
                           disk.wait();
