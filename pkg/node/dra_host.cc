@@ -152,7 +152,11 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   if (ending_) return;
   const bool same = config == config_ && config.enable == (served_ != nullptr);
   config_ = config;
-  same&& FormerDrivers().empty() ? ReconcileFiles() : ServeAnew();
+  if (same && FormerDrivers().empty()) {
+    ReconcileFiles();
+  } else {
+    ServeAnew();
+  }
   // Removes the devices from the agent's report, unless none were ever reported.
   if (!config_.enable && std::exchange(beats_, 0) > 0)
     options_.reports->ShowDevices(NoDeviceReport());
@@ -195,21 +199,21 @@ void DraHost::ServeAnew() {
     files.push_back(OnHost(DriverRegistrySocket(name)));
     files.push_back(OnHost(DriverSocket(name)));
   }
-  const auto left = [this] {
+  const auto left = [this](const std::vector<std::string>& withdrawn) {
     leaving_ = false;
-    if (!ending_) Serve();
+    if (ending_) return;
+    for (const std::string& name : withdrawn)
+      options_.state->EraseNote(kDriverNote, PodSandboxId(name));
+    if (!withdrawn.empty()) options_.state->Commit();
+    Serve();
   };
-  const Status begun = closing_.Run([files = std::move(files), withdraw = options_.withdraw, left,
-                                     former, this]() -> EventLoop::Task {
-    for (const std::string& file : files)
-      withdraw(file);
-    return [this, left, former] {
-      for (const std::string& name : former)
-        options_.state->EraseNote(kDriverNote, PodSandboxId(name));
-      left();
-    };
-  });
-  if (!begun.ok()) left();
+  const Status begun = closing_.Run(
+      [files = std::move(files), withdraw = options_.withdraw, left, former]() -> EventLoop::Task {
+        for (const std::string& file : files)
+          withdraw(file);
+        return [left, former] { left(former); };
+      });
+  if (!begun.ok()) left({});
 }
 
 void DraHost::Beat() {

@@ -412,6 +412,8 @@ TEST_F(KilledDriverTest, IsSoughtAgainIfTheDiskHangs) {
 TEST_F(KilledDriverTest, IsServedByADaemonThatServesTheSame) {
   LeaveSockets();
   host_->NoteConfiguration(kOn);
+  // The file that was left is there before the new socket.
+  ASSERT_TRUE(RunUntil(loop_, [this] { return ConnectUnix(Registry()).ok(); }));
   EXPECT_TRUE(Registered());
   EXPECT_TRUE(IsNoted());
 }
