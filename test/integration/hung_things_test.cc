@@ -195,12 +195,18 @@ TEST_F(UnreadLogTest, AnUnreadLogDelaysNoCall) {
 }
 
 TEST_F(UnreadLogTest, SaysHowMuchIsMissingWhenItIsReadAgain) {
-  StartUnread({"-dump", "reset,full:.*", "-logger-debug", "*"});
+  StartUnread({"-dump", "reset,full:.*", "-dump-file", Path("calls"), "-logger-debug", "*"});
   CriClient client = Relayed();
   // More than a megabyte of lines.
   const std::string version(2000, '1');
   for (int i = 0; i < 600; ++i)
     ASSERT_TRUE(client.Call(kVersion, {"\n\xd0\x0f" + version}).status.ok());
+  // The log is read once the dumper's thread has written those lines into it: a slow one would
+  // never find the log full.
+  ASSERT_TRUE(Eventually([&] {
+    client.Call(kVersion, {"\n\x04last"});
+    return TextOf(Path("calls")).find("last") != std::string::npos;
+  }));
   std::string all;
   EXPECT_TRUE(Eventually([&] {
     all += ReadLog();
