@@ -12,6 +12,7 @@
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/http_status.h"
 #include "pkg/docker/json_text.h"
+#include "pkg/docker/proxy.h"
 #include "pkg/docker/request_target.h"
 #include "pkg/model/request.h"
 #include "pkg/pipeline/pipeline_call.h"
@@ -100,7 +101,7 @@ constexpr size_t kNoHostConfig = 7;
 
 DockerFront::DockerFront(EventLoop& loop, Pipeline& pipeline, const std::string& engine_socket,
                          Others others)
-    : pipeline_(pipeline), others_(others), engine_(loop, engine_socket) {}
+    : pipeline_(pipeline), others_(others), engine_(loop, engine_socket, Proxy::kMaxClients) {}
 
 std::unique_ptr<Interception> DockerFront::Begin(std::string_view method, std::string_view target,
                                                  Interception::Client& client) {

@@ -38,6 +38,7 @@ class DockerFront final : public Interceptor {
 
   // The calls use the following functions.
   Pipeline& pipeline() { return pipeline_; }
+  // For look-ups: one that hangs delays no other client's.
   EngineClient& engine() { return engine_; }
   Others others() const { return others_; }
   void Learn(std::string_view id, Identity::Kind kind);

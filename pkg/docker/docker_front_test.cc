@@ -22,6 +22,7 @@
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr::docker {
 namespace {
@@ -393,6 +394,21 @@ TEST_F(DockerFrontTest, AClientThatClosesItsSideGetsTheReply) {
   client.Expect("HTTP/1.1 201 ");
 }
 
+// The lock of a container may be held in dockerd for as long as its processes take to end.
+TEST_F(DockerFrontTest, LookUpsThatHangDelayNoOther) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
+    if (request.line.find("/hangs/") != std::string::npos) return "";
+    return JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+  });
+  constexpr size_t kHanging = 2 * EngineClient::kParallel;
+  std::vector<End> clients;
+  for (size_t i = 0; i < kHanging; ++i)
+    clients.push_back(Asking(Post("/containers/hangs/stop", "")));
+  EXPECT_TRUE(Eventually([this] { return engine_->requests().size() >= kHanging; }));
+  EXPECT_THAT(Ask(Post("/containers/present/stop", "")), StartsWith("HTTP/1.1 204 "));
+}
+
 // Look-ups of requests whose clients have given up do not delay others once dockerd answers again.
 TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   constexpr size_t kClients = 3 * EngineClient::kParallel;
@@ -408,7 +424,7 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
     clients.push_back(Asking(Post("/containers/gone/stop", "")));
     ASSERT_TRUE(clients.back().WaitUntilRead());
   }
-  EXPECT_TRUE(Eventually([this] { return engine_->requests().size() >= EngineClient::kParallel; }));
+  EXPECT_TRUE(Eventually([this] { return engine_->requests().size() >= kClients; }));
   clients.clear();
   for (size_t still = 1; still > 0;) {
     std::promise<size_t> count;
@@ -417,7 +433,28 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   }
   open.set_value();
   EXPECT_THAT(Ask(Post("/containers/present/stop", "")), StartsWith("HTTP/1.1 204 "));
-  EXPECT_EQ(engine_->requests().size(), EngineClient::kParallel + 2);
+  EXPECT_EQ(engine_->requests().size(), kClients + 2);
+}
+
+TEST(EngineClientTest, CallsOfCallersThatAreGoneMakeRoom) {
+  const TempDir dir;
+  const std::string socket = dir.File("docker.sock");
+  const FakeEngine engine(socket, [](const FakeEngine::Request& request) {
+    return request.line.find("/hangs") != std::string::npos ? "" : JsonReply(200, "OK");
+  });
+  EventLoop loop;
+  EngineClient client(loop, socket);
+  const auto ignored = [](const StatusOr<EngineClient::Reply>&) { FAIL() << "its caller is gone"; };
+  std::vector<std::shared_ptr<int>> callers;
+  for (size_t i = 0; i < EngineClient::kParallel; ++i) {
+    callers.push_back(std::make_shared<int>());
+    client.Call("GET", "/hangs", "", EngineClient::kCallTimeout, ignored, callers.back());
+  }
+  bool answered = false;
+  const auto answer = [&](const StatusOr<EngineClient::Reply>& reply) { answered = reply.ok(); };
+  callers.pop_back();
+  client.Call("GET", "/_ping", "", EngineClient::kCallTimeout, answer);
+  EXPECT_TRUE(test::RunUntil(loop, [&] { return answered; }));
 }
 
 TEST(EngineClientTest, GivenUpCallsDoNotPileUpBehindOneThatWaits) {

@@ -19,24 +19,31 @@ constexpr size_t kReadStep = size_t{64} * 1024;
 // Reads of a large reply in one turn of the loop.
 constexpr int kReads = 4;
 
+bool GivenUp(const std::optional<std::weak_ptr<void>>& caller) {
+  return caller && caller->expired();
+}
+
 }  // namespace
 
 struct EngineClient::Running {
   Done done;
+  Caller caller;
   Reply reply{};
   std::unique_ptr<EngineRequest> request{};
   EventLoop::HandlePtr deadline{};
 };
 
-EngineClient::EngineClient(EventLoop& loop, std::string socket)
-    : loop_(loop), socket_(std::move(socket)) {}
+EngineClient::EngineClient(EventLoop& loop, std::string socket, size_t parallel)
+    : loop_(loop), socket_(std::move(socket)), parallel_(parallel) {}
 
 EngineClient::~EngineClient() = default;
 
 void EngineClient::Call(std::string_view method, std::string_view target, std::string_view body,
                         std::chrono::milliseconds deadline, Done done,
                         std::optional<std::weak_ptr<void>> caller) {
-  std::erase_if(waiting_, [](const Waiting& each) { return each.given_up(); });
+  std::erase_if(waiting_, [](const Waiting& each) { return GivenUp(each.caller); });
+  if (running_.size() == parallel_)
+    std::erase_if(running_, [](const auto& each) { return GivenUp(each->caller); });
   waiting_.push_back(
       {MakeRequest(method, target, body), deadline, std::move(done), std::move(caller)});
   StartWaiting();
@@ -58,17 +65,18 @@ void EngineClient::Do(std::string_view method, std::string_view target, std::str
 }
 
 void EngineClient::StartWaiting() {
-  while (!waiting_.empty() && running_.size() < kParallel) {
+  while (!waiting_.empty() && running_.size() < parallel_) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    if (next.given_up()) continue;
+    if (GivenUp(next.caller)) continue;
     auto connection = ConnectEngine(socket_);
     if (!connection.ok()) {
       loop_.Post(
           lifetime_.Guard([done = std::move(next.done), why = connection.status()] { done(why); }));
       continue;
     }
-    running_.push_back(std::make_unique<Running>(Running{.done = std::move(next.done)}));
+    running_.push_back(std::make_unique<Running>(
+        Running{.done = std::move(next.done), .caller = std::move(next.caller)}));
     Running& running = *running_.back();
     running.deadline = loop_.After(next.deadline, [this, &running, after = next.deadline] {
       Finish(running,

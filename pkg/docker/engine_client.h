@@ -59,8 +59,8 @@ class EngineRequest {
   Lifetime lifetime_;
 };
 
-// The daemon's own requests to dockerd: each has its own connection, and few are under way at a
-// time. Loop's thread only.
+// The daemon's own requests to dockerd: each has its own connection, and a limited number are under
+// way at a time. Loop's thread only.
 class EngineClient {
  public:
   static constexpr size_t kParallel = 8;
@@ -76,13 +76,15 @@ class EngineClient {
   // Call, nor after this object's end.
   using Done = std::function<void(StatusOr<Reply>)>;
 
-  EngineClient(EventLoop& loop, std::string socket);
+  // `parallel`: how many are under way at a time.
+  EngineClient(EventLoop& loop, std::string socket, size_t parallel = kParallel);
   ~EngineClient();
   EngineClient(const EngineClient&) = delete;
   EngineClient& operator=(const EngineClient&) = delete;
 
   // `body`: JSON; "": none. Time in the queue does not count against the deadline. Where `caller`
-  // is given and has ended, the call is left out if it still waits.
+  // is given and has ended, the call is left out if it still waits, and given up if others need
+  // its room.
   void Call(std::string_view method, std::string_view target, std::string_view body,
             std::chrono::milliseconds deadline, Done done,
             std::optional<std::weak_ptr<void>> caller = {});
@@ -93,14 +95,13 @@ class EngineClient {
           std::function<void(Status)> done, std::chrono::milliseconds deadline = kCallTimeout);
 
  private:
+  using Caller = std::optional<std::weak_ptr<void>>;
   struct Running;
   struct Waiting {
     std::string bytes;
     std::chrono::milliseconds deadline;
     Done done;
-    std::optional<std::weak_ptr<void>> caller;
-
-    bool given_up() const { return caller && caller->expired(); }
+    Caller caller;
   };
 
   void StartWaiting();
@@ -108,6 +109,7 @@ class EngineClient {
 
   EventLoop& loop_;
   const std::string socket_;
+  const size_t parallel_;
   std::deque<Waiting> waiting_;
   std::list<std::unique_ptr<Running>> running_;
   EventLoop::HandlePtr starting_;

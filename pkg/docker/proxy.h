@@ -35,12 +35,13 @@ class Proxy {
  public:
   // Limit in bytes of all held requests together.
   static constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
+  static constexpr size_t kMaxClients = 1024;
 
   struct Options {
     std::string engine_socket{};
     // Clients that may be connected at once; one more closes the connection that is idle for
     // longest.
-    size_t max_clients = 1024;
+    size_t max_clients = kMaxClients;
     // Time from the first byte of a request until its head is complete.
     std::chrono::milliseconds head_timeout{10'000};
     // Time from the head of a held request until its body is complete, since it uses room that
