@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 #include "pkg/kube/names.h"
@@ -20,10 +21,6 @@ constexpr size_t kMaxUid = 128;
 constexpr size_t kMaxReason = 64;
 // Limit per pod; the daemon uses a handful.
 constexpr size_t kMaxReasons = 16;
-
-bool IsLetterOrDigit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 
 bool IsUid(std::string_view uid) {
   return !uid.empty() && uid.size() <= kMaxUid &&

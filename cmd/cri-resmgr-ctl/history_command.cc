@@ -13,6 +13,7 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "cmd/cri-resmgr-ctl/watch.h"
+#include "pkg/base/characters.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
@@ -60,7 +61,7 @@ StatusOr<std::string> SinceText(const std::string& since) {
   const std::string_view time = std::string_view(since).substr(0, since.find_last_not_of('Z') + 1);
   const bool is_time = time.size() >= kDate && time.size() <= kForm.size() &&
                        std::equal(time.begin(), time.end(), kForm.begin(), [](char c, char form) {
-                         return form == '0' ? c >= '0' && c <= '9' : c == form;
+                         return form == '0' ? IsDigit(c) : c == form;
                        });
   if (is_time && IsOnTheClock(time)) return std::string(time);
   return InvalidArgument(

@@ -9,6 +9,7 @@
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/characters.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
@@ -114,8 +115,7 @@ class CompleteCommand final : public Command {
   // Leaves out names with other characters, which a shell would expand.
   void Add(const std::string& name) {
     const bool plain = std::ranges::all_of(name, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '_' || c == '.' || c == '/';
+      return IsLetterOrDigit(c) || c == '-' || c == '_' || c == '.' || c == '/';
     });
     if (plain && !name.empty()) names_.insert(name);
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/utf8.h"
 
 namespace resmgr {
@@ -20,10 +21,6 @@ std::optional<Number> ParseNumber(std::string_view text) {
   const auto result = std::from_chars(text.data(), end, value);
   if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
   return value;
-}
-
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 bool IsSpace(char c) {
@@ -67,12 +64,12 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 
 bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
+                    [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
 std::string ToLower(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), Lower);
+  std::transform(lower.begin(), lower.end(), lower.begin(), LowerCase);
   return lower;
 }
 

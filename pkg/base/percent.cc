@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
+
 namespace resmgr {
 namespace {
 
@@ -17,8 +19,7 @@ int EscapedByte(std::string_view text, size_t at) {
 }
 
 bool IsUnreserved(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+  return IsLetterOrDigit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 }  // namespace

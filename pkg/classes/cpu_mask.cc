@@ -2,8 +2,8 @@
 #include "pkg/classes/cpu_mask.h"
 
 #include <algorithm>
-#include <optional>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -12,16 +12,8 @@ namespace {
 constexpr int kBitsOfDigit = 4;
 constexpr size_t kDigitsOfGroup = 8;
 
-std::optional<int> DigitOf(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
 size_t CountDigits(std::string_view mask) {
-  return static_cast<size_t>(
-      std::ranges::count_if(mask, [](char c) { return DigitOf(c).has_value(); }));
+  return static_cast<size_t>(std::ranges::count_if(mask, [](char c) { return HexDigit(c) >= 0; }));
 }
 
 }  // namespace
@@ -37,10 +29,10 @@ StatusOr<CpuSet> ParseCpuMask(std::string_view text) {
     if (group->empty() || group->size() > kDigitsOfGroup) return wrong();
     int cpu = first;
     for (auto c = group->rbegin(); c != group->rend(); ++c, cpu += kBitsOfDigit) {
-      const std::optional<int> digit = DigitOf(*c);
-      if (!digit) return wrong();
+      const int digit = HexDigit(*c);
+      if (digit < 0) return wrong();
       for (int bit = 0; bit < kBitsOfDigit; ++bit) {
-        if ((*digit >> bit & 1) == 0) continue;
+        if ((digit >> bit & 1) == 0) continue;
         if (cpu + bit > CpuSet::kMaxId) return wrong();
         cpus.Add(cpu + bit);
       }

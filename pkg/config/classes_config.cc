@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/names.h"
 
@@ -170,9 +171,8 @@ bool ClassesConfig::Allows(std::string_view kind, std::string_view name,
 }
 
 Status CheckGovernor(std::string_view name) {
-  const bool plain = std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
+  const bool plain = std::ranges::all_of(
+      name, [](char c) { return IsLowerCase(c) || IsDigit(c) || c == '_' || c == '-'; });
   if (plain && name.size() <= kLongestGovernor) return OkStatus();
   return InvalidArgument("\"{}\" can be no governor", Printable(name, 64));
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
@@ -60,8 +61,7 @@ std::string TextOf(const ConfigLeaf& leaf) {
 }
 
 bool IsNameLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_';
+  return IsLetterOrDigit(c) || c == '-' || c == '_';
 }
 
 std::string_view WithoutComment(std::string_view text) {

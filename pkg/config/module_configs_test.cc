@@ -282,6 +282,11 @@ TEST(NriConfigTest, PluginsHaveAnIndexAndAName) {
                           Printable(name)));
   }
   EXPECT_TRUE(Read(&Config::nri, "nri: {Host: {Plugins: {00-A.b_c+d-9: {}}}}").ok());
+  // As plugins that connect.
+  const std::string longest(kLongestNriPluginName, 'p');
+  EXPECT_TRUE(Read(&Config::nri, "nri: {Host: {Plugins: {10-" + longest + ": {}}}}").ok());
+  EXPECT_THAT(ErrorOf("nri: {Host: {Plugins: {10-" + longest + "p: {}}}}"),
+              HasSubstr("is not a plugin's index and name"));
 }
 
 TEST(NriConfigTest, NamesOfPluginsHaveACase) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -33,21 +34,13 @@ ConfigSection& Path(ConfigSection& section, std::string_view key, std::string& p
       help);
 }
 
-// Whether the text is "NN-name", which identifies a plugin and its order (NRI 0.12: names of
-// letters, digits and _.+-).
-bool IsPluginName(std::string_view name) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_of_name = [is_digit](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("_.+-").find(c) != std::string_view::npos;
-  };
-  constexpr size_t kIndex = 3;
-  return name.size() > kIndex && is_digit(name[0]) && is_digit(name[1]) && name[2] == '-' &&
-         std::all_of(name.begin() + kIndex, name.end(), is_of_name);
-}
-
-Status CheckPluginName(std::string_view name) {
-  if (IsPluginName(name)) return OkStatus();
+// "10-logger".
+Status CheckFullPluginName(std::string_view name) {
+  const size_t dash = std::min(name.find('-'), name.size());
+  if (IsNriPluginIndex(name.substr(0, dash)) &&
+      IsNriPluginName(name.substr(std::min(dash + 1, name.size())))) {
+    return OkStatus();
+  }
   return InvalidArgument("\"{}\" is not a plugin's index and name, such as 10-logger",
                          Printable(name, 64));
 }
@@ -133,11 +126,23 @@ void DescribeHost(ConfigSection& host, NriHostConfig& config) {
   host.Map("Validator",
            [&config](ConfigSection& section) { DescribeValidator(section, config.validator); });
   DescribeUnsupported(host, config);
-  host.Each<NriPluginConfig>("Plugins", "PLUGIN", config.plugins, CheckPluginName, DescribePlugin,
-                             "the settings of single plugins, by `NN-name`");
+  host.Each<NriPluginConfig>("Plugins", "PLUGIN", config.plugins, CheckFullPluginName,
+                             DescribePlugin, "the settings of single plugins, by `NN-name`");
 }
 
 }  // namespace
+
+bool IsNriPluginIndex(std::string_view index) {
+  return index.size() == 2 && std::ranges::all_of(index, IsDigit);
+}
+
+bool IsNriPluginName(std::string_view name) {
+  const auto is_of_name = [](char c) {
+    return IsLetterOrDigit(c) || std::string_view("_.+-").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && name.size() <= kLongestNriPluginName &&
+         std::ranges::all_of(name, is_of_name);
+}
 
 void DescribeNri(ConfigSection& root, NriHostConfig& host) {
   const auto describe = [&host](ConfigSection& section) { DescribeHost(section, host); };

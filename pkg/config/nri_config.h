@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/config/config_section.h"
@@ -56,6 +58,12 @@ struct NriHostConfig {
 
   friend bool operator==(const NriHostConfig&, const NriHostConfig&) = default;
 };
+
+// Plugins are identified and ordered by "NN-name" (NRI 0.12): an index of two digits, a name of
+// letters, digits and _.+-.
+inline constexpr size_t kLongestNriPluginName = 64;
+bool IsNriPluginIndex(std::string_view index);
+bool IsNriPluginName(std::string_view name);
 
 // The module `nri`.
 void DescribeNri(ConfigSection& root, NriHostConfig& host);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/yaml_reader.h"
@@ -15,11 +16,9 @@ namespace {
 
 // Whether the text has no characters with a meaning in YAML.
 bool IsPlainWord(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (text.empty() || !is_letter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == '.' || c == '-';
-  });
+  if (text.empty() || !IsLetter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
+  return std::ranges::all_of(
+      text, [](char c) { return IsLetterOrDigit(c) || c == ',' || c == '.' || c == '-'; });
 }
 
 StatusOr<ConfigNode> Parse(std::string_view text, std::string_view key) {

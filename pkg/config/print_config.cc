@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
+
 namespace resmgr {
 
 namespace {
 
 bool IsPlain(std::string_view text) {
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
+  const auto is_word = [](char c) { return IsLetterOrDigit(c) || c == '_'; };
   // Plain words need no quotes; a leading sign could have another meaning in YAML, and "null" has
   // one.
   return !text.empty() && (is_word(text[0]) || text[0] == '/') && text != "null" &&

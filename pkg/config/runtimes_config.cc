@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/pod_annotation.h"
@@ -22,8 +23,7 @@ constexpr std::string_view kClasses = "runtimeClasses";
 // Names occur in log lines, errors and labels of metrics.
 bool IsName(std::string_view name) {
   const auto is_of_name = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
+    return IsLetterOrDigit(c) || c == '-' || c == '_' || c == '.';
   };
   return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_of_name);
 }

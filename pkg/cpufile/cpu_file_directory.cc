@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {
@@ -82,7 +83,7 @@ Status WriteFileAt(int directory, std::string_view text) {
 constexpr size_t kLongestName = 255;  // NAME_MAX
 
 bool IsPlain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  return IsLetterOrDigit(c) || c == '-';
 }
 
 void AppendEscaped(std::string_view text, std::string& out) {

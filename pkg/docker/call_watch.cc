@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/json.h"
-#include "pkg/docker/characters.h"
 #include "pkg/docker/http_status.h"
 #include "pkg/docker/request_target.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
-#include "pkg/docker/characters.h"
 #include "pkg/docker/docker_labels.h"
 #include "pkg/docker/host_config.h"
 #include "pkg/docker/json_text.h"

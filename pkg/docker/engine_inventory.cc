@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "pkg/base/characters.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/json_text.h"
 
@@ -67,7 +68,7 @@ std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& t
   size_t at = static_cast<size_t>(length);
   if (at < text.size() && text[at] == '.') {
     std::chrono::nanoseconds unit = std::chrono::milliseconds(100);
-    for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
+    for (++at; at < text.size() && IsDigit(text[at]); ++at, unit /= 10)
       fraction += unit * (text[at] - '0');
   }
   return std::chrono::system_clock::from_time_t(::timegm(&time)) + fraction;

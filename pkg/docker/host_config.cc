@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
-#include "pkg/docker/characters.h"
 #include "pkg/docker/json_text.h"
 
 namespace resmgr::docker {

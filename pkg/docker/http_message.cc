@@ -5,9 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
-#include "pkg/base/percent.h"
-#include "pkg/docker/characters.h"
 
 namespace resmgr::docker {
 namespace {

@@ -8,9 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "pkg/base/percent.h"
+#include "pkg/base/characters.h"
 #include "pkg/base/utf8.h"
-#include "pkg/docker/characters.h"
 
 namespace resmgr::docker {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/h2/memory.h"
@@ -17,7 +18,7 @@ constexpr int kUnknown = 2;
 constexpr size_t kInflateStep = size_t{1} << 20;
 
 int ReadCode(std::string_view text) {
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';
+  if (text.size() == 1 && IsDigit(text[0])) return text[0] - '0';
   const auto code = ParseInt(text);
   return code && *code >= 0 && *code <= INT32_MAX ? static_cast<int>(*code) : kUnknown;
 }

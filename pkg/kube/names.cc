@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -14,11 +15,7 @@ constexpr size_t kMaxSubdomain = 253;
 constexpr size_t kMaxLabelName = 63;
 
 bool IsSmallOrDigit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-bool IsLetterOrDigit(char c) {
-  return IsSmallOrDigit(c) || (c >= 'A' && c <= 'Z');
+  return IsLowerCase(c) || IsDigit(c);
 }
 
 bool IsWordCharacter(char c) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -37,9 +38,8 @@ std::string_view TakeLast(std::string_view& path, char separator) {
 }
 
 bool IsUid(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_';
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return IsLetterOrDigit(c) || c == '-' || c == '_';
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -59,10 +60,6 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", 0, 0},
                                                {"Ti", 0, 40},
                                                {"Pi", 0, 50},
                                                {"Ei", 0, 60}}};
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 std::string_view TakeDigits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);

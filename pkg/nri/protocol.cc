@@ -7,20 +7,10 @@
 #include <span>
 
 #include "pkg/base/parse.h"
+#include "pkg/config/nri_config.h"
 
 namespace resmgr::nri {
 namespace {
-
-constexpr size_t kLongestName = 64;
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) ||
-         std::string_view("_.+-").find(c) != std::string_view::npos;
-}
 
 constexpr ApiVersion kOldest{0, 6, 1};
 // CRI-O 1.33 has a version between 0.9 and 0.10, with UpdatePodSandbox and PostUpdatePodSandbox,
@@ -62,11 +52,11 @@ ApiVersion VersionOf(std::span<const ReleasedApi> releases, ApiVersion runtime) 
 }  // namespace
 
 Status CheckPluginName(std::string_view index, std::string_view name) {
-  if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, IsNameCharacter)) {
+  if (!IsNriPluginName(name)) {
     return InvalidArgument("NRI plugin name \"{}\" is not of 1 to {} letters, digits and _.+-",
-                           Printable(name), kLongestName);
+                           Printable(name), kLongestNriPluginName);
   }
-  if (index.size() != 2 || !std::ranges::all_of(index, IsDigit)) {
+  if (!IsNriPluginIndex(index)) {
     return InvalidArgument("NRI plugin index \"{}\" is not two digits", Printable(index));
   }
   return OkStatus();

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
@@ -144,7 +145,7 @@ bool HasContainerId(std::string_view name) {
   constexpr size_t kIdDigits = 64;
   size_t digits = 0;
   for (const char c : name) {
-    digits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ? digits + 1 : 0;
+    digits = IsDigit(c) || (c >= 'a' && c <= 'f') ? digits + 1 : 0;
     if (digits == kIdDigits) return true;
   }
   return false;
