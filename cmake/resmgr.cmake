@@ -65,6 +65,14 @@ else()
   target_link_options(resmgr_flags INTERFACE -Wl,-z,relro,-z,now,--as-needed)
 endif()
 
+# Linked into each executable: AddressSanitizer's options.
+add_library(resmgr_start INTERFACE)
+if(RESMGR_SANITIZE MATCHES "address")
+  add_library(resmgr_asan_start OBJECT ${PROJECT_SOURCE_DIR}/test/support/asan_start.cc)
+  target_link_libraries(resmgr_asan_start PRIVATE resmgr_flags)
+  target_link_libraries(resmgr_start INTERFACE resmgr_asan_start $<TARGET_OBJECTS:resmgr_asan_start>)
+endif()
+
 # By a profile the compiler knows which branches are taken, and puts what runs together next to each other: a fifth of what
 # a creation takes (pkg/adr/0010-profile.md). Functions that were not run for it are compiled as without a profile, as are
 # those that have changed since.
@@ -231,7 +239,7 @@ endfunction()
 function(resmgr_binary name)
   cmake_parse_arguments(ARG "DATA_PATH" "COMPONENT" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS})
+  target_link_libraries(${name} PRIVATE resmgr_flags resmgr_start ${ARG_DEPS})
   if(ARG_DATA_PATH)
     target_link_libraries(${name} PRIVATE resmgr_data_path)
   endif()
@@ -291,7 +299,7 @@ function(resmgr_test name)
     list(SORT ARG_SRCS)
   endif()
   add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE resmgr_start ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   resmgr_test_code(${name})
   target_precompile_headers(${name} REUSE_FROM resmgr_test_headers)
   if(NOT RESMGR_SANITIZE)
