@@ -93,13 +93,19 @@ configuration dumps is not changed by it. Secrets are hidden.
       if (const auto lost = piece.value("lostLines", uint64_t{0}); lost > 0) {
         notes() << "cri-resmgr-ctl: " << lost << " lines found no room\n";
       }
+      if (const auto lost = piece.value("lostCalls", uint64_t{0}); lost > 0) {
+        notes() << "cri-resmgr-ctl: " << lost
+                << " calls, of this pod or of others, found no room: the log or a disk is slow\n";
+      }
       if (!to.good()) break;
       if (piece.value("over", true)) {
         if (!file_.empty()) {
           notes() << "cri-resmgr-ctl: wrote " << CountText(std::ssize(calls), "call") << " about "
                   << Printable(pod_) << '\n';
         }
-        return OkStatus();
+        if (!piece.value("unread", false)) return OkStatus();
+        return Unavailable(
+            "the daemon ended the dump early, since nothing read it: later calls are missing");
       }
       if (!piece.value("more", false)) std::this_thread::sleep_for(kPollPause);
     }

@@ -38,8 +38,9 @@ StatusOr<OrderedJson> PodDump::Begin(std::string_view pod, std::chrono::seconds 
   RESMGR_RETURN_IF_ERROR(node_.dumper->Trace(trace));
   trace_ = std::move(trace);
   over_ = false;
+  unread_ = false;
   end_ = node_.loop.After(duration, [this] { End(); });
-  silence_ = node_.loop.After(kSilence, [this] { End(); });
+  AwaitReader();
   return OrderedJson{{"trace", ++last_trace_}};
 }
 
@@ -48,9 +49,20 @@ StatusOr<OrderedJson> PodDump::Next(uint64_t trace) {
   dump::PodTrace::Piece piece = trace_->TakeText(kMostPiece);
   const bool over = over_ && piece.text.empty();
   if (over) trace_.reset();
-  if (!over_) silence_ = node_.loop.After(kSilence, [this] { End(); });
-  return OrderedJson{
-      {"text", piece.text}, {"lostLines", piece.lost_lines}, {"more", piece.more}, {"over", over}};
+  if (!over_) AwaitReader();
+  return OrderedJson{{"text", piece.text},
+                     {"lostLines", piece.lost_lines},
+                     {"lostCalls", piece.lost_calls},
+                     {"more", piece.more},
+                     {"over", over},
+                     {"unread", unread_}};
+}
+
+void PodDump::AwaitReader() {
+  silence_ = node_.loop.After(kSilence, [this] {
+    unread_ = true;
+    End();
+  });
 }
 
 void PodDump::Stop(uint64_t trace) {

@@ -34,14 +34,16 @@ class PodDump {
   // Begins to dump the calls about "NAMESPACE/POD", which need not exist yet. Returns {"trace"},
   // the number for Next. FailedPrecondition while another dump is under way.
   StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
-  // {"text","lostLines","more","over"}: the lines since the last call, or the first part of them;
-  // then "more" is true, and the rest can be asked for at once. NotFound: the dump is over and was
-  // read to its end.
+  // {"text","lostLines","lostCalls","more","over","unread"}: the lines since the last call, or the
+  // first part of them; then "more" is true, and the rest can be asked for at once. "lostCalls" are
+  // calls of any pod that the dumper had no room for. "unread": the dump ended before its time, for
+  // want of a reader. NotFound: the dump is over and was read to its end.
   StatusOr<OrderedJson> Next(uint64_t trace);
   // Ends the dump before its time.
   void Stop(uint64_t trace);
 
  private:
+  void AwaitReader();
   void End();
 
   const NodeView& node_;
@@ -50,6 +52,7 @@ class PodDump {
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;
   bool over_ = true;
+  bool unread_ = false;
   EventLoop::HandlePtr end_;
   EventLoop::HandlePtr silence_;
 };

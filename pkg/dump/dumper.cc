@@ -202,7 +202,7 @@ void Dumper::Report(const CallRef& call, Event event) {
   event.plan = PlanLocked(call.path);
   event.trace = trace_;
   if (event.trace == nullptr && !Wants(*event.plan, event.kind)) return;
-  if (!writer_->queue().Push(std::move(event))) CountLost();
+  if (!writer_->queue().Push(std::move(event))) CountLostCall();
 }
 
 bool Dumper::Reserve(size_t bytes) {
@@ -219,8 +219,13 @@ void Dumper::GiveUp(const CallRef& call, bool request_reported) {
   if (writer_->queue().Lose({.kind = request_reported ? Event::Kind::kReply : Event::Kind::kRequest,
                              .call = call.id,
                              .plan = PlanLocked(call.path)})) {
-    CountLost();
+    CountLostCall();
   }
+}
+
+uint64_t Dumper::recording() const {
+  const uint64_t recording = recording_.load(std::memory_order_relaxed);
+  return recording == 0 ? 0 : recording + writer_->gaps();
 }
 
 bool Dumper::losing() const {
@@ -229,6 +234,11 @@ bool Dumper::losing() const {
 
 bool Dumper::failing() const {
   return active_.load(std::memory_order_relaxed) && writer_->failing();
+}
+
+void Dumper::CountLostCall() {
+  if (trace_ != nullptr) trace_->NoteLostCall();
+  CountLost();
 }
 
 void Dumper::CountLost() {

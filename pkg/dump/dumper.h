@@ -54,7 +54,7 @@ class Dumper {
     // refuses the message, only the size is shown.
     Decompress decompress = {};
     // Replaced by tests.
-    OpenFile open = &OutputFile::Create;
+    OpenFile open = [](const OutputPlace& place) { return OutputFile::Create(place); };
     std::chrono::milliseconds retry_pause{OutputFile::kPause};
   };
 
@@ -111,8 +111,9 @@ class Dumper {
   // Whether a file cannot be opened or written now.
   bool failing() const;
 
-  // The number of the present recording, which each Reconfigure changes; 0: none.
-  uint64_t recording() const { return recording_.load(std::memory_order_relaxed); }
+  // The number of the present recording; 0: none. Changes with each Reconfigure, and where the
+  // recording has a gap or goes on in another file.
+  uint64_t recording() const;
   // Adds a line about the use of containers to the recording. False: the writer is behind, and the
   // line is dropped; log and recording report this, and Options::on_lost is called.
   bool RecordUse(std::vector<RecordedUse> use);
@@ -137,6 +138,7 @@ class Dumper {
   Interest LookUpInterest(std::string_view path);
   std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);
   void Report(const CallRef& call, Event event);
+  void CountLostCall();
   void CountLost();
   Status UpdateActiveLocked();
   Status StartWriterLocked();

@@ -192,9 +192,19 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
   }
   ASSERT_TRUE(wait([&] { return opened; }));
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
-  EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("retrying")),
-                                 HasSubstr("Version"), HasSubstr("StartContainer")));
+  ASSERT_TRUE(WaitFor([this] { return !LinesOf(PathOf("dump")).empty(); }));
   EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("StartContainer")));
+  // Weeks later it is rotated, and cannot be made anew.
+  {
+    const std::lock_guard lock(mutex);
+    works = false;
+  }
+  std::filesystem::rename(PathOf("dump"), PathOf("dump.1"));
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(wait([&] { return !opened; }));
+  const auto no_disk = AllOf(StartsWith("!no disk"), HasSubstr("retrying"));
+  EXPECT_THAT(Log(), ElementsAre(no_disk, HasSubstr("Version"), HasSubstr("StartContainer"),
+                                 HasSubstr("Version"), no_disk));
 }
 
 TEST_F(DumperTest, AFileThatWasMovedAwayIsMadeAnew) {

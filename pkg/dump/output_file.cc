@@ -24,14 +24,25 @@ constexpr mode_t kDirectoryMode = 0700;
 // making a terminal the daemon's.
 constexpr int kOpenFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 
+// Takes back the beginning of a line at the end of what was written.
+void TakeBackPartOfLine(int fd, std::string_view written) {
+  const size_t part = written.size() - (written.rfind('\n') + 1);
+  struct stat info = {};
+  if (part == 0 || ::fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(part)) return;
+  if (::ftruncate(fd, info.st_size - static_cast<off_t>(part)) != 0) return;
+}
+
+// Whole lines: after an error the file ends with a line that is whole.
 Status WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return Unavailable("{}", std::strerror(errno));
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno != EINTR) {
+      const Status failed = Unavailable("{}", std::strerror(errno));
+      TakeBackPartOfLine(fd, text.substr(0, done));
+      return failed;
     }
-    text.remove_prefix(static_cast<size_t>(written));
   }
   return OkStatus();
 }
@@ -103,10 +114,16 @@ Status ProbePlace(const OutputPlace& place) {
   return CannotOpen(place.path, errno);
 }
 
-OutputFile::OutputFile(std::string path, UniqueFd fd, dev_t device, ino_t inode)
-    : path_(std::move(path)), fd_(std::move(fd)), device_(device), inode_(inode) {}
+OutputFile::OutputFile(std::string path, UniqueFd fd, const struct stat& info,
+                       std::chrono::milliseconds pause)
+    : path_(std::move(path)),
+      fd_(std::move(fd)),
+      device_(info.st_dev),
+      inode_(info.st_ino),
+      pause_(pause) {}
 
-StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& place) {
+StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& place,
+                                                         std::chrono::milliseconds pause) {
   const std::string& path = place.path;
   RESMGR_RETURN_IF_ERROR(CheckPlace(place));
   RESMGR_RETURN_IF_ERROR(CheckExisting(path));
@@ -123,7 +140,7 @@ StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& plac
       ::ftruncate(fd.get(), 0) != 0) {
     return InvalidArgument("cannot prepare '{}': {}", path, std::strerror(errno));
   }
-  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(fd), info.st_dev, info.st_ino));
+  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(fd), info, pause));
 }
 
 bool OutputFile::IsMoved() const {
@@ -143,13 +160,15 @@ Status OutputFile::Flush() {
 }
 
 void OutputFile::WriteBuffer() {
+  if (buffer_.empty()) return;
   const auto now = std::chrono::steady_clock::now();
-  if (!buffer_.empty() && (!failing_ || now >= retry_at_)) {
+  if (!failing_ || now >= retry_at_) {
     const Status written = WriteAll(fd_.get(), buffer_);
     if (!written.ok() && !failing_) failure_ = written;
     failing_ = !written.ok();
-    retry_at_ = now + kPause;
+    retry_at_ = now + pause_;
   }
+  ++(failing_ ? lost_buffers_ : written_buffers_);
   buffer_.clear();
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "pkg/base/status.h"
@@ -37,13 +39,23 @@ class OutputFile {
  public:
   // Creates the file, or empties an existing one, which must be a regular file of this process's
   // user and have no second hard link: symbolic links, pipes, devices and other users' files are
-  // never touched. kInvalidArgument names the obstacle.
-  static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place);
+  // never touched. kInvalidArgument names the obstacle. `pause`: from a failed write to the next
+  // try.
+  static constexpr std::chrono::milliseconds kPause{5'000};
+  static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place,
+                                                      std::chrono::milliseconds pause = kPause);
 
+  // `text`: whole lines.
   void Append(std::string_view text);
   // Passes the buffered bytes to the kernel. After the first failure, which is returned once, all
-  // bytes of the next kPause are lost; then writing is tried again.
+  // bytes are lost until the pause is over; then writing is tried again. Lines that are in the file
+  // are whole.
   Status Flush();
+
+  // How often buffered bytes were written, and how often they, or a part of them, were lost: after
+  // Append and Flush these tell what became of what was appended before.
+  uint64_t written_buffers() const { return written_buffers_; }
+  uint64_t lost_buffers() const { return lost_buffers_; }
 
   // Whether the path leads to another file or none, since this one was renamed or removed.
   bool IsMoved() const;
@@ -55,17 +67,19 @@ class OutputFile {
     return device_ == other.device_ && inode_ == other.inode_;
   }
 
-  static constexpr std::chrono::seconds kPause{5};
-
  private:
-  OutputFile(std::string path, UniqueFd fd, dev_t device, ino_t inode);
+  OutputFile(std::string path, UniqueFd fd, const struct stat& info,
+             std::chrono::milliseconds pause);
   void WriteBuffer();
 
   std::string path_;
   UniqueFd fd_;
   const dev_t device_;
   const ino_t inode_;
+  const std::chrono::milliseconds pause_;
   std::string buffer_;
+  uint64_t written_buffers_ = 0;
+  uint64_t lost_buffers_ = 0;
   bool failing_ = false;
   std::chrono::steady_clock::time_point retry_at_;
   Status failure_;  // not returned yet

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pkg/dump/testing/full_after.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::dump {
@@ -67,6 +68,25 @@ TEST_F(OutputFileTest, GoesOnAtTheBeginningWhereTheFileWasEmptied) {
   (*file)->Append("after\n");
   ASSERT_TRUE((*file)->Flush().ok());
   EXPECT_EQ(TextOf(PathOf("dump")), "after\n");
+}
+
+// The kernel writes what a full disk has room for, which ends in the middle of a line.
+TEST_F(OutputFileTest, LinesInFrontOfAFullDiskAreWhole) {
+  const auto file = OutputFile::Create({.path = PathOf("f")}, std::chrono::milliseconds(0));
+  ASSERT_TRUE(file.ok());
+  const auto line = [](char c) { return std::string(399, c) + '\n'; };
+  (*file)->Append(line('a') + line('b') + line('c'));
+  {
+    const FullAfter full(1000);
+    EXPECT_FALSE((*file)->Flush().ok());
+  }
+  EXPECT_TRUE((*file)->failing());
+  EXPECT_EQ(TextOf(PathOf("f")), line('a') + line('b'));
+  EXPECT_EQ((*file)->lost_buffers(), 1U);
+  (*file)->Append(line('d'));
+  EXPECT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(TextOf(PathOf("f")), line('a') + line('b') + line('d'));
+  EXPECT_EQ((*file)->written_buffers(), 1U);
 }
 
 TEST_F(OutputFileTest, TakesNoPipesDevicesAndDirectories) {

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/json.h"
@@ -75,6 +77,27 @@ bool HasPodLabels(std::string_view body, std::string_view name_space, std::strin
          TextMember(*labels, "io.kubernetes.pod.namespace") == name_space;
 }
 
+bool IsNri(const MethodTypes& types) {
+  return types.request != nullptr && types.request->GetTypeName().starts_with("nri.");
+}
+
+// The ids of the objects that an event of NRI is about: requests have them in `pod` and
+// `container`.
+std::vector<std::string> IdsOfNriEvent(const google::protobuf::Message& type,
+                                       const std::string& request) {
+  const std::unique_ptr<google::protobuf::Message> message(type.New());
+  if (!message->ParseFromString(request)) return {};
+  std::vector<std::string> ids;
+  for (const char* const name : {"pod", "container"}) {
+    const auto* const field = message->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr || field->message_type() == nullptr || field->is_repeated()) continue;
+    const auto* const id = field->message_type()->FindFieldByName("id");
+    const auto& object = message->GetReflection()->GetMessage(*message, field);
+    ids.push_back(object.GetReflection()->GetString(object, id));
+  }
+  return ids;
+}
+
 // The id of the object that a call has created, from the reply; "" for replies of other methods.
 std::string MadeId(std::string_view method, std::string_view reply) {
   if (method == "RunPodSandbox" || method == "CreateContainer")
@@ -110,9 +133,19 @@ bool PodTrace::IsAbout(const Payload& payload) const {
                       ids_, [request](const std::string& id) { return Contains(request, id); });
 }
 
-void PodTrace::Learn(const Event& event) {
-  std::string id = MadeId(event.plan->name, event.payload.bytes);
-  if (id.size() >= kShortestId && ids_.size() < kMostIds) ids_.push_back(std::move(id));
+void PodTrace::Learn(std::string id) {
+  if (id.size() < kShortestId || ids_.size() >= kMostIds) return;
+  if (std::ranges::find(ids_, id) == ids_.end()) ids_.push_back(std::move(id));
+}
+
+void PodTrace::LearnFrom(const Event& event) {
+  const std::string& message = event.payload.bytes;
+  if (!IsNri(event.plan->types)) {
+    if (event.kind == Event::Kind::kReply) Learn(MadeId(event.plan->name, message));
+  } else if (event.kind == Event::Kind::kRequest) {
+    for (std::string& id : IdsOfNriEvent(*event.plan->types.request, message))
+      Learn(std::move(id));
+  }
 }
 
 void PodTrace::Take(Event& event) {
@@ -127,7 +160,7 @@ void PodTrace::Take(Event& event) {
   auto full = std::make_shared<MethodPlan>(*event.plan);
   full->target = Target::kFull;
   const std::shared_ptr<const MethodPlan> plan = std::exchange(event.plan, std::move(full));
-  if (event.kind == Event::Kind::kReply) Learn(event);
+  LearnFrom(event);
   if (event.kind == Event::Kind::kEnd) calls_.erase(event.call);
   text_.Take(event);
   event.plan = plan;
@@ -143,13 +176,19 @@ void PodTrace::Append(std::string_view line) {
   }
 }
 
+void PodTrace::NoteLostCall() {
+  const std::lock_guard lock(piece_mutex_);
+  ++piece_.lost_calls;
+}
+
 PodTrace::Piece PodTrace::TakeText(size_t most) {
   const std::lock_guard lock(piece_mutex_);
   if (piece_.text.size() <= most) return std::exchange(piece_, {});
   size_t end = piece_.text.rfind('\n', most - 1);
   if (end == std::string::npos) end = piece_.text.find('\n');
   Piece taken = {.text = piece_.text.substr(0, end + 1),
-                 .lost_lines = std::exchange(piece_.lost_lines, 0)};
+                 .lost_lines = std::exchange(piece_.lost_lines, 0),
+                 .lost_calls = std::exchange(piece_.lost_calls, 0)};
   piece_.text.erase(0, taken.text.size());
   taken.more = !piece_.text.empty();
   return taken;

@@ -34,10 +34,13 @@ class PodTrace {
 
   // Takes an event of any call, its payload decompressed.
   void Take(Event& event);
+  // A call, perhaps about the pod, was lost in part or as a whole before Take.
+  void NoteLostCall();
 
   struct Piece {
     std::string text{};       // since the last piece; whole lines
     uint64_t lost_lines = 0;  // since the last piece
+    uint64_t lost_calls = 0;  // of any pod, since the last piece
     bool more = false;        // whether there is more text than `most`
   };
   // Returns at most about `most` bytes; a longer line comes alone. Never waits for Take.
@@ -45,7 +48,8 @@ class PodTrace {
 
  private:
   bool IsAbout(const Payload& payload) const;
-  void Learn(const Event& event);
+  void Learn(std::string id);
+  void LearnFrom(const Event& event);
   void Append(std::string_view line);
 
   // The names of the pod, as fields of a protobuf message: the CRI's metadata or NRI's sandbox.

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/api/nri.pb.h"
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/dump/dump_fixture.h"
 
@@ -127,6 +128,42 @@ TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
     EXPECT_THAT(text, HasSubstr(its));
   for (const char* const other : {"#2 ", "#3 ", "#5 ", "#8 ", "#9 ", "#10 "})
     EXPECT_THAT(text, Not(HasSubstr(other)));
+}
+
+// Updates that the daemon asks the runtime for have the container's id only.
+TEST_F(PodTraceTest, ObjectsOfNriAreKnownByTheIdsOfTheirEvents) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{});
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto call = [this](const std::string& path, const std::string& request,
+                           const std::string& reply) {
+    const CallRef made = {.id = ++last_call_, .path = path};
+    dumper_->OnRequest(made, Payload(request));
+    dumper_->OnReply(made, Payload(reply));
+    dumper_->OnEnd(made, 0, "");
+  };
+  nri::pkg::api::v1alpha1::CreateContainerRequest create;
+  create.mutable_pod()->set_id("5a4db0c55a4db0c5");
+  create.mutable_pod()->set_name("web");
+  create.mutable_pod()->set_namespace_("shop");
+  create.mutable_container()->set_id("c0ffee00c0ffee");
+  nri::pkg::api::v1alpha1::CreateContainerResponse created;
+  (*created.mutable_adjust()->mutable_annotations())["eight-bytes"] = "long";
+  call("/nri.pkg.api.v1alpha1.Plugin/CreateContainer", create.SerializeAsString(),
+       created.SerializeAsString());
+  nri::pkg::api::v1alpha1::UpdateContainersRequest update;
+  update.add_update()->set_container_id("c0ffee00c0ffee");
+  call("/nri.pkg.api.v1alpha1.Runtime/UpdateContainers", update.SerializeAsString(), "");
+  EXPECT_THAT(Text(*trace), HasSubstr("#2 (passthrough) REQUEST UpdateContainers"));
+}
+
+TEST_F(PodTraceTest, CallsWithoutRoomAreCounted) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{});
+  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  dumper_->GiveUp({.id = ++last_call_, .path = std::string(kService) + "ListContainers"}, false);
+  EXPECT_EQ(trace->TakeText().lost_calls, 1U);
+  EXPECT_EQ(trace->TakeText().lost_calls, 0U);
 }
 
 TEST_F(PodTraceTest, NothingIsReportedOnceItIsOver) {

@@ -122,6 +122,11 @@ double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+std::string LossLines(uint64_t calls, uint64_t use) {
+  return (calls > 0 ? fmt::format("{{\"lost_calls\":{}}}\n", calls) : "") +
+         (use > 0 ? fmt::format("{{\"lost_use\":{}}}\n", use) : "");
+}
+
 }  // namespace
 
 bool IsRecorded(const MethodTypes& types) {
@@ -129,8 +134,9 @@ bool IsRecorded(const MethodTypes& types) {
 }
 
 Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
-                   std::chrono::system_clock::time_point wall_start)
-    : start_(start),
+                   std::chrono::system_clock::time_point wall_start, std::atomic<uint64_t>& gaps)
+    : gaps_(gaps),
+      start_(start),
       header_(fmt::format(
           "{{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":\"{:%Y-%m-%dT%H:%M:%SZ}\"}}\n",
           fmt::gmtime(std::chrono::system_clock::to_time_t(wall_start)))) {
@@ -139,7 +145,21 @@ Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::
 
 void Recorder::ContinueIn(std::unique_ptr<OutputFile> file) {
   file_ = std::move(file);
+  unwritten_ = {};
+  written_buffers_ = lost_buffers_ = 0;
   file_->Append(header_);
+}
+
+void Recorder::Append(std::string_view lines, Unwritten what) {
+  if (std::exchange(written_buffers_, file_->written_buffers()) != file_->written_buffers())
+    unwritten_ = {};
+  if (std::exchange(lost_buffers_, file_->lost_buffers()) != file_->lost_buffers()) {
+    gaps_.fetch_add(1, std::memory_order_relaxed);
+    file_->Append(LossLines(unwritten_.calls, unwritten_.use));
+  }
+  file_->Append(lines);
+  unwritten_.calls += what.calls;
+  unwritten_.use += what.use;
 }
 
 void Recorder::Take(const Event& event) {
@@ -184,18 +204,19 @@ void Recorder::End(const Event& event) {
   const auto found = calls_.find(event.call);
   if (found == calls_.end()) return;
   const std::string fields = JsonText(found->second);
-  file_->Append(fmt::format(
-      "{{\"t\":{:.6f},\"op\":{},\"ok\":{},\"code\":{},\"latency\":{:.6f}{}{}\n",
-      Seconds(event.start - start_), JsonText(event.plan->name), event.code == 0, event.code,
-      Seconds(event.at - event.start), fields.size() > 2 ? "," : "", fields.substr(1)));
+  Append(fmt::format("{{\"t\":{:.6f},\"op\":{},\"ok\":{},\"code\":{},\"latency\":{:.6f}{}{}\n",
+                     Seconds(event.start - start_), JsonText(event.plan->name), event.code == 0,
+                     event.code, Seconds(event.at - event.start), fields.size() > 2 ? "," : "",
+                     fields.substr(1)),
+         {.calls = 1});
   calls_.erase(found);
 }
 
 void Recorder::Lost(const Event& event) {
   for (const uint64_t call : event.cut_calls)
     calls_.erase(call);
-  if (event.lost_calls > 0) file_->Append(fmt::format("{{\"lost_calls\":{}}}\n", event.lost_calls));
-  if (event.lost_use > 0) file_->Append(fmt::format("{{\"lost_use\":{}}}\n", event.lost_use));
+  Append(LossLines(event.lost_calls, event.lost_use),
+         {.calls = event.lost_calls, .use = event.lost_use});
 }
 
 void Recorder::Use(const Event& event) {
@@ -206,8 +227,9 @@ void Recorder::Use(const Event& event) {
     json& figures = use[one.container] = json::array({rounded(one.cpus)});
     if (one.pressure) figures.push_back(rounded(*one.pressure));
   }
-  file_->Append(fmt::format("{{\"t\":{:.6f},\"op\":\"use\",\"use\":{}}}\n",
-                            Seconds(event.at - start_), JsonText(use)));
+  Append(fmt::format("{{\"t\":{:.6f},\"op\":\"use\",\"use\":{}}}\n", Seconds(event.at - start_),
+                     JsonText(use)),
+         {.use = 1});
 }
 
 }  // namespace resmgr::dump

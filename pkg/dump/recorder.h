@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -22,9 +23,9 @@ bool IsRecorded(const MethodTypes& types);
 // Environment, command lines, mounts and credentials are never included. Used by one thread.
 class Recorder {
  public:
-  // Times in the recording count from `start`.
+  // Times in the recording count from `start`. `gaps` is raised where the file lacks lines.
   Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
-           std::chrono::system_clock::time_point wall_start);
+           std::chrono::system_clock::time_point wall_start, std::atomic<uint64_t>& gaps);
 
   OutputFile& file() { return *file_; }
   // Goes on in another file, which gets the same header.
@@ -39,8 +40,20 @@ class Recorder {
   void End(const Event& event);
   void Lost(const Event& event);
   void Use(const Event& event);
+  // Lines that were appended, and those that the file lacks by the lines that tell so, until they
+  // are in the file.
+  struct Unwritten {
+    uint64_t calls = 0;
+    uint64_t use = 0;
+  };
+  // Appends lines, behind one that tells what was lost before.
+  void Append(std::string_view lines, Unwritten what);
 
   std::unique_ptr<OutputFile> file_;
+  std::atomic<uint64_t>& gaps_;
+  Unwritten unwritten_;
+  uint64_t written_buffers_ = 0;  // of the file, as of the last Append
+  uint64_t lost_buffers_ = 0;
   const std::chrono::steady_clock::time_point start_;
   const std::string header_;
   std::unordered_map<uint64_t, nlohmann::json> calls_;  // data of calls in flight

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/recorder.h"
 
+#include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -9,6 +11,8 @@
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/dump/dump_fixture.h"
+#include "pkg/dump/output_file.h"
+#include "pkg/dump/testing/full_after.h"
 
 namespace resmgr::dump {
 namespace {
@@ -99,6 +103,38 @@ TEST_F(RecorderTest, UseWithoutRoomIsCountedAndTold) {
       told += parsed.at("lost_use").get<int>();
   EXPECT_EQ(told, 2);
   EXPECT_THAT(Log(), testing::Contains(testing::HasSubstr("the recording fell behind")));
+}
+
+// A disk that is full for a while.
+TEST_F(RecorderTest, TellsHowManyLinesItsFileLacks) {
+  auto file = OutputFile::Create({.path = PathOf("r.jsonl")}, std::chrono::milliseconds(0));
+  ASSERT_TRUE(file.ok());
+  std::atomic<uint64_t> gaps{0};
+  Recorder recorder(*std::move(file), {}, {}, gaps);
+  const auto use = [&recorder] {
+    recorder.Take({.kind = Event::Kind::kUse, .use = {{.container = "c1"}}});
+  };
+  use();
+  ASSERT_TRUE(recorder.file().Flush().ok());
+  for (int i = 0; i < 2; ++i) {
+    use();
+    recorder.Take({.kind = Event::Kind::kLost, .lost_calls = 3});
+    const FullAfter full(1);
+    recorder.file().Flush().IgnoreError();
+  }
+  EXPECT_EQ(gaps, 1U) << "of the second one the next line tells";
+  use();
+  ASSERT_TRUE(recorder.file().Flush().ok());
+  use();
+  ASSERT_TRUE(recorder.file().Flush().ok());
+  std::vector<std::string> kinds;
+  for (const std::string& line : LinesOf(PathOf("r.jsonl"))) {
+    const json parsed = json::parse(line);
+    kinds.push_back(parsed.contains("op") ? "use" : parsed.contains("version") ? "head" : line);
+  }
+  EXPECT_THAT(kinds,
+              ElementsAre("head", "use", R"({"lost_calls":6})", R"({"lost_use":2})", "use", "use"));
+  EXPECT_EQ(gaps, 2U);
 }
 
 TEST_F(RecorderTest, HoldsTimesWithSixDecimals) {

@@ -95,13 +95,15 @@ void Writer::Record(std::unique_ptr<OutputFile> file) {
                            text_.file()->path()));
   }
   if (file == nullptr || same) return recorder_.reset();
+  if (std::exchange(recording_.begun, true)) gaps_.fetch_add(1, std::memory_order_relaxed);
   if (recorder_) return recorder_->ContinueIn(std::move(file));
-  recorder_.emplace(std::move(file), recording_start_, recording_wall_start_);
+  recorder_.emplace(std::move(file), recording_start_, recording_wall_start_, gaps_);
 }
 
 std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
   StatusOr<std::unique_ptr<OutputFile>> file = open_(wanted.place);
   wanted.open = file.ok();
+  if (file.ok()) wanted.reported = false;
   if (file.ok()) return *std::move(file);
   if (!std::exchange(wanted.reported, true)) {
     log_(true, fmt::format("{}; retrying, lines are lost until then", Message(file.status())));

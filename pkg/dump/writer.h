@@ -29,6 +29,9 @@ class Writer {
   // the next two functions are thread-safe.
   void NoteLoss() { losing_ = true; }
   bool losing() const { return losing_; }
+  // How often the recording lacks lines or goes on in another file, whose readers do not know the
+  // use that was told before. Thread-safe.
+  uint64_t gaps() const { return gaps_.load(std::memory_order_relaxed); }
   // Whether a file is missing, or could not be written at the last try.
   bool failing() const { return failing_; }
 
@@ -44,6 +47,7 @@ class Writer {
     OutputPlace place{};
     bool open = false;
     bool reported = false;  // the failure was reported
+    bool begun = false;     // a file was recorded into before
 
     bool missing() const { return !place.path.empty() && !open; }
   };
@@ -63,6 +67,7 @@ class Writer {
   EventQueue queue_;
   std::atomic<bool> losing_{false};
   std::atomic<bool> failing_{false};
+  std::atomic<uint64_t> gaps_{0};
   const LogSink log_;
   const Dumper::OpenFile open_;
   const Dumper::Decompress decompress_;
