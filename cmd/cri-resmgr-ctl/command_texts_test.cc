@@ -208,6 +208,10 @@ TEST(TopCommandTest, ShowsCpusAsABusyMap) {
   const std::string text = CpusText(cpus);
   EXPECT_THAT(text, HasSubstr("0    reserved  -"));
   EXPECT_THAT(text, HasSubstr("1    shared    42 %  ########............  a, b, c and 2 more\n"));
+  const Reply cut = Reply::parse(R"([{"id":1,"state":"shared","containers":["a","b","c","d"],
+                                      "containersMore":136,"busyPercent":42.0}])");
+  EXPECT_THAT(CpusText(cut), HasSubstr("a, b, c and 137 more\n"));
+  EXPECT_THAT(CpusText(cut, {}, true), HasSubstr("a, b, c, d and 136 more\n"));
 }
 
 TEST(TopCommandTest, ShowsNodes) {

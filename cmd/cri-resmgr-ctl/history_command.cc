@@ -27,13 +27,13 @@ constexpr std::chrono::seconds kFollowPause{1};
 constexpr std::chrono::hours kLongestSince{24 * 366};
 
 // Whether the entry's container is the pod's, or the named one: "[NAMESPACE/]POD[/CONTAINER]" or
-// the beginning of that.
+// the beginning of that; or whether it may be.
 bool IsAbout(const Reply& entry, std::string_view pod) {
   const std::string container = entry.value("container", "");
-  const size_t slash = container.find('/');
-  return container.starts_with(pod) ||
-         (slash != std::string::npos &&
-          std::string_view(container).substr(slash + 1).starts_with(pod));
+  // Only the first one of those that move together is named.
+  if (container.find(" and ") != std::string::npos) return true;
+  if (pod.find('/') != std::string_view::npos) return container.starts_with(pod);
+  return std::string_view(container).substr(container.find('/') + 1).starts_with(pod);
 }
 
 // Whether the digits of a time, or of its beginning, are a date and a time of day.
@@ -91,7 +91,9 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   bool IsList() const override { return true; }
   void DeclareMore(CommandLine& line) override {
     line.Flag("n", "N", "Show the newest N only; 0: all that are kept.", &count_);
-    line.Flag("pod", "POD", "Only entries about [NAMESPACE/]POD, or pods whose names begin so.",
+    line.Flag("pod", "POD",
+              "Only entries about [NAMESPACE/]POD, or pods whose names begin so, and moves of "
+              "several containers, one of which is named.",
               &pod_);
     line.Flag("since", "TIME",
               "Only newer entries: 10m, 2h, or a UTC time such as 2026-11-27T03:00.", &since_);

@@ -53,11 +53,15 @@ std::string Bar(double percent) {
          std::string(static_cast<size_t>(kWidth - filled), '.');
 }
 
-// The containers of a CPU, of which the first few are named.
-std::string ContainersText(const Reply& cpu) {
+// The containers of a CPU, of which the first few are named, or all that the daemon names.
+std::string ContainersText(const Reply& cpu, bool all) {
   constexpr size_t kNamed = 3;
-  const std::string text = FirstOf(cpu.value("containers", std::vector<std::string>()), kNamed);
-  return text.empty() ? "-" : text;
+  auto names = cpu.value("containers", std::vector<std::string>());
+  if (names.empty()) return "-";
+  const size_t most = all ? names.size() : kNamed;
+  // The names that are not listed are counted only.
+  names.resize(names.size() + cpu.value("containersMore", size_t{0}));
+  return FirstOf(names, most);
 }
 
 const char* MemberOf(std::string_view key) {
@@ -125,7 +129,7 @@ With -o wide also
   }
   std::string Table(const Reply& reply) const override {
     if (What() == "nodes") return NodesUsageText(reply, style());
-    return What() == "cpus" ? CpusText(reply, style())
+    return What() == "cpus" ? CpusText(reply, style(), wide())
                             : ContainersUsageText(reply, style(), wide());
   }
   std::string What() const { return arguments_.empty() ? "" : arguments_[0]; }
@@ -158,7 +162,7 @@ listed as NAMESPACE/CLAIM/claim.
     return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}};
   }
   bool HasNoContainers(const Reply& reply) const override { return NoneHasContainers(reply); }
-  std::string Table(const Reply& reply) const override { return CpusText(reply, style()); }
+  std::string Table(const Reply& reply) const override { return CpusText(reply, style(), wide()); }
 
   std::vector<std::string> arguments_;
 };
@@ -210,12 +214,12 @@ std::string NodesUsageText(const Reply& nodes, const TableStyle& style) {
   return FormatTable(rows, style);
 }
 
-std::string CpusText(const Reply& cpus, const TableStyle& style) {
+std::string CpusText(const Reply& cpus, const TableStyle& style, bool wide) {
   if (cpus.empty()) return "No CPUs.\n";
   std::vector<TableRow> rows = {{"CPU", "STATE", "BUSY", "", "CONTAINERS"}};
   for (const Reply& cpu : cpus) {
     rows.push_back({Cell(cpu, "id"), Cell(cpu, "state"), NumberText(cpu, "busyPercent", "%"),
-                    Bar(NumberOf(cpu, "busyPercent")), ContainersText(cpu)});
+                    Bar(NumberOf(cpu, "busyPercent")), ContainersText(cpu, wide)});
   }
   return FormatTable(rows, style);
 }

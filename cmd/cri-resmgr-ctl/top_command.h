@@ -15,6 +15,6 @@ Reply SortedUsage(Reply containers, std::string_view key);
 std::string ContainersUsageText(const Reply& containers, const TableStyle& style = {},
                                 bool wide = false);
 std::string NodesUsageText(const Reply& nodes, const TableStyle& style = {});
-std::string CpusText(const Reply& cpus, const TableStyle& style = {});
+std::string CpusText(const Reply& cpus, const TableStyle& style = {}, bool wide = false);
 
 }  // namespace resmgr

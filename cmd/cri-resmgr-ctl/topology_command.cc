@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,12 +7,14 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/json.h"
 #include "pkg/base/terminal.h"
 #include "pkg/dump/yaml_text.h"
+#include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
 
 namespace resmgr {
@@ -70,6 +73,12 @@ void TopologyCommand::Declare(CommandLine& line) {
   line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
 }
 
+// False, too, if this user may not know.
+bool NothingListens(const std::string& socket) {
+  if (::access(socket.c_str(), R_OK | W_OK) != 0 && errno != ENOENT) return false;
+  return !ConnectUnix(socket).ok();
+}
+
 StatusOr<std::string> TopologyCommand::FromDaemon() const {
   const nlohmann::json request = {{"form", output_ == "table" ? "table" : "json"}};
   return AskDaemon(socket(), "Topology", JsonText(request));
@@ -105,8 +114,9 @@ Status TopologyCommand::Run(std::ostream& out) {
   if (types_ && topology_) return InvalidArgument("give one of -types and -topology");
   if (types_) return ListTypes(out);
   StatusOr<std::string> text = topology_ ? FromDescription(*topology_) : FromDaemon();
-  const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
-  if (no_daemon && !program().socket_told) text = FromDescription("live");
+  const bool no_answer = !topology_ && text.status().code() == StatusCode::kUnavailable;
+  if (no_answer && !program().socket_told && NothingListens(socket()))
+    text = FromDescription("live");
   if (!text.ok()) return text.status();
   if (output_ == "yaml") {
     const auto machine = ParseJson(*text);

@@ -35,7 +35,8 @@ bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string
   }
   const bool of_namespace =
       choice.namespace_name.empty() || entry.container.starts_with(choice.namespace_name + '/');
-  return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
+  return of_namespace && choice.labels.empty() &&
+         (what.empty() || NamesFull(entry.container, what, match));
 }
 
 // The reason may end with any text, so the time has a clause of its own.
@@ -76,6 +77,25 @@ bool Describes(const OrderedJson& object, const std::string& full) {
                      object.value("name", "")) == full;
 }
 
+// The attempt that lives, or else the first one.
+OrderedJson::iterator FindListed(OrderedJson& list, const std::string& full) {
+  const auto lives = [&full](const OrderedJson& object) {
+    return Describes(object, full) &&
+           object.value("state", "") != ToString(ContainerState::kExited);
+  };
+  const auto living = std::find_if(list.begin(), list.end(), lives);
+  if (living != list.end()) return living;
+  return std::find_if(list.begin(), list.end(),
+                      [&full](const OrderedJson& object) { return Describes(object, full); });
+}
+
+// Whether a refusal from before the event is still one after it: a move, a failed update or a
+// restart of the daemon undoes none.
+bool LeavesRefusals(History::Event event) {
+  return event == History::Event::kMoved || event == History::Event::kFailed ||
+         event == History::Event::kAdopted || event == History::Event::kWritten;
+}
+
 }  // namespace
 
 OrderedJson HistoryJson(const History& history, size_t most) {
@@ -92,20 +112,19 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
   std::vector<const History::Entry*> entries = history.Last(history.capacity());
   std::reverse(entries.begin(), entries.end());
   std::set<std::string_view> seen;
+  std::set<std::string_view> adopted;
   for (const History::Entry* const entry : entries) {
-    // A move or a failed update after a refusal does not undo the refusal.
-    if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
+    if (entry->event == History::Event::kAdopted) adopted.insert(entry->container);
+    if (LeavesRefusals(entry->event)) continue;
     if (!seen.insert(entry->container).second) continue;
     if (entry->event != History::Event::kRefused) continue;
-    if (!IsChosen(*entry, snapshot, what, choice, match)) continue;
-    const auto known = std::find_if(list.begin(), list.end(), [entry](const OrderedJson& object) {
-      return Describes(object, entry->container);
-    });
-    if (known == list.end()) {
-      list.push_back(RefusedJson(*entry));
-    } else {
+    // A creation without a reason of its own was refused, and succeeded while no daemon ran.
+    if (entry->reason->empty() && adopted.contains(entry->container)) continue;
+    if (const auto known = FindListed(list, entry->container); known != list.end()) {
       (*known)["refused"] =
           (entry->reason->empty() ? "" : *entry->reason + ": ") + RefusedText(*entry);
+    } else if (IsChosen(*entry, snapshot, what, choice, match)) {
+      list.push_back(RefusedJson(*entry));
     }
   }
   if (list.empty()) return explained;

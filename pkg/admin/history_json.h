@@ -19,9 +19,10 @@ namespace resmgr {
 // more"; sets are kernel lists.
 OrderedJson HistoryJson(const History& history, size_t most);
 
-// Adds refusals to ExplainJson's result for `what` and the choice, which may be NotFound. An
-// existing container whose last entry is a refusal gets "refused"; for a container that does not
-// exist an object is added, with the state "refused", the reason and what the container asked for
+// Adds refusals to ExplainJson's result for `what` and the choice, which may be NotFound. A listed
+// container whose last entry is a refusal gets "refused"; for one that is not listed, and that
+// `what` names, an object is added, with the state "refused", the reason and what the container
+// asked for
 // ("qos", "request", "limit", "memoryRequest", "memoryLimit"). A pod that `snapshot` no longer has
 // is found by its name only, since its labels are unknown.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,

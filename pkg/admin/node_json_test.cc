@@ -303,5 +303,38 @@ TEST_F(HistoryJsonTest, ARefusedUpdateIsToldOfTheContainerThatIsThere) {
               testing::AllOf(HasSubstr("an update: "), HasSubstr("; refused at ")));
 }
 
+// As the page asks.
+TEST_F(HistoryJsonTest, AnIdTellsOfARefusalAsTheNameDoes) {
+  const ContainerId app = node_.Run("application", kGuaranteed, 2000);
+  EXPECT_FALSE(node_.manager().AdmitUpdate(app, TestNode::Resources(9000)).ok());
+  const StatusOr<OrderedJson> explained = Explain(app.value());
+  ASSERT_TRUE(explained.ok());
+  ASSERT_EQ(explained->size(), 1U);
+  EXPECT_TRUE(explained->front().contains("refused"));
+}
+
+TEST_F(HistoryJsonTest, ARestartOfTheDaemonUndoesNoRefusedUpdate) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  EXPECT_FALSE(node_.manager().AdmitUpdate(app, TestNode::Resources(9000)).ok());
+  node_.Restart();
+  EXPECT_EQ(HistoryJson(history_, 1)[0]["event"], "adopted");
+  const StatusOr<OrderedJson> explained = Explain("app");
+  ASSERT_TRUE(explained.ok());
+  ASSERT_EQ(explained->size(), 1U);
+  EXPECT_TRUE(explained->front().contains("refused"));
+}
+
+TEST_F(HistoryJsonTest, ANamespaceHasTheRefusalsOfPodsThatAreGone) {
+  EXPECT_FALSE(node_.Create("large", kGuaranteed, 8000).ok());
+  TestNode without(test::S1Ht(), test::FirstFit);
+  const auto explained = [&](const std::string& name_space) {
+    return WithRefusals(NotFound("there are no such containers"), history_,
+                        without.manager().snapshot(), "", {.namespace_name = name_space});
+  };
+  ASSERT_TRUE(explained("ns").ok());
+  EXPECT_EQ(explained("ns")->front()["pod"], "large");
+  EXPECT_EQ(explained("other").status().code(), StatusCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace resmgr

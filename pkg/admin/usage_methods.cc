@@ -60,8 +60,8 @@ void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
   node.usage->Look(answer);
 }
 
-// Limit of the names that are listed for one CPU: thousands of containers may share it.
-constexpr size_t kMostContainers = 64;
+// Limit of the names in one answer: thousands of containers may share hundreds of CPUs.
+constexpr size_t kMostNames = size_t{1} << 16;
 
 // Rounds to a thousandth; measurements are less exact.
 double Rounded(double number) {
@@ -91,13 +91,18 @@ struct Owners {
   CpuSet exclusive;
   CpuSet shared;
   CpuSet reserved;
-  std::map<int, std::vector<std::string>> containers;
+  struct Names {
+    std::vector<std::string> listed;
+    size_t more = 0;
+  };
+  std::map<int, Names> containers;
 };
 
 Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
   Owners owners;
   if (manager == nullptr) return owners;
   const Snapshot& snapshot = manager->snapshot();
+  const size_t most = kMostNames / static_cast<size_t>(std::max(chosen.size(), 1));
   WithClaims(snapshot, manager->held_claims())
       .ForEachContainer([&](const Pod& pod, const Container& container) {
         if (container.state == ContainerState::kExited) return;
@@ -106,8 +111,12 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
         if (!cpus) return;
         const std::string name = FullName(pod, container.name);
         for (const int cpu : *cpus& chosen) {
-          std::vector<std::string>& names = owners.containers[cpu];
-          if (names.size() < kMostContainers) names.push_back(name);
+          Owners::Names& names = owners.containers[cpu];
+          if (names.listed.size() < most) {
+            names.listed.push_back(name);
+          } else {
+            ++names.more;
+          }
         }
       });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
@@ -244,9 +253,11 @@ OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
     OrderedJson& object = list.emplace_back(
         OrderedJson{{"id", cpu}, {"state", StateOf(cpu, offline, map.machine, owners)}});
     if (!map.brief) {
-      const auto names = owners.containers.find(cpu);
-      object["containers"] =
-          names == owners.containers.end() ? std::vector<std::string>() : names->second;
+      const auto found = owners.containers.find(cpu);
+      const Owners::Names names =
+          found == owners.containers.end() ? Owners::Names() : found->second;
+      object["containers"] = names.listed;
+      if (names.more > 0) object["containersMore"] = names.more;
     }
     object["busyPercent"] = std::move(busy);
   }

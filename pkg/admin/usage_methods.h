@@ -49,7 +49,8 @@ struct CpuMap {
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
 // "containers" are the containers that are bound to CPUs with this one among them, and the claims
-// that hold it (as NAMESPACE/CLAIM/claim), the first 64 in total;
+// that hold it (as NAMESPACE/CLAIM/claim): all but where an answer had more than 65,536 names, in
+// which case "containersMore" counts the others of the CPU;
 // "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "pkg/admin/node_json.h"
@@ -96,6 +97,16 @@ TEST(UsageJsonTest, CpusOfClaimsAreExclusiveAndNameTheirClaim) {
   ASSERT_EQ(cpus.size(), 1U);
   EXPECT_EQ(cpus[0]["state"], "exclusive");
   EXPECT_EQ(cpus[0]["containers"].dump(), R"(["shop/fast/claim"])");
+}
+
+TEST(UsageJsonTest, ManyContainersOfACpuAreAllNamed) {
+  constexpr size_t kContainers = 70;
+  test::TestNode node(test::S1Ht(), test::FirstFit);
+  for (size_t i = 0; i < kContainers; ++i)
+    node.Run(fmt::format("pod{}", i), kBurstable, 10);
+  const OrderedJson cpus = CpusJson({.machine = node.machine(), .manager = &node.manager()}, {7});
+  EXPECT_EQ(cpus[0]["containers"].size(), kContainers);
+  EXPECT_FALSE(cpus[0].contains("containersMore"));
 }
 
 TEST(UsageJsonTest, AFreeIsolatedCpuIsNotShared) {
