@@ -58,22 +58,12 @@ StatusOr<UniqueFd> OpenAt(int directory, const std::string& name, mode_t mode, b
   return fd;
 }
 
-Status WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return ErrnoStatus(wrote == 0 ? ENOSPC : errno, "write");
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return OkStatus();
-}
-
 Status WriteFileAt(int directory, std::string_view text) {
   UniqueFd fd(::openat(directory, kTemporary.c_str(),
                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!fd.valid()) return ErrnoStatus(errno, "open");
   if (::fchmod(fd.get(), kFileMode) != 0) return ErrnoStatus(errno, "chmod");
-  RESMGR_RETURN_IF_ERROR(WriteAll(fd.get(), text));
+  if (WriteFully(fd.get(), text) < text.size()) return ErrnoStatus(errno, "write");
   if (::close(fd.Release()) != 0) return ErrnoStatus(errno, "close");
   if (::renameat(directory, kTemporary.c_str(), directory, kFile.c_str()) != 0)
     return ErrnoStatus(errno, "rename");

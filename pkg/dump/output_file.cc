@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::dump {
 
@@ -32,19 +33,13 @@ void TakeBackPartOfLine(int fd, std::string_view written) {
   if (::ftruncate(fd, info.st_size - static_cast<off_t>(part)) != 0) return;
 }
 
-// Whole lines: after an error the file ends with a line that is whole.
-Status WriteAll(int fd, std::string_view text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written >= 0) {
-      done += static_cast<size_t>(written);
-    } else if (errno != EINTR) {
-      const Status failed = Unavailable("{}", std::strerror(errno));
-      TakeBackPartOfLine(fd, text.substr(0, done));
-      return failed;
-    }
-  }
-  return OkStatus();
+// After an error the file ends with a whole line.
+Status WriteLines(int fd, std::string_view text) {
+  const size_t done = WriteFully(fd, text);
+  if (done == text.size()) return OkStatus();
+  const Status failed = Unavailable("{}", std::strerror(errno));
+  TakeBackPartOfLine(fd, text.substr(0, done));
+  return failed;
 }
 
 Status CannotOpen(const std::string& path, std::string_view why) {
@@ -163,7 +158,7 @@ void OutputFile::WriteBuffer() {
   if (buffer_.empty()) return;
   const auto now = std::chrono::steady_clock::now();
   if (!failing_ || now >= retry_at_) {
-    const Status written = WriteAll(fd_.get(), buffer_);
+    const Status written = WriteLines(fd_.get(), buffer_);
     if (!written.ok() && !failing_) failure_ = written;
     failing_ = !written.ok();
     retry_at_ = now + pause_;

@@ -22,13 +22,8 @@ class RealFile final : public FileSystem::File {
   RealFile(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   Status Append(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path_));
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return OkStatus();
+    if (WriteFully(fd_.get(), bytes) == bytes.size()) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot write {}", path_));
   }
 
   Status Sync() override {

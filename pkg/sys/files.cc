@@ -20,20 +20,10 @@ namespace {
 
 constexpr size_t kChunk = size_t{64} * 1024;
 
-Status WriteAll(int fd, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = ::write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, "write");
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return OkStatus();
-}
-
 Status WriteDurably(const std::string& path, std::string_view data, mode_t mode) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, "open");
-  RESMGR_RETURN_IF_ERROR(WriteAll(fd.get(), data));
+  if (WriteFully(fd.get(), data) < data.size()) return ErrnoStatus(errno, "write");
   // Sets the mode exactly: open applies the umask to it.
   if (::fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "fchmod");
   if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync");
@@ -167,6 +157,17 @@ Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mo
   if (!written.ok()) return fail(written);
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(ErrnoStatus(errno, "rename"));
   return SyncDirectoryOf(path);
+}
+
+size_t WriteFully(int fd, std::string_view bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t written = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    done += static_cast<size_t>(written);
+  }
+  return done;
 }
 
 StatusOr<UniqueFd> ClaimDirectory(const std::string& path) {

@@ -31,6 +31,10 @@ StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 // time.
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
 
+// Writes the bytes at the file's position. Returns how many were written: fewer than all only after
+// an error, which is in errno.
+size_t WriteFully(int fd, std::string_view bytes);
+
 // Claims a directory for as long as the result is open. AlreadyExists: another process has claimed
 // it.
 StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
