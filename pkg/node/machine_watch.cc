@@ -126,7 +126,9 @@ void PodsCgroupWatch::Look() {
 void PodsCgroupWatch::Compare(const CgroupSets& now, const CpuSet& offline) {
   const Machine& machine = *options_.machine;
   const CpuSet cpus = now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus - offline;
-  const NodeSet mems = now.mems.empty() ? NodeSet() : machine.allowed_nodes() - now.mems;
+  const NodeSet mems = now.mems.empty()
+                           ? NodeSet()
+                           : (machine.allowed_nodes() & NodesWithMemory(machine)) - now.mems;
   std::string lost;
   if (!cpus.empty() || !mems.empty()) {
     lost = fmt::format(

@@ -232,6 +232,21 @@ TEST_F(PodsCgroupWatchTest, CpusThatAreOfflineAreNoFaultOfTheCgroup) {
   EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("may no longer use CPUs 6, so")));
 }
 
+// The kernel's cpusets hold only nodes that have memory.
+TEST_F(PodsCgroupWatchTest, ANodeWithoutMemoryIsNoFaultOfTheCgroup) {
+  const Machine whole = test::S1Ht();
+  Machine::Parts parts{.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = whole.allowed()};
+  parts.nodes.push_back({.id = 1});
+  for (NumaNode& node : parts.nodes)
+    node.distances.clear();
+  PodsCgroupWatch::Options options = Options();
+  options.machine = std::make_shared<const Machine>(test::MakeMachine(std::move(parts)));
+  PodsCgroupWatch watch(std::move(options));
+  Allow("0-6", "0");
+  EXPECT_TRUE(RunUntil(loop_, [&] { return !watch.problems().empty(); }));
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("may no longer use CPUs 7, so")));
+}
+
 // The watch of offline CPUs sees the same CPU a moment earlier or later.
 TEST_F(PodsCgroupWatchTest, ACpuThatComesBackDuringALookIsNoFaultOfTheCgroup) {
   Allow("0-6", "0");

@@ -429,8 +429,9 @@ std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places) {
 std::vector<std::string> CgroupDifferences(const Machine& machine, const CgroupSets& pods,
                                            const std::optional<CgroupSets>& own) {
   std::vector<std::string> differences;
+  const NodeSet with_memory = NodesWithMemory(machine);
   const std::string missing =
-      Named(machine.online() - machine.allowed(), machine.node_ids() - machine.allowed_nodes());
+      Named(machine.online() - machine.allowed(), with_memory - machine.allowed_nodes());
   if (!missing.empty()) {
     differences.push_back(
         fmt::format("the cgroup of pods ({}) may not use {} of this machine: containers are placed "
@@ -440,7 +441,7 @@ std::vector<std::string> CgroupDifferences(const Machine& machine, const CgroupS
   if (!own) return differences;
   const std::string more =
       Named(own->cpus.empty() ? CpuSet() : machine.allowed() - own->cpus,
-            own->mems.empty() ? NodeSet() : machine.allowed_nodes() - own->mems);
+            own->mems.empty() ? NodeSet() : (machine.allowed_nodes() & with_memory) - own->mems);
   if (more.empty()) return differences;
   differences.push_back(fmt::format(
       "the cgroup of this process ({}) may not use {}, but that of pods ({}) may: containers are "

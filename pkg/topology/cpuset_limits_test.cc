@@ -366,5 +366,20 @@ TEST_F(PodsCgroupTest, DifferencesAreTold) {
                                     "machine")));
 }
 
+// The kernel's cpusets hold only nodes that have memory.
+TEST_F(PodsCgroupTest, NodesWithoutMemoryAreNoDifference) {
+  const Machine whole = *LoadMachine("synthetic:package:2 numa:1 core:4 pu:1");
+  std::vector<NumaNode> nodes = whole.nodes();
+  nodes[1].memory = Bytes{};
+  const Machine unknown =
+      *Machine::Create({.cpus = whole.cpus(), .nodes = nodes, .allowed = whole.online()});
+  const CgroupSets pods{.name = "/kubepods", .cpus = whole.online(), .mems = NodeSet{0}};
+  EXPECT_THAT(CgroupDifferences(unknown, pods, pods), IsEmpty());
+  nodes[1].allowed = false;
+  const Machine known =
+      *Machine::Create({.cpus = whole.cpus(), .nodes = nodes, .allowed = whole.online()});
+  EXPECT_THAT(CgroupDifferences(known, pods, pods), IsEmpty());
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -314,6 +314,14 @@ CpuSet OfflineCpus(const Machine& machine) {
   return offline;
 }
 
+NodeSet NodesWithMemory(const Machine& machine) {
+  NodeSet nodes;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.memory.value > 0) nodes.Add(node.id);
+  }
+  return nodes;
+}
+
 std::string HardwareFingerprint(const Machine& machine) {
   FingerprintHash hash;
   for (const Cpu& cpu : machine.cpus())

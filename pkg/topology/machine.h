@@ -145,6 +145,10 @@ StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
 // The machine's CPUs that were not online when it was read; only their numbers are known.
 CpuSet OfflineCpus(const Machine& machine);
 
+// The nodes that have memory. The kernel's cpusets hold no others, so a node without memory that
+// they lack is not withheld from anybody.
+NodeSet NodesWithMemory(const Machine& machine);
+
 // A hash, in hexadecimal, of what stays the same when CPUs go offline and come back: the numbers of
 // all CPUs, the memory nodes and their distances. Machine::Fingerprint covers more, but only of
 // CPUs that are online.

@@ -74,6 +74,14 @@ TEST(MachineFormatTest, TellsHugePages) {
   EXPECT_FALSE(json["numa"][1].contains("hugePages"));
 }
 
+TEST(MachineFormatTest, ANodeWithoutMemoryHasNoneThatIsNotAllowed) {
+  const Machine whole = LoadSample("odd-memory.xml");
+  ASSERT_EQ(whole.FindNode(1)->memory, Bytes{});
+  Machine::Parts parts{.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = whole.allowed()};
+  parts.nodes[1].allowed = false;
+  EXPECT_EQ(MachineToTable(*Machine::Create(std::move(parts))), MachineToTable(whole));
+}
+
 TEST(MachineFormatTest, NamesMemoryThatContainersMayNotUse) {
   const Machine whole = LoadSample("odd-memory.xml");
   Machine::Parts parts{.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = whole.allowed()};

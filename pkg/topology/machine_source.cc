@@ -167,8 +167,8 @@ std::string FormatSummary(const Machine& machine) {
   add_set("offline", OfflineCpus(machine));
   add_set("isolated", machine.isolated());
   add_set("not allowed", machine.online() - machine.allowed());
-  const NodeSet no_memory = machine.node_ids() - machine.allowed_nodes();
-  if (!no_memory.empty()) text += fmt::format("memory not allowed: {}\n", no_memory.ToString());
+  const NodeSet withheld = NodesWithMemory(machine) - machine.allowed_nodes();
+  if (!withheld.empty()) text += fmt::format("memory not allowed: {}\n", withheld.ToString());
   for (const NumaNode& node : machine.nodes()) {
     for (const HugePages& pages : node.huge_pages) {
       text += fmt::format("huge pages on node {}: {} of {}\n", node.id, pages.count,
