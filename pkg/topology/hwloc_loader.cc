@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -18,6 +17,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/topology/cpu_kinds.h"
+#include "pkg/topology/kernel_lists.h"
 #include "pkg/topology/run_in_child.h"
 
 namespace resmgr {
@@ -290,16 +290,6 @@ bool IsFromSysfs(hwloc_topology_t topology) {
   return hwloc_topology_is_thissystem(topology) != 0 || std::getenv("HWLOC_FSROOT") != nullptr;
 }
 
-// The CPUs of isolcpus, which hwloc does not read. An old kernel has no such file; then no CPU
-// counts as isolated.
-std::string IsolatedByKernel() {
-  const char* root = std::getenv("HWLOC_FSROOT");
-  std::ifstream file(std::string(root == nullptr ? "" : root) + "/sys/devices/system/cpu/isolated");
-  std::string list;
-  std::getline(file, list);
-  return list;
-}
-
 // Whether the product of the levels exceeds the CPUs of a CpuSet; hwloc would build them all before
 // they could be counted.
 bool DescribesTooMany(std::string_view description) {
@@ -386,6 +376,7 @@ StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places) {
   RESMGR_ASSIGN_OR_RETURN(machine.parts, ReadLoaded(topology.get()));
   if (!IsFromSysfs(topology.get())) return machine;
   RESMGR_RETURN_IF_ERROR(ApplyIsolated(IsolatedByKernel(), machine.parts.cpus));
+  ApplyLocalNodes(machine.parts);
   machine.pods = ReadPodsCgroup(places);
   Allow(*machine.pods, machine.parts);
   return machine;

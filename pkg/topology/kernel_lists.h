@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Lists that this machine's kernel has in sysfs, and that hwloc does not read or does not keep.
+// They are below the directory HWLOC_FSROOT, if that variable is set. A file that is missing or
+// cannot be read says nothing.
+
+// The CPUs of isolcpus, as a list. An old kernel has no such file.
+std::string IsolatedByKernel();
+
+// Sets the node of each CPU which the kernel says is of another node than hwloc does: if all CPUs
+// of a node are offline, hwloc gives it those of its nearest node.
+void ApplyLocalNodes(Machine::Parts& parts);
+
+}  // namespace resmgr
