@@ -83,7 +83,7 @@ void OnlineWatch::Take(const Seen& seen) {
   const CpuSet back = (offline_ & machine.allowed()) - now;
   withheld_ = seen.pods.cpus.empty() ? CpuSet() : back - seen.pods.cpus;
   pods_cgroup_ = seen.pods.name;
-  unknown_ = *seen.online & OfflineCpus(machine);
+  unknown_ = *seen.online - machine.online();
   const CpuSet before = std::exchange(offline_, now | withheld_);
   if (const CpuSet gone = offline_ - before; !gone.empty()) log.Warn("{} offline", CpusAre(gone));
   if (const CpuSet again = before - offline_; !again.empty())

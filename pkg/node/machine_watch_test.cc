@@ -185,6 +185,16 @@ TEST_F(OnlineWatchTest, ACpuThatWasNeverKnownAsksForARestart) {
                                                       "started: restart the daemon")));
 }
 
+// Virtual machines grow by CPUs that had no directory in sysfs before.
+TEST_F(OnlineWatchTest, ACpuThatWasAddedAsksForARestart) {
+  OnlineWatch watch(Options());
+  SetOnline("0-9");
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !watch.problems().empty(); }));
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("CPUs 8-9 are online, but not since the "
+                                                      "daemon started: restart the daemon")));
+  EXPECT_TRUE(watch.offline().empty());
+}
+
 TEST_F(OnlineWatchTest, WhatCannotBeReadIsNoNews) {
   OnlineWatch watch(Options());
   SetOnline("0-6");
