@@ -19,6 +19,7 @@
 #include "pkg/topology/cpu_kinds.h"
 #include "pkg/topology/kernel_lists.h"
 #include "pkg/topology/run_in_child.h"
+#include "pkg/topology/synthetic_description.h"
 
 namespace resmgr {
 
@@ -290,27 +291,6 @@ bool IsFromSysfs(hwloc_topology_t topology) {
   return hwloc_topology_is_thissystem(topology) != 0 || std::getenv("HWLOC_FSROOT") != nullptr;
 }
 
-// Whether the product of the levels exceeds the CPUs of a CpuSet; hwloc would build them all before
-// they could be counted.
-bool DescribesTooMany(std::string_view description) {
-  int64_t product = 1;
-  int depth = 0;
-  std::string token;
-  const auto multiply = [&] {
-    const std::optional<int64_t> count = ParseInt(token.substr(token.rfind(':') + 1));
-    token.clear();
-    if (count && *count > 0) product *= std::min<int64_t>(*count, CpuSet::kBits + 1);
-    return product <= CpuSet::kBits;
-  };
-  for (const char c : description) {
-    if (c == '(' || c == '[') ++depth;
-    if (depth == 0 && c != ' ') token += c;
-    if (depth == 0 && c == ' ' && !multiply()) return true;
-    if (c == ')' || c == ']') --depth;
-  }
-  return !multiply();
-}
-
 // The text between `before` and `after` that comes behind `from`; empty without `from` or `before`.
 std::string_view Between(std::string_view text, std::string_view from, std::string_view before,
                          std::string_view after) {
@@ -383,10 +363,7 @@ StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places) {
 }
 
 StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description) {
-  if (DescribesTooMany(description)) {
-    return InvalidArgument("synthetic description '{}' has more than {} CPUs",
-                           Printable(description), CpuSet::kBits);
-  }
+  RESMGR_RETURN_IF_ERROR(CheckSynthetic(description));
   RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {

@@ -396,6 +396,30 @@ TEST(MachineSourceTest, RefusesAGalaxyWithoutBuildingIt) {
   }
 }
 
+// hwloc reads numbers as strtoul does, and needs no space between the levels.
+TEST(MachineSourceTest, RefusesNumbersThatAreNotPlain) {
+  for (const char* const spec :
+       {"pu:0x3000", "pu:+9000", "pu: 9000", "package:10core:100pu:10", "package:0x2000numa:2 pu:1",
+        "package:2(a[b) core:100 pu:100", "[numa(memory=[)] core:100 pu:100", "pu:2\tpu:9000",
+        "pu:-1", "pu:9000x", "pu", "package:2:9000", "pu:2]", "[numa pu:2",
+        "[numa(memory=1GiB]) pu:2"}) {
+    EXPECT_THAT(LoadError(std::string("synthetic:") + spec, StatusCode::kInvalidArgument),
+                HasSubstr("as in 'package:2 core:4 pu:2'"))
+        << spec;
+  }
+  EXPECT_THAT(LoadError("synthetic:package:10\ncore:100\npu:10", StatusCode::kInvalidArgument),
+              HasSubstr("more than 8192 CPUs"));
+}
+
+TEST(MachineSourceTest, LevelsOfSyntheticMachinesHaveManyForms) {
+  for (const char* const spec :
+       {"2 2 2", "package:2\nNUMANode:1(memory=1GiB)  core:4 pu:1", "group0:2 L2Cache:1 pu:4",
+        "(memory=1GiB) core:8 pu:1", "package:2 [NUMANode(memory=1GiB)] core:4 pu:1",
+        "numa:2(memory=1GiB)core:4 pu:1", "package:2[numa]core:4 pu:1"}) {
+    EXPECT_EQ(LoadSpec(std::string("synthetic:") + spec).online().size(), 8) << spec;
+  }
+}
+
 TEST(MachineSourceTest, RefusesBadDescriptionsWithTheirText) {
   for (const char* description :
        {"", "foo:2", "package:0 pu:1", "package:2 pu", "pu:2 core:2", "package:-1 pu:1", "[numa",
