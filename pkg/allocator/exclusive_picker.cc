@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/allocator/free_cpus.h"
 #include "pkg/base/amount_text.h"
@@ -53,6 +55,39 @@ CpuSet NumaNeighbours(const Machine& machine, const CpuSet& cpus) {
     if (node.cpus.Intersects(cpus)) members |= node.cpus;
   }
   return members;
+}
+
+// The CPUs of all cores of each size.
+using CoresBySize = std::map<int, CpuSet>;
+
+// How many CPUs of the cores of each size make up the count, as many as possible of the largest
+// ones; empty if no whole cores do.
+std::map<int, int> PartsBySize(const CoresBySize& cores_by_size, int count) {
+  // For each size the sums that smaller cores make up.
+  std::map<int, std::vector<bool>> below;
+  std::vector<bool> sums(static_cast<size_t>(count) + 1);
+  sums[0] = true;
+  for (const auto& [size, cpus] : cores_by_size) {
+    below[size] = sums;
+    std::vector<int> used(sums.size());  // CPUs of this size in each sum: as few as possible
+    const auto step = static_cast<size_t>(size);
+    for (size_t sum = step; sum < sums.size(); ++sum) {
+      if (sums[sum] || !sums[sum - step] || used[sum - step] == cpus.size()) continue;
+      sums[sum] = true;
+      used[sum] = used[sum - step] + size;
+    }
+  }
+  std::map<int, int> parts;
+  if (!sums.back()) return parts;
+  for (auto cores = cores_by_size.rbegin(); cores != cores_by_size.rend(); ++cores) {
+    const int size = cores->first;
+    int part = std::min(count / size * size, cores->second.size());
+    while (!below[size][static_cast<size_t>(count - part)])
+      part -= size;
+    parts[size] = part;
+    count -= part;
+  }
+  return parts;
 }
 
 constexpr std::string_view kFullPcpusOnly = "full-pcpus-only";
@@ -313,16 +348,17 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
 }
 
 // If cores differ in size, taking the fullest place first may begin with a core that makes the
-// count odd. Taking large cores first reaches every possible sum, as sizes are powers of two.
+// count odd. So it is decided first how many cores of each size make up the count: as many of the
+// large ones as possible.
 CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& preferred,
                                        int count) const {
+  CoresBySize cores_by_size;
+  for (const CpuSet& core : machine_.cores()) {
+    if (!core.empty() && core.IsSubsetOf(available)) cores_by_size[core.size()] |= core;
+  }
   CpuSet taken;
-  for (int size = threads_; size > 0; --size) {
-    CpuSet cores;
-    for (const CpuSet& core : machine_.cores()) {
-      if (core.size() == size && core.IsSubsetOf(available)) cores |= core;
-    }
-    const int part = std::min((count - taken.size()) / size * size, cores.size());
+  for (const auto& [size, part] : PartsBySize(cores_by_size, count)) {
+    const CpuSet& cores = cores_by_size[size];
     const StatusOr<CpuSet> more =
         AllocateCpus(machine_, cores, preferred & cores, part, allocator_options_);
     if (more.ok()) taken |= *more;

@@ -165,6 +165,30 @@ TEST(ExclusivePickerOptionsTest, UnevenCoresMakeUpTheCountWhereThatIsPossible) {
   EXPECT_EQ(Text(picker.Take({.count = 4}, Cpus("2-3,5,7"), {})), "2-3,5,7");
 }
 
+// Cores of four threads, some of which are offline.
+TEST(ExclusivePickerOptionsTest, SmallerCoresReplaceALargeOneWhereOnlyTheyMakeUpTheCount) {
+  const Machine all = test::MakeMachine({.cores = 6, .threads = 4});
+  Machine::Parts parts{.cpus = all.cpus(), .nodes = all.nodes(), .allowed = all.allowed()};
+  for (const int core : {0, 1, 2})
+    parts.cpus[static_cast<size_t>(all.cores()[static_cast<size_t>(core)].Last())].online = false;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const ExclusivePicker picker(machine, {.full_pcpus_only = true});
+  const CpuSet free = machine.online() - machine.cores()[5];
+  const auto take = [&](int count) {
+    const auto pick = picker.Take({.count = count}, free, {});
+    if (!pick.ok()) return Text(pick);
+    EXPECT_EQ(machine.WithSiblings(pick->cpus), pick->cpus) << count;
+    return fmt::format("{}", pick->cpus.size());
+  };
+  for (const int count : {3, 4, 6, 7, 8, 9, 10, 11, 13, 14, 17})
+    EXPECT_EQ(take(count), fmt::format("{}", count));
+  for (const int count : {1, 2, 5, 12, 15, 16}) {
+    EXPECT_EQ(picker.Take({.count = count}, free, {}).status().code(),
+              StatusCode::kResourceExhausted)
+        << count;
+  }
+}
+
 TEST(ExclusivePickerOptionsTest, IsolatedCpusByNeedAndByWish) {
   const Machine machine = test::M80();
   const ExclusivePicker picker(machine, {});
