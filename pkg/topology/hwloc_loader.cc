@@ -236,11 +236,17 @@ void ReadDistances(hwloc_topology_t topology, std::vector<NumaNode>& nodes) {
   hwloc_distances_release(topology, matrix);
 }
 
+// Limits what a damaged file may say to values that can be compared by percentages.
+int64_t RateOf(std::string_view value) {
+  constexpr int64_t kMost = 1'000'000'000;
+  return std::clamp<int64_t>(ParseInt(value).value_or(0), 0, kMost);
+}
+
 void ReadInfo(std::string_view name, std::string_view value, CpuKind& kind) {
   if (name == "CoreType") kind.core_type = value;
-  if (name == "FrequencyBaseMHz") kind.base_mhz = ParseInt(value).value_or(0);
-  if (name == "FrequencyMaxMHz") kind.max_mhz = ParseInt(value).value_or(0);
-  if (name == "LinuxCapacity") kind.capacity = ParseInt(value).value_or(0);
+  if (name == "FrequencyBaseMHz") kind.base_mhz = RateOf(value);
+  if (name == "FrequencyMaxMHz") kind.max_mhz = RateOf(value);
+  if (name == "LinuxCapacity") kind.capacity = RateOf(value);
 }
 
 StatusOr<std::vector<CpuKind>> ReadKinds(hwloc_topology_t topology) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -63,6 +64,7 @@ size_t IndexSize(const std::vector<Part>& parts) {
 
 Status CheckNodes(const std::vector<NumaNode>& nodes) {
   int previous = -1;
+  int64_t room = std::numeric_limits<int64_t>::max();
   for (const NumaNode& node : nodes) {
     if (node.id < 0 || node.id > NodeSet::kMaxId) {
       return InvalidArgument("NUMA node {}: ids from 0 to {} are supported", node.id,
@@ -72,6 +74,11 @@ Status CheckNodes(const std::vector<NumaNode>& nodes) {
       return InvalidArgument("NUMA node {} comes twice or out of order", node.id);
     }
     previous = node.id;
+    if (node.memory.value > room) {
+      return InvalidArgument("the NUMA nodes have more memory than {} bytes",
+                             std::numeric_limits<int64_t>::max());
+    }
+    room -= node.memory.value;
     Bytes left = node.memory;
     for (const HugePages& pages : node.huge_pages) {
       if (pages.size.value <= 0 || pages.count < 0 || pages.count > left.value / pages.size.value) {

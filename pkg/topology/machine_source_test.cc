@@ -298,12 +298,12 @@ TEST(MachineSourceTest, DesignsAndClockRatesRankCpus) {
 }
 
 // Four CPUs of which 0 and 2, 1 and 3 are of one kind each, with so much of this.
-Machine TwoKinds(std::string_view what, int even, int odd, bool ranked) {
+Machine TwoKinds(std::string_view what, int64_t even, int64_t odd, bool ranked) {
   std::string xml = Contents(DataFile("xeon-favoured-cores.xml"));
   const size_t first = xml.find("  <cpukind");
   EXPECT_NE(first, std::string::npos);
   xml.resize(first);
-  for (const int value : {even, odd}) {
+  for (const int64_t value : {even, odd}) {
     xml += fmt::format(
         "<cpukind cpuset=\"{}\"{}><info name=\"{}\" value=\"{}\"/></cpukind>\n",
         value == even ? "0x00000005" : "0x0000000a",
@@ -327,6 +327,23 @@ TEST(MachineSourceTest, KindsWithoutNamesAreOfOneDesignWhenTheirCapacitiesAreNea
   }
   // The loader finds the faster CPUs nevertheless.
   EXPECT_THAT(Speeds(TwoKinds("FrequencyMaxMHz", 4900, 5100, true)), ElementsAre(0, 1, 0, 1));
+}
+
+TEST(MachineSourceTest, RatesOfADamagedFileAreLimited) {
+  for (const char* const what : {"FrequencyMaxMHz", "FrequencyBaseMHz", "LinuxCapacity"}) {
+    const Machine machine =
+        TwoKinds(what, 9'000'000'000'000'000'000, 8'999'999'999'999'999'999, true);
+    EXPECT_EQ(CpusOfKind(machine, CoreKind::kNormal), machine.online()) << what;
+    const Machine hybrid = TwoKinds(what, 9'000'000'000'000'000'000, 7, true);
+    EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kEfficient), (CpuSet{1, 3})) << what;
+  }
+}
+
+TEST(MachineSourceTest, ADamagedFileHasNoMoreMemoryThanANumberHolds) {
+  const std::string file = Contents(DataFile("hugepages-2s.xml"));
+  const std::string one = Replaced(file, "local_memory=\"16000000000\"", "local_memory=\"-1\"");
+  EXPECT_THAT(std::string(Message(Machine::Create(*ReadXmlMachine(one)).status())),
+              HasSubstr("the NUMA nodes have more memory than"));
 }
 
 // Intel SST-BF: higher base rates, and the same turbo for all.
