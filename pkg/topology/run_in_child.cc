@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,16 @@ std::string ReadReport(int done) {
   }
 }
 
+// `how`: the child's exit status; nullopt if this process ignores SIGCHLD.
+Status WhyNoReport(std::optional<int> how) {
+  const std::string late =
+      fmt::format("the library that reads it needs more than {} seconds for it", kTimeLimitSeconds);
+  constexpr std::string_view kCrash = "it crashes the library that reads it";
+  if (!how) return InvalidArgument("{}, or {}", kCrash, late);
+  const bool alarmed = WIFSIGNALED(*how) && WTERMSIG(*how) == SIGALRM;
+  return InvalidArgument("{}", alarmed ? std::string_view(late) : kCrash);
+}
+
 }  // namespace
 
 Status RunInChild(const std::function<Status()>& work) {
@@ -74,9 +85,12 @@ Status RunInChild(const std::function<Status()>& work) {
   // The report decides, and not the exit status: a process that ignores SIGCHLD gets none.
   const std::string report = ReadReport(done[0]);
   close(done[0]);
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  if (report.empty()) return InvalidArgument("it crashes the library that reads it");
+  int how = 0;
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, &how, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (report.empty()) return WhyNoReport(ended < 0 ? std::nullopt : std::optional<int>(how));
   return MakeStatus(static_cast<StatusCode>(report[0]), std::string_view(report).substr(1));
 }
 

@@ -42,6 +42,16 @@ TEST(RunInChildTest, WorkThatDiesIsReported) {
   EXPECT_EQ(RunInChild([]() -> Status { std::_Exit(0); }).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(RunInChildTest, WorkThatTakesTooLongIsNoCrash) {
+  const Status late = RunInChild([] {
+    raise(SIGALRM);
+    return OkStatus();
+  });
+  EXPECT_EQ(late.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(late), "the library that reads it needs more than 5 seconds for it");
+  EXPECT_EQ(Message(RunInChild(Abort)), "it crashes the library that reads it");
+}
+
 TEST(RunInChildTest, WorksWhereChildrenAreIgnored) {
   const auto before = signal(SIGCHLD, SIG_IGN);
   EXPECT_TRUE(RunInChild(OkStatus).ok());
