@@ -153,6 +153,12 @@ TEST(MountTellsLocalityTest, LeavesOutWhatEveryContainerHas) {
   EXPECT_FALSE(MountTellsLocality("/data", "/mnt/data", true));
   EXPECT_FALSE(MountTellsLocality("/etc/hosts", "/var/lib/kubelet/pods/u/etc-hosts", false));
   EXPECT_FALSE(MountTellsLocality("/usr/lib/x", "/usr/lib/x", false));
+  for (const char* const path : {"/etc/x", "/lib", "/lib/x", "/lib64", "/lib32/x", "/libx32",
+                                 "/usr/lib", "/usr/lib64/x", "/usr/libexec/x"})
+    EXPECT_FALSE(MountTellsLocality(path, "/mnt/data", false)) << path;
+  for (const char* const path : {"/library", "/library/x", "/libvirt", "/lib6", "/usr/library",
+                                 "/usr/libexec2", "/etcetera"})
+    EXPECT_TRUE(MountTellsLocality(path, "/mnt/data", false)) << path;
   EXPECT_FALSE(MountTellsLocality("/dev/termination-log", "/var/lib/kubelet/x", false));
   EXPECT_FALSE(MountTellsLocality(
       "/config", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~configmap/c", false));
