@@ -363,6 +363,7 @@ StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places) {
   if (!IsFromSysfs(topology.get())) return machine;
   RESMGR_RETURN_IF_ERROR(ApplyIsolated(IsolatedByKernel(), machine.parts.cpus));
   ApplyLocalNodes(machine.parts);
+  ApplyCoreTypes(machine.parts.cpus);
   machine.pods = ReadPodsCgroup(places);
   Allow(*machine.pods, machine.parts);
   return machine;

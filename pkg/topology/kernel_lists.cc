@@ -46,4 +46,16 @@ void ApplyLocalNodes(Machine::Parts& parts) {
   }
 }
 
+// The kernel has a performance monitoring unit for each type of core.
+void ApplyCoreTypes(std::vector<Cpu>& cpus) {
+  const CpuSet performance = ListedCpus("cpu_core/cpus");
+  const CpuSet efficient = ListedCpus("cpu_atom/cpus") | ListedCpus("cpu_lowpower/cpus");
+  if (performance.empty() || efficient.empty()) return;
+  for (Cpu& cpu : cpus) {
+    if (!cpu.online) continue;
+    if (performance.Contains(cpu.id)) cpu.kind = CoreKind::kPerformance;
+    if (efficient.Contains(cpu.id)) cpu.kind = CoreKind::kEfficient;
+  }
+}
+
 }  // namespace resmgr

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pkg/topology/machine.h"
 
@@ -17,5 +18,8 @@ std::string IsolatedByKernel();
 // Sets the node of each CPU which the kernel says is of another node than hwloc does: if all CPUs
 // of a node are offline, hwloc gives it those of its nearest node.
 void ApplyLocalNodes(Machine::Parts& parts);
+
+// Sets which CPUs are efficient cores, if the kernel lists more than one type of Intel's cores.
+void ApplyCoreTypes(std::vector<Cpu>& cpus);
 
 }  // namespace resmgr

@@ -97,5 +97,35 @@ TEST_F(LiveMachineTest, NodesWithAllCpusOnlineAreAsTheKernelSays) {
   EXPECT_THAT(machine.nodes()[1].distances, ElementsAre(20, 10));
 }
 
+// Efficient cores of newer processors reach 85 % of the clock rate of performance cores.
+TEST_F(LiveMachineTest, TheKernelTellsTheTypesOfHybridCores) {
+  PutCpus(8, CpuSet::Range(0, 7));
+  PutNode(0, CpuSet::Range(0, 7), "10");
+  for (int id = 0; id < 8; ++id) {
+    Put(fmt::format("system/cpu/cpu{}/cpufreq/cpuinfo_max_freq", id),
+        id < 4 ? "5400000" : "4600000");
+  }
+  Put("cpu_core/cpus", "0-3");
+  Put("cpu_atom/cpus", "4-6");
+  Put("cpu_lowpower/cpus", "7");
+  const Machine machine = Read();
+  for (const Cpu& cpu : machine.cpus()) {
+    EXPECT_EQ(ToString(cpu.kind), cpu.id < 4 ? "performance" : "efficient") << cpu.id;
+  }
+}
+
+// A guest may see one type alone.
+TEST_F(LiveMachineTest, CoresOfOneTypeAreNotHybrid) {
+  PutCpus(4, CpuSet::Range(0, 3));
+  PutNode(0, CpuSet::Range(0, 3), "10");
+  for (const char* const type : {"cpu_core/cpus", "cpu_atom/cpus"}) {
+    Put("cpu_core/cpus", "");
+    Put(type, "0-3");
+    const Machine machine = Read();
+    for (const Cpu& cpu : machine.cpus())
+      EXPECT_EQ(ToString(cpu.kind), "normal") << type;
+  }
+}
+
 }  // namespace
 }  // namespace resmgr
