@@ -208,12 +208,11 @@ std::optional<Locality> DeviceLocality::OfDirectory(const std::string& directory
   if (error) return std::nullopt;
   fs::path here = fs::canonical(directory, error);
   if (error) return std::nullopt;
-  if (depth < kMaxNesting) {
-    std::optional<Locality> parts = OfAll((here / "slaves").string(), depth + 1);
-    if (parts) return parts;
-  }
   for (int level = 0; level < kMaxLevels && here != top && here.has_relative_path(); ++level) {
-    std::optional<Locality> found = ReadLocality(here.string());
+    // A partition has no parts itself: the device above it has them.
+    std::optional<Locality> found;
+    if (depth < kMaxNesting) found = OfAll((here / "slaves").string(), depth + 1);
+    if (!found) found = ReadLocality(here.string());
     if (found) return found;
     here = here.parent_path();
   }

@@ -88,6 +88,16 @@ TEST_F(DeviceLocalityTest, JoinsTheDevicesThatADeviceIsMadeOf) {
   EXPECT_EQ(locality->nodes.ToString(), "1,3");
 }
 
+TEST_F(DeviceLocalityTest, APartitionIsWhereThePartsOfItsDeviceAre) {
+  AddDisk();
+  Link("dev/block/259:7", "devices/virtual/block/md0/md0p1");
+  Link("devices/virtual/block/md0/slaves/nvme0n1", "devices/pci0/0000:01/nvme/nvme0n1");
+  numbers_["/dev/md0p1"] = {true, 259, 7};
+  const auto locality = Locator().OfDevice("/dev/md0p1");
+  ASSERT_TRUE(locality.has_value());
+  EXPECT_EQ(locality->nodes.ToString(), "1");
+}
+
 TEST_F(DeviceLocalityTest, EndsAtDevicesThatContainThemselves) {
   Link("dev/block/253:0", "devices/virtual/block/dm-0");
   Link("devices/virtual/block/dm-0/slaves/dm-0", "devices/virtual/block/dm-0");
