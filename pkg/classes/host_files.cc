@@ -54,6 +54,12 @@ bool IsPlainText(std::string_view text) {
       text, [](char c) { return c == '\n' || c == '\t' || (c >= ' ' && c <= '~'); });
 }
 
+// Whether the file has names that others choose, of mounts and network cards: the kernel writes
+// them as they are. Such a file is only read.
+bool HasAnyBytes(std::string_view path) {
+  return path == kMounts || path == kInterrupts;
+}
+
 bool IsMaskFile(std::string_view path) {
   return path.ends_with("smp_affinity") || path.ends_with("/cpumask") || IsIrqbalanceSocket(path);
 }
@@ -207,7 +213,8 @@ StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   StatusOr<std::string> text = NotFound("there is no {}", whole);
   if (path == kWorkqueuesMask) text = ReadFile(PathOf(kWrittenWorkqueuesMask), kMostBytes);
   if (!text.ok()) text = ReadFile(whole, kMostBytes);
-  if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
+  if (text.ok() && !HasAnyBytes(path) && !IsPlainText(*text))
+    return InvalidArgument("{} holds no plain text", whole);
   return text;
 }
 

@@ -39,6 +39,19 @@ TEST(HostFilesTest, TheMaskOfUnboundWorkIsTheWrittenOne) {
   EXPECT_EQ(std::ifstream(root.File(mask)).get(), '0') << "the other file cannot be written";
 }
 
+// The kernel writes the names of mounts and of network cards into these files as they are.
+TEST(HostFilesTest, NamesThatOthersChooseMayHaveAnyBytes) {
+  const TempDir root;
+  std::filesystem::create_directories(root.File("proc/irq/4"));
+  RealHostFiles files(root.path(), [](std::string_view) {});
+  for (const char* const file : {"proc/mounts", "proc/interrupts"}) {
+    std::ofstream(root.File(file)) << "nas:/caf\xc3\xa9 /data nfs rw 0 0\n";
+    EXPECT_EQ(files.Read(file).value_or("refused"), "nas:/caf\xc3\xa9 /data nfs rw 0 0\n");
+  }
+  std::ofstream(root.File("proc/irq/4/smp_affinity")) << "\xc3\n";
+  EXPECT_EQ(files.Read("proc/irq/4/smp_affinity").status().code(), StatusCode::kInvalidArgument);
+}
+
 // A kill between the truncation and the write, or a full disk, would lose an administrator's file.
 TEST(HostFilesTest, AFileOfTheDiskIsReplacedAsAWhole) {
   const TempDir root;

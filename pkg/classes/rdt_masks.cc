@@ -14,7 +14,6 @@ namespace resmgr {
 namespace {
 
 constexpr uint64_t kWhole = 100;
-constexpr uint64_t kUnlimitedMbps = std::numeric_limits<uint32_t>::max();
 // AMD's bandwidth in eighths of GB/s: the value for no limit, and what koordlet counts as 100 %,
 // namely 80 % of 25 GB/s.
 constexpr uint64_t kUnlimitedEighths = 2048;

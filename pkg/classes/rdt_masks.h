@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct RdtBandwidth {
   uint32_t step = 1;   // the kernel rounds up to its multiples
   std::vector<uint32_t> ids{};
 };
+// The kernel's value for no limit in MBps.
+inline constexpr uint64_t kUnlimitedMbps = std::numeric_limits<uint32_t>::max();
+
 struct RdtMachine {
   std::optional<RdtCache> l2{};
   std::optional<RdtCache> l3{};

@@ -226,7 +226,6 @@ class RdtPlanner {
 };
 
 constexpr uint64_t kMostPercent = 100;
-constexpr uint64_t kMostEighths = 2048;
 constexpr int kInfoMaskBase = 16;
 
 // Entries of the root directory that are no groups.
@@ -322,15 +321,18 @@ class RdtReader {
         std::clamp<uint64_t>(InfoNumber("MB", "bandwidth_gran").value_or(1), 1, kMostPercent));
     // The root group has the full bandwidth until this daemon's first write.
     const uint64_t all = root_.at("MB").at(bandwidth.ids.front());
-    if (IsMbpsMount()) {
+    const StatusOr<bool> mbps = all == kUnlimitedMbps ? true : IsMbpsMount();
+    if (!mbps.ok()) return mbps.status();
+    if (*mbps) {
       bandwidth.unit = RdtBandwidth::Unit::kMbps;
-    } else if (all > kMostPercent && all <= kMostEighths) {
+    } else if (all > kMostPercent) {
       bandwidth.unit = RdtBandwidth::Unit::kEighths;
     }
     return std::optional(bandwidth);
   }
-  bool IsMbpsMount() {
-    const StatusOr<std::string> mounts = host_.files().Read("proc/mounts");
+  StatusOr<bool> IsMbpsMount() {
+    const StatusOr<std::string> mounts = host_.files().Read(kMounts);
+    if (!mounts.ok() && mounts.status().code() != StatusCode::kNotFound) return mounts.status();
     if (!mounts.ok()) return false;
     for (const std::string_view line : Split(*mounts, '\n')) {
       // A line of /proc/mounts: "resctrl /sys/fs/resctrl resctrl rw,relatime,mba_MBps 0 0"

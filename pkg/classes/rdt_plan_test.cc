@@ -32,12 +32,14 @@ class RdtMachineTest : public testing::Test {
   using Masks = std::vector<std::pair<std::string, std::string>>;  // of resources
 
   // "L2 ff, L3 fffff split, MB percent; 8 groups" is what is read of a machine with these.
-  std::string Read(const Masks& caches, bool bandwidth, const std::string& mount = "") {
+  std::string Read(const Masks& caches, bool bandwidth, const std::string& mount = "",
+                   const std::string& all = "") {
     files_.tree.clear();
     test::FakeResctrl resctrl(files_);
     for (const auto& [resource, mask] : caches)
       resctrl.AddCache(resource, mask, 16);
-    if (bandwidth) resctrl.AddBandwidth(8, mount.empty() ? "100" : "4294967295");
+    const std::string usual = mount.empty() ? "100" : "4294967295";
+    if (bandwidth) resctrl.AddBandwidth(8, all.empty() ? usual : all);
     files_.tree["proc/mounts"] =
         fmt::format("resctrl /sys/fs/resctrl resctrl rw,relatime{} 0 0\n", mount);
     test::FakeHostFiles& files = files_;
@@ -57,8 +59,9 @@ class RdtMachineTest : public testing::Test {
     add_cache("L2", read->machine.l2);
     add_cache("L3", read->machine.l3);
     if (read->machine.mb) {
-      const bool percent = read->machine.mb->unit == RdtBandwidth::Unit::kPercent;
-      add(percent ? "MB percent" : "MB MBps");
+      const RdtBandwidth::Unit unit = read->machine.mb->unit;
+      const bool percent = unit == RdtBandwidth::Unit::kPercent;
+      add(percent ? "MB percent" : unit == RdtBandwidth::Unit::kMbps ? "MB MBps" : "MB eighths");
     }
     return fmt::format("{}; {} groups", text, read->most_groups);
   }
@@ -77,6 +80,16 @@ TEST_F(RdtMachineTest, AllKindsOfMachinesAreRead) {
   EXPECT_EQ(Read({{"L2", "ff"}}, false), "L2 ff; 16 groups");
   EXPECT_EQ(Read({{"L2CODE", "ff"}, {"L2DATA", "ff"}}, false), "L2 ff split; 16 groups");
   EXPECT_EQ(Read({{"L2", "ff"}, {"L3", "7ff"}}, true), "L2 ff, L3 7ff, MB percent; 8 groups");
+}
+
+TEST_F(RdtMachineTest, TheUnitOfBandwidthIsKnownByTheRootsFirstValueOrTheMount) {
+  EXPECT_EQ(Read({}, true, "", "2048"), "MB eighths; 8 groups");
+  EXPECT_EQ(Read({}, true, "", "4096"), "MB eighths; 8 groups") << "newer processors of AMD";
+  EXPECT_EQ(Read({}, true, ",mba_MBps", "90"), "MB MBps; 8 groups");
+  EXPECT_EQ(Read({}, true, "", "4294967295"), "MB MBps; 8 groups");
+  files_.unreadable = {"proc/mounts"};
+  EXPECT_EQ(Read({}, true, ",mba_MBps"), "MB MBps; 8 groups");
+  EXPECT_EQ(Read({}, true, ",mba_MBps", "90"), "cannot read proc/mounts");
 }
 
 TEST_F(RdtMachineTest, AMaskThatIsNoneIsNamed) {
