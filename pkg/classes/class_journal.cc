@@ -11,6 +11,7 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/classes/host_files.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {
@@ -37,6 +38,12 @@ bool IsPath(std::string_view path) {
     if (part.empty() || part == "..") return false;
   }
   return true;
+}
+
+// Whether the file keeps its value when the machine boots: it is on a disk, such as irqbalance's
+// environment file.
+bool OutlivesBoot(std::string_view path) {
+  return !IsOfKernel(path) && !path.starts_with("run/");
 }
 
 Status Damaged() {
@@ -71,11 +78,12 @@ StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_
   const auto wrote = parsed->find("boot");
   if (wrote == parsed->end() || !wrote->is_string()) return Damaged();
   const bool known = !boot.empty() && !wrote->get_ref<const std::string&>().empty();
-  if (known && *wrote != boot) return entries;
+  const bool other_boot = known && *wrote != boot;
   for (const Json& file : parsed->value("files", Json::array())) {
     if (!IsEntry(file)) return Damaged();
     const auto texts = file.get<std::vector<std::string>>();
     if (!IsPath(texts[0])) return Damaged();
+    if (other_boot && !OutlivesBoot(texts[0])) continue;
     entries.emplace(texts[0], JournalEntry{texts[1], texts[2], texts[3]});
   }
   return entries;

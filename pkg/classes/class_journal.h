@@ -32,8 +32,8 @@ class ClassJournal {
   static constexpr size_t kMostEntries = 65'536;
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
-  // `boot` identifies the boot of the kernel: values from an earlier boot have ended with it. "":
-  // unknown, so the journal of any boot counts.
+  // `boot` identifies the boot of the kernel: values from an earlier boot have ended with it,
+  // except those of files on a disk. "": unknown, so the journal of any boot counts.
   ClassJournal(std::string directory, std::string boot)
       : directory_(std::move(directory)), boot_(std::move(boot)) {}
 
@@ -62,8 +62,8 @@ class ClassJournal {
 
 // The journal as text for its file.
 std::string JournalText(const ClassJournal::Entries& entries, std::string_view boot);
-// Returns no entries if the journal is of another boot and both boots are known. InvalidArgument:
-// it is damaged. FailedPrecondition: a newer version wrote it.
+// Returns only entries of files on a disk if the journal is of another boot and both boots are
+// known. InvalidArgument: it is damaged. FailedPrecondition: a newer version wrote it.
 StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_view boot);
 
 }  // namespace resmgr

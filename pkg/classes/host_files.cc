@@ -43,12 +43,6 @@ std::string SocketOfList(const std::string& whole) {
   return whole.substr(0, whole.rfind('/'));
 }
 
-// The files of the kernel take a value with each write; all others are of the disk, such as
-// irqbalance's configuration.
-bool IsOfKernel(std::string_view path) {
-  return path.starts_with("proc/") || path.starts_with("sys/");
-}
-
 bool IsPlainText(std::string_view text) {
   return std::ranges::all_of(
       text, [](char c) { return c == '\n' || c == '\t' || (c >= ' ' && c <= '~'); });
@@ -255,6 +249,10 @@ std::vector<std::string> RealHostFiles::List(const std::string& directory) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+bool IsOfKernel(std::string_view path) {
+  return path.starts_with("proc/") || path.starts_with("sys/");
 }
 
 bool IsDirectoryPath(std::string_view path) {

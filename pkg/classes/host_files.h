@@ -63,6 +63,10 @@ class RealHostFiles final : public HostFiles {
   std::map<std::string, Told, std::less<>> told_;  // by socket
 };
 
+// Whether the file is one of the kernel's, which take a value with each write. Others are on a
+// disk, such as irqbalance's environment file, or in /run.
+bool IsOfKernel(std::string_view path);
+
 // Whether the path ends with "/.", so that it stands for the directory itself.
 bool IsDirectoryPath(std::string_view path);
 

@@ -480,6 +480,14 @@ TEST_F(ClassJournalTest, ValuesOfAnEarlierBootHaveEndedWithIt) {
   EXPECT_EQ(next.damage(), "");
 }
 
+// A reboot does not change files of the disk, such as irqbalance's environment file.
+TEST_F(ClassJournalTest, ValuesOnTheDiskOutliveTheBoot) {
+  const ClassJournal::Entries on_disk = {{"etc/default/irqbalance", {"1", "2", "1"}}};
+  ClassJournal::Entries all = on_disk;
+  all["run/irqbalance/irqbalance5.sock"] = all["sys/a"] = all["proc/b"] = {"1", "2", "1"};
+  EXPECT_EQ(ParseJournal(JournalText(all, "boot"), "another").value(), on_disk);
+}
+
 TEST_F(ClassJournalTest, AnUnknownBootMayBeTheSame) {
   EXPECT_EQ(ParseJournal(JournalText(entries_, "boot"), "").value(), entries_);
   EXPECT_EQ(ParseJournal(JournalText(entries_, ""), "boot").value(), entries_);
