@@ -15,6 +15,7 @@
 #include "pkg/classes/class_plan.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
+#include "pkg/classes/irqbalance.h"
 #include "pkg/config/classes_config.h"
 
 namespace resmgr {
@@ -96,7 +97,8 @@ class ClassWorker {
   std::string in_hand_;
   const ClassContext context_;
   RealHostFiles real_files_;
-  DeviceLines files_{real_files_};
+  IrqbalanceBans bans_{real_files_};
+  DeviceLines files_{bans_};
   const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds(context_);
   std::optional<ClassJournal> journal_;  // set with the first work, like the keeper
   std::optional<HostKeeper> keeper_;

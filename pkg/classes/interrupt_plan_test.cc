@@ -13,6 +13,7 @@
 #include "pkg/classes/class_worker.h"
 #include "pkg/classes/cpu_machine.h"
 #include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/irqbalance.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -71,7 +72,8 @@ class InterruptPlanTest : public testing::Test {
   FakeHostFiles files_;
   std::map<std::string, std::string> before_;
   ClassJournal journal_{directory_.path() + "/classes", ""};
-  HostKeeper keeper_{files_, journal_};
+  IrqbalanceBans bans_{files_};
+  HostKeeper keeper_{bans_, journal_};
 };
 
 TEST_F(InterruptPlanTest, ClaimedOnesRunThereAlone) {
@@ -314,6 +316,25 @@ TEST_F(InterruptPlanTest, WithoutIrqbalanceItsFileIsWrittenIfItIsNamed) {
                                                "IRQBALANCE_BANNED_CPULIST=2-3\n"));
   Apply({});
   EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, AnAdministratorsEditsOfIrqbalancesFileStay) {
+  constexpr const char* kFile = "etc/default/irqbalance";
+  const std::string lines = "# mine\nIRQBALANCE_BANNED_CPUS=\"8000\"\nA=1\n";
+  files_.tree[kFile] = lines;
+  config_.balance_file = "/etc/default/irqbalance";
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  Apply({}, {isolated});
+  files_.tree[kFile] += "B=2\n";
+  Apply({}, {isolated});
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("A=1\n"));
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("B=2\n"));
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("IRQBALANCE_BANNED_CPULIST=2-3,15\n"));
+  Apply({}, {Subject({3}, IsolationConfig::Interrupts::kIsolate)});
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("B=2\n"));
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("IRQBALANCE_BANNED_CPULIST=3,15\n"));
+  Apply({});
+  EXPECT_EQ(files_.tree.at(kFile), lines + "B=2\n");
 }
 
 TEST_F(InterruptPlanTest, AFileOfIrqbalanceThatCannotBeReadIsTold) {

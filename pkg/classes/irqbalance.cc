@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/irqbalance.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -25,11 +27,13 @@ namespace {
 constexpr const char* kSockets = "run/irqbalance";
 constexpr std::string_view kSocketEnd = ".sock";
 constexpr std::string_view kListEnd = ".sock/interrupts";
+constexpr std::string_view kBanEnd = "/banned-cpus";
 // irqbalance reads the first 255 bytes of a list (482 before 1.9.5); a longer list could be cut
 // within a number, which would then be misread.
 constexpr size_t kLongestList = 240;
 constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
 constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
+constexpr std::array kBanKeys = {kListKey, kMaskKey};
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
 // The answer lists all banned interrupts.
 constexpr size_t kLongestAnswer = size_t{1} << 20;
@@ -83,6 +87,28 @@ std::optional<std::string_view> ValueOf(std::string_view line, std::string_view 
   return value;
 }
 
+// The key of a line that bans CPUs; nullptr for other lines.
+const std::string_view* BanKeyOf(std::string_view line) {
+  const auto* const key = std::ranges::find_if(
+      kBanKeys, [line](std::string_view one) { return ValueOf(line, one).has_value(); });
+  return key == kBanKeys.end() ? nullptr : key;
+}
+
+// The CPUs that lines of the text ban.
+CpuSet BannedIn(std::string_view text) {
+  CpuSet banned;
+  for (const std::string_view line : Split(text, '\n')) {
+    if (const auto list = ValueOf(line, kListKey))
+      banned |= CpuSet::Parse(*list).value_or(CpuSet());
+    if (const auto mask = ValueOf(line, kMaskKey)) banned |= ParseCpuMask(*mask).value_or(CpuSet());
+  }
+  return banned;
+}
+
+std::string EnvironmentFileOf(const std::string& path) {
+  return path.substr(0, path.size() - kBanEnd.size());
+}
+
 int ErrorOf(const Status& told) {
   if (told.ok()) return 0;
   return told.code() == StatusCode::kNotFound ? ENOENT : EAGAIN;
@@ -130,6 +156,10 @@ bool IsIrqbalanceList(std::string_view path) {
   return path.starts_with(kSockets) && path.ends_with(kListEnd);
 }
 
+bool IsIrqbalanceBan(std::string_view path) {
+  return !IsOfKernel(path) && path.ends_with(kBanEnd);
+}
+
 IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
                               const std::string& file, HostKeeper& host) {
   IrqbalancePlan plan;
@@ -148,7 +178,7 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
     if (before.ok()) plan.values.push_back({path, FormatCpuMask(*before | cpus, Trim(*first))});
   }
   if (runs || file.empty() || cpus.empty()) return plan;
-  std::string path = file;
+  std::string path = file + std::string(kBanEnd);
   path.erase(0, path.find_first_not_of('/'));
   const StatusOr<std::string> first = host.ReadFirst(path);
   if (first.ok()) plan.values.push_back({path, WithBannedCpus(*first, cpus)});
@@ -156,21 +186,56 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
   return plan;
 }
 
+std::string BannedCpusOf(std::string_view text) {
+  std::string lines;
+  for (const std::string_view key : kBanKeys)
+    for (const std::string_view line : Split(text, '\n'))
+      if (ValueOf(line, key)) lines.append(line).append("\n");
+  return lines.empty() ? std::string(kNoBannedCpus) : lines;
+}
+
 std::string WithBannedCpus(std::string_view text, const CpuSet& banned) {
-  CpuSet all = banned;
-  std::string rest;
-  for (const std::string_view line : Split(text, '\n')) {
-    const auto list = ValueOf(line, kListKey);
-    const auto mask = ValueOf(line, kMaskKey);
-    if (list) all |= CpuSet::Parse(*list).value_or(CpuSet());
-    if (mask) all |= ParseCpuMask(*mask).value_or(CpuSet());
-    if (!list && !mask) rest.append(line).append("\n");
+  const CpuSet all = BannedIn(text) | banned;
+  return fmt::format("{}={}\n{}={}\n", kListKey, all.ToString(), kMaskKey, FormatCpuMask(all, ""));
+}
+
+std::string ReplaceBannedCpus(std::string_view text, std::string_view lines) {
+  std::vector<std::string_view> own;
+  for (const std::string_view line : Split(lines, '\n'))
+    if (BanKeyOf(line) != nullptr) own.push_back(line);
+  std::string replaced;
+  const auto add = [&replaced](std::string_view line) { replaced.append(line).append("\n"); };
+  std::vector<std::string_view> present;
+  if (!text.empty()) present = Split(text, '\n');
+  if (text.ends_with('\n')) present.pop_back();
+  for (const std::string_view line : present) {
+    const std::string_view* const key = BanKeyOf(line);
+    if (key == nullptr) {
+      add(line);
+      continue;
+    }
+    const auto place = std::ranges::find(own, key, &BanKeyOf);
+    if (place == own.end()) continue;
+    add(*place);
+    own.erase(place);
   }
-  while (rest.ends_with("\n\n"))
-    rest.pop_back();
-  if (rest == "\n") rest.clear();
-  return fmt::format("{}{}={}\n{}={}\n", rest, kListKey, all.ToString(), kMaskKey,
-                     FormatCpuMask(all, ""));
+  for (const std::string_view line : own)
+    add(line);
+  return replaced;
+}
+
+StatusOr<std::string> IrqbalanceBans::Read(const std::string& path) {
+  if (!IsIrqbalanceBan(path)) return files_.Read(path);
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, files_.Read(EnvironmentFileOf(path)));
+  return BannedCpusOf(text);
+}
+
+int IrqbalanceBans::Write(const std::string& path, std::string_view text) {
+  if (!IsIrqbalanceBan(path)) return files_.Write(path, text);
+  const std::string file = EnvironmentFileOf(path);
+  const StatusOr<std::string> now = files_.Read(file);
+  if (!now.ok()) return now.status().code() == StatusCode::kNotFound ? ENOENT : EIO;
+  return files_.Write(file, ReplaceBannedCpus(*now, text));
 }
 
 StatusOr<std::string> BannedMaskOf(std::string_view answer) {

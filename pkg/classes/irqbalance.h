@@ -23,6 +23,29 @@ bool IsIrqbalanceSocket(std::string_view path);
 // "SOCKET/interrupts" reads and takes the numbers of banned interrupts.
 bool IsIrqbalanceList(std::string_view path);
 
+// "FILE/banned-cpus" reads and takes the lines of the environment file that ban CPUs, or
+// kNoBannedCpus; FILE is on the disk.
+bool IsIrqbalanceBan(std::string_view path);
+inline constexpr std::string_view kNoBannedCpus = "none\n";
+
+// Gives these lines the behaviour of a file of their own: writing replaces them in the present text
+// of the environment file and leaves all other lines as they are, which are the administrator's.
+// Other files pass unchanged. Thread-compatible.
+class IrqbalanceBans final : public HostFiles {
+ public:
+  // `files` must outlive this object.
+  explicit IrqbalanceBans(HostFiles& files) : files_(files) {}
+
+  StatusOr<std::string> Read(const std::string& path) override;
+  int Write(const std::string& path, std::string_view text) override;
+  std::vector<std::string> List(const std::string& directory) override {
+    return files_.List(directory);
+  }
+
+ private:
+  HostFiles& files_;
+};
+
 struct IrqbalancePlan {
   std::vector<HostValue> values{};
   // Interrupts that did not fit into irqbalance's list; ascending.
@@ -36,8 +59,13 @@ struct IrqbalancePlan {
 IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
                               const std::string& file, HostKeeper& host);
 
-// The environment file's text with these CPUs banned, in the forms of old and new versions.
+// The lines of an environment file that ban CPUs, in the order of the forms for new and old
+// versions; kNoBannedCpus if there are none.
+std::string BannedCpusOf(std::string_view text);
+// Lines of both forms that ban these CPUs and those that lines of the text ban.
 std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
+// The environment file's text with these lines in the place of its own, and others at its end.
+std::string ReplaceBannedCpus(std::string_view text, std::string_view lines);
 
 // The mask in the answer to "setup". NotFound: the answer has no mask.
 StatusOr<std::string> BannedMaskOf(std::string_view answer);

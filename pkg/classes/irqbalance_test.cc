@@ -90,10 +90,27 @@ TEST(IrqbalanceTest, TheMaskIsAtTheEndOfTheAnswer) {
 TEST(IrqbalanceTest, TheEnvironmentFileKeepsItsOtherLines) {
   EXPECT_EQ(WithBannedCpus("", {2, 3}),
             "IRQBALANCE_BANNED_CPULIST=2-3\nIRQBALANCE_BANNED_CPUS=c\n");
-  EXPECT_EQ(WithBannedCpus("# a\nIRQBALANCE_BANNED_CPUS=\"00000001\"\n\nX=1\n"
-                           "IRQBALANCE_BANNED_CPULIST=5\n",
-                           {2}),
-            "# a\n\nX=1\nIRQBALANCE_BANNED_CPULIST=0,2,5\nIRQBALANCE_BANNED_CPUS=25\n");
+  const std::string text =
+      "# a\nIRQBALANCE_BANNED_CPUS=\"00000001\"\n\nX=1\nIRQBALANCE_BANNED_CPULIST=5\n";
+  const std::string own = BannedCpusOf(text);
+  EXPECT_EQ(own, "IRQBALANCE_BANNED_CPULIST=5\nIRQBALANCE_BANNED_CPUS=\"00000001\"\n");
+  const std::string lines = WithBannedCpus(own, {2});
+  EXPECT_EQ(lines, "IRQBALANCE_BANNED_CPULIST=0,2,5\nIRQBALANCE_BANNED_CPUS=25\n");
+  const std::string written = ReplaceBannedCpus(text, lines);
+  EXPECT_EQ(written, "# a\nIRQBALANCE_BANNED_CPUS=25\n\nX=1\nIRQBALANCE_BANNED_CPULIST=0,2,5\n");
+  EXPECT_EQ(BannedCpusOf(written), lines);
+  EXPECT_EQ(ReplaceBannedCpus(written, own), text);
+}
+
+TEST(IrqbalanceTest, AnEnvironmentFileThatBansNothingDoesSoAgain) {
+  for (const std::string text : {"", "\n", "# a\n\n", "X=1\n"}) {
+    EXPECT_EQ(BannedCpusOf(text), "none\n");
+    const std::string written = ReplaceBannedCpus(text, WithBannedCpus("none\n", {2}));
+    EXPECT_EQ(written, text + "IRQBALANCE_BANNED_CPULIST=2\nIRQBALANCE_BANNED_CPUS=4\n");
+    EXPECT_EQ(ReplaceBannedCpus(written, "none\n"), text);
+  }
+  EXPECT_EQ(ReplaceBannedCpus("X=1", "IRQBALANCE_BANNED_CPUS=4"),
+            "X=1\nIRQBALANCE_BANNED_CPUS=4\n");
 }
 
 TEST(IrqbalanceTest, ItsSocketIsReadAndWrittenAsAFile) {

@@ -39,6 +39,7 @@ void FuzzTexts(std::string_view text) {
   // The file is written again and again.
   const std::string banned = WithBannedCpus(text, CpuSet{1, 70});
   Check(WithBannedCpus(banned, CpuSet{1, 70}) == banned);
+  Check(BannedCpusOf(ReplaceBannedCpus(text, banned)) == banned);
   for (const char* const path :
        {"sys/fs/cgroup/c/io.max", "sys/fs/cgroup/c/io.weight", "sys/fs/cgroup/c/cpu.max",
         "sys/fs/cgroup/c/blkio.throttle.read_bps_device", "sys/fs/cgroup/c/memory.high",
