@@ -82,7 +82,10 @@ class InterruptPlanner {
     known_.planned.clear();
     FindSubjects();
     FindPools();
-    if (isolated_.empty() && sinks_.empty() && claims_.empty()) return Forget();
+    if (isolated_.empty() && sinks_.empty() && claims_.empty()) {
+      if (work_.config.balance) PlanBalance();
+      return Forget();
+    }
     default_ = AddMask(kNewInterruptsMask, isolated_, "");
     const std::string now = machine_.TextNow(kNewInterruptsMask);
     for (const Interrupt& interrupt : FindInterrupts(host_.files()))

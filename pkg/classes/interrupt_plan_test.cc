@@ -337,6 +337,33 @@ TEST_F(InterruptPlanTest, AnAdministratorsEditsOfIrqbalancesFileStay) {
   EXPECT_EQ(files_.tree.at(kFile), lines + "B=2\n");
 }
 
+// It has read the CPUs from its environment file, so they are no ban of its own.
+TEST_F(InterruptPlanTest, AnIrqbalanceThatBeganWithThisFileGetsItsCpusBack) {
+  constexpr const char* kFile = "etc/default/irqbalance";
+  constexpr const char* kSocket = "run/irqbalance/irqbalance77.sock";
+  config_.balance_file = "/etc/default/irqbalance";
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  const auto begins = [&] {
+    files_.tree.erase(kSocket);
+    files_.tree[kFile] = "IRQBALANCE_BANNED_CPULIST=15\n";
+    Apply({}, {isolated});
+    files_.tree[kSocket] = "800c\n";
+  };
+  begins();
+  Apply({}, {isolated});
+  EXPECT_EQ(files_.tree.at(kSocket), "800c\n");
+  EXPECT_EQ(files_.tree.at(kFile), "IRQBALANCE_BANNED_CPULIST=15\n");
+  Apply({});
+  EXPECT_EQ(Trim(files_.tree.at(kSocket)), "8000");
+  // The container has ended before this daemon sees the socket.
+  begins();
+  Apply({});
+  Apply({});
+  EXPECT_EQ(Trim(files_.tree.at(kSocket)), "8000");
+  EXPECT_EQ(files_.tree.at(kFile), "IRQBALANCE_BANNED_CPULIST=15\n");
+  EXPECT_TRUE(journal_.entries().empty());
+}
+
 TEST_F(InterruptPlanTest, AFileOfIrqbalanceThatCannotBeReadIsTold) {
   const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
   config_.balance_file = "/etc/default/irqbalence";

@@ -146,6 +146,31 @@ void PlanIrqbalanceList(const std::string& socket, const std::vector<int>& inter
   plan.values.push_back({.path = path, .text = ListText(numbers)});
 }
 
+// The CPUs that only this daemon's text of the environment file bans.
+CpuSet BannedByFile(const std::string& path, HostKeeper& host) {
+  CpuSet banned;
+  for (const HostValue& held : host.HeldBelow(path))
+    banned |= BannedIn(held.text);
+  return banned - BannedIn(host.ReadFirst(path).value_or(""));
+}
+
+// `by_file`: BannedByFile. An irqbalance that has read the file reports these CPUs, but they are no
+// ban of its own. If no CPU is to be banned any more, its mask is taken as this daemon's, so that
+// it is given back with the next work.
+void PlanIrqbalanceMask(const std::string& socket, const CpuSet& cpus, const CpuSet& by_file,
+                        HostKeeper& host, IrqbalancePlan& plan) {
+  const bool held = host.Holds(socket);
+  if (cpus.empty() && (held || by_file.empty())) return;
+  const StatusOr<std::string> first = host.ReadFirst(socket);
+  const StatusOr<CpuSet> reported = first.ok() ? ParseCpuMask(*first) : first.status();
+  if (!reported.ok()) return;
+  const CpuSet own = held ? *reported : *reported - by_file;
+  HostValue value{.path = socket,
+                  .text = cpus.empty() ? *first : FormatCpuMask(own | cpus, Trim(*first))};
+  if (own != *reported) value.first = FormatCpuMask(own, Trim(*first));
+  if (!cpus.empty() || !value.first.empty()) plan.values.push_back(std::move(value));
+}
+
 }  // namespace
 
 bool IsIrqbalanceSocket(std::string_view path) {
@@ -163,6 +188,10 @@ bool IsIrqbalanceBan(std::string_view path) {
 IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
                               const std::string& file, HostKeeper& host) {
   IrqbalancePlan plan;
+  std::string ban = file + std::string(kBanEnd);
+  ban.erase(0, ban.find_first_not_of('/'));
+  const CpuSet by_file = file.empty() ? CpuSet() : BannedByFile(ban, host);
+  if (cpus.empty() && interrupts.empty() && by_file.empty()) return plan;
   bool runs = false;
   for (const std::string& name : host.files().List(kSockets)) {
     const std::string path = fmt::format("{}/{}", kSockets, name);
@@ -171,17 +200,11 @@ IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interr
     if (!host.files().Read(path).ok()) continue;
     runs = true;
     if (!interrupts.empty()) PlanIrqbalanceList(path, interrupts, host, plan);
-    if (cpus.empty()) continue;
-    const StatusOr<std::string> first = host.ReadFirst(path);
-    if (!first.ok()) continue;
-    const StatusOr<CpuSet> before = ParseCpuMask(*first);
-    if (before.ok()) plan.values.push_back({path, FormatCpuMask(*before | cpus, Trim(*first))});
+    PlanIrqbalanceMask(path, cpus, by_file, host, plan);
   }
   if (runs || file.empty() || cpus.empty()) return plan;
-  std::string path = file + std::string(kBanEnd);
-  path.erase(0, path.find_first_not_of('/'));
-  const StatusOr<std::string> first = host.ReadFirst(path);
-  if (first.ok()) plan.values.push_back({path, WithBannedCpus(*first, cpus)});
+  const StatusOr<std::string> first = host.ReadFirst(ban);
+  if (first.ok()) plan.values.push_back({ban, WithBannedCpus(*first, cpus)});
   plan.file = first.status();
   return plan;
 }

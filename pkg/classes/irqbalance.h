@@ -54,8 +54,9 @@ struct IrqbalancePlan {
 };
 
 // The values of the socket or the file that ban these CPUs and interrupts (ascending) in addition
-// to those banned before. `file`: the environment file, from the root of the host; "": none. Reads
-// first values. May block.
+// to those banned before. An irqbalance that has read our lines in the environment file does not
+// keep their CPUs. `file`: that file, from the root of the host; "": none. Reads first values. May
+// block.
 IrqbalancePlan PlanIrqbalance(const CpuSet& cpus, const std::vector<int>& interrupts,
                               const std::string& file, HostKeeper& host);
 
