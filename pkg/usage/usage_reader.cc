@@ -25,7 +25,10 @@ namespace resmgr {
 namespace {
 
 constexpr size_t kMostNodes = 1024;
-constexpr size_t kMostMonitors = 128;
+// Processors have some hundred ids for monitoring.
+constexpr size_t kMostMonitors = 1024;
+// Limits the names that are read of a directory.
+constexpr size_t kMostNames = 16'384;
 constexpr size_t kMostDomains = 64;
 constexpr size_t kMostNotes = 32;
 // Limits the pause, in samples, between searches for a missing cgroup: each may read thousands of
@@ -43,17 +46,18 @@ std::string PrefixOf(std::string_view host_root) {
   return std::string(host_root);
 }
 
-// The names in a directory, at most `most` of them.
+// The names in a directory, at most the first `most` of them.
 std::vector<std::string> NamesIn(const std::string& path, size_t most) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
   if (directory == nullptr) return names;
-  while (names.size() < most) {
+  while (names.size() < kMostNames) {
     const dirent* const entry = readdir(directory.get());
     if (entry == nullptr) break;
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
   std::ranges::sort(names);
+  names.resize(std::min(names.size(), most));
   return names;
 }
 
@@ -295,18 +299,20 @@ void UsageReader::ReadMonitors(UsageCounters& counters) {
   in_hand_->Set(root);
   if (!Exists(root + "/mon_data")) return;
   const auto read = [&](const std::string& group) {
-    if (counters.monitors.size() >= kMostMonitors) return;
     const std::string directory = root + group + "/mon_data";
     if (!Exists(directory)) return;
+    if (counters.monitors.size() >= kMostMonitors)
+      return NoteOnce(fmt::format(
+          "there are more than {} groups of resctrl: the others have no metrics", kMostMonitors));
     ReadMonitor(directory, counters.monitors[group.empty() ? "/" : group.substr(1)]);
   };
   const auto read_all = [&](const std::string& group) {
     read(group);
-    for (const std::string& name : NamesIn(root + group + "/mon_groups", kMostMonitors))
+    for (const std::string& name : NamesIn(root + group + "/mon_groups", kMostNames))
       read(fmt::format("{}/mon_groups/{}", group, name));
   };
   read_all("");
-  for (const std::string& name : NamesIn(root, kMostMonitors)) {
+  for (const std::string& name : NamesIn(root, kMostNames)) {
     if (name != "mon_data" && name != "mon_groups" && name != "info") read_all("/" + name);
   }
 }

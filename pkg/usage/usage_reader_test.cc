@@ -313,6 +313,35 @@ TEST_F(UsageReaderTest, ReadsResctrlGroupsThatExist) {
   EXPECT_EQ(monitors.at("/").memory_traffic_bytes, std::nullopt);
 }
 
+TEST_F(UsageReaderTest, ReadsHundredsOfResctrlGroupsAndTellsOfMore) {
+  PutMachine();
+  const std::string root = root_.path() + "/sys/fs/resctrl/";
+  for (const char* const directory : {"mon_data", "mon_groups", "zz/mon_data", "zz/mon_groups"})
+    fs::create_directories(root + directory);
+  for (const char* const file : {"cpus", "cpus_list", "mode", "schemata", "size", "tasks"})
+    Put(fmt::format("sys/fs/resctrl/{}", file), "\n");
+  // Names of one group serve for many groups.
+  const auto make = [&root](const std::string& group) {
+    fs::create_directory_symlink(root + "zz", root + group);
+  };
+  make("zz/mon_groups/pod");
+  for (int group = 0; group < 70; ++group) {
+    make(fmt::format("class{:04}", group));
+    make(fmt::format("mon_groups/pod{:04}", group));
+  }
+  UsageCounters counters = Reader().Read({});
+  EXPECT_EQ(counters.monitors.size(), 1U + 70 + 2 * 71);
+  EXPECT_TRUE(counters.monitors.contains("zz/mon_groups/pod"));
+  EXPECT_THAT(counters.notes, IsEmpty());
+  for (int group = 70; group < 1030; ++group)
+    make(fmt::format("mon_groups/pod{:04}", group));
+  counters = Reader().Read({});
+  EXPECT_EQ(counters.monitors.size(), 1024U);
+  EXPECT_TRUE(counters.monitors.contains("mon_groups/pod1022"));
+  EXPECT_FALSE(counters.monitors.contains("mon_groups/pod1023"));
+  EXPECT_THAT(counters.notes, ElementsAre(HasSubstr("more than 1024 groups of resctrl")));
+}
+
 // Otherwise the part that is back in the next sample is taken for traffic since this one.
 TEST_F(UsageReaderTest, ASumThatLacksADomainIsNotKnown) {
   PutMachine();
