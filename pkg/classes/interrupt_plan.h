@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/classes/class_kind.h"
@@ -34,8 +35,8 @@ std::vector<Interrupt> FindInterrupts(HostFiles& files);
 // Whether one of the globs matches the interrupt.
 bool IsControllable(const Interrupt& interrupt, const std::vector<std::string>& globs);
 
-// The interrupts that existed before this daemon set the affinity of new ones, and later ones with
-// an entry in the journal.
+// The interrupts of the last plan that was written. Another one has come since then, also under a
+// number that an earlier interrupt had.
 struct KnownInterrupts {
   bool looked = false;
   std::set<int> numbers{};
@@ -44,9 +45,9 @@ struct KnownInterrupts {
 
   // Called when the values of the last plan have been written.
   void Keep() {
-    if (!planned.empty()) looked = true;
-    numbers.merge(planned);
-    planned.clear();
+    if (planned.empty()) return;
+    looked = true;
+    numbers = std::exchange(planned, {});
   }
 };
 

@@ -206,6 +206,17 @@ TEST_F(InterruptPlanTest, OneThatIsPluggedInMeanwhileGetsTheMachinesAffinityLate
   EXPECT_TRUE(journal_.entries().empty());
 }
 
+TEST_F(InterruptPlanTest, ANumberThatIsUsedAgainIsALaterInterrupt) {
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  Apply({}, {isolated});
+  files_.tree.erase(Path(9));
+  Apply({}, {isolated});
+  files_.tree[Path(9)] = "fff3\n";
+  Apply({}, {isolated});
+  Apply({});
+  EXPECT_EQ(At(9), "ffff");
+}
+
 TEST_F(InterruptPlanTest, AComparisonDoesNotMakeAnInterruptKnown) {
   const std::vector<ClassSubject> isolated = {
       Subject({2, 3}, IsolationConfig::Interrupts::kIsolate)};
