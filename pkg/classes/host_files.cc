@@ -313,7 +313,13 @@ bool SameHostValue(std::string_view path, std::string_view a, std::string_view b
 }
 
 std::string_view FreshValue(std::string_view path) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFresh = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFresh = {{
+      {"blkio.bfq.weight", "100\n"},
+      {"blkio.bfq.weight_device", "\n"},
+      {"blkio.throttle.read_bps_device", "\n"},
+      {"blkio.throttle.read_iops_device", "\n"},
+      {"blkio.throttle.write_bps_device", "\n"},
+      {"blkio.throttle.write_iops_device", "\n"},
       {"io.bfq.weight", "default 100\n"},
       {"io.max", "\n"},
       {"io.weight", "default 100\n"},

@@ -112,7 +112,7 @@ struct HostValue {
 // have other digits, the kernel keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
-// The value of the file in a new cgroup v2, for files with limits of memory and block I/O that a
+// The value of the file in a new cgroup, for files with limits of memory and block I/O that a
 // runtime can set at creation; "" if unknown, or for other files.
 std::string_view FreshValue(std::string_view path);
 

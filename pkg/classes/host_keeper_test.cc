@@ -151,6 +151,29 @@ TEST_F(HostKeeperTest, AQuotaIsGivenBackAsTheKubeletWroteItLast) {
   EXPECT_EQ(files_.tree[quota], "300000 100000\n");
 }
 
+TEST_F(HostKeeperTest, BlockLimitsThatTheRuntimeSetOnCgroupV1EndWithTheClass) {
+  DeviceLines lines(files_);
+  ClassJournal journal(directory_.path() + "/limits", "boot");
+  HostKeeper keeper(lines, journal);
+  const std::map<std::string, std::pair<std::string, std::string>> limits = {
+      {"c/blkio.throttle.read_bps_device", {"7:7 1000", "7:7 0"}},
+      {"c/blkio.throttle.write_bps_device", {"7:7 1000", "7:7 0"}},
+      {"c/blkio.throttle.read_iops_device", {"7:7 1000", "7:7 0"}},
+      {"c/blkio.throttle.write_iops_device", {"7:7 1000", "7:7 0"}},
+      {"c/blkio.bfq.weight_device", {"7:7 200", "7:7 default"}},
+      {"c/blkio.bfq.weight", {"200", "100\n"}}};
+  std::vector<HostValue> values;
+  for (const auto& [path, texts] : limits) {
+    files_.tree[path] = texts.first + "\n";
+    values.push_back(keeper.LimitOf(path, texts.first));
+  }
+  keeper.Keep(values);
+  EXPECT_THAT(files_.written, IsEmpty());
+  EXPECT_THAT(keeper.Keep({}).not_given_back, IsEmpty());
+  for (const auto& [path, texts] : limits)
+    EXPECT_EQ(files_.tree.at(path), texts.second) << path;
+}
+
 TEST_F(HostKeeperTest, AFightForManyFilesDoesNotFillTheLog) {
   std::vector<HostValue> values;
   for (int i = 0; i < 100; ++i) {
