@@ -60,6 +60,7 @@ class Reporter {
       report.classes.push_back(std::move(known));
     report.absent = plan_.absent;
     report.not_given_back = result_.not_given_back;
+    report.waiting = result_.waiting;
     report.notes = result_.notes;
     if (!result_.journal.ok()) report.journal = Message(result_.journal);
     return report;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct ClassReport {
   std::map<std::string, std::string, std::less<>> held{};
   // Files that could not be restored, and why.
   std::map<std::string, std::string, std::less<>> not_given_back{};
+  // Those of `held` that wait until their CPU is online.
+  std::set<std::string, std::less<>> waiting{};
   std::string journal{};             // why no value is written
   std::string damage{};              // values of an earlier process that could not be restored
   std::vector<std::string> notes{};  // for the log

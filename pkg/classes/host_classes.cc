@@ -435,8 +435,8 @@ bool HostClasses::given_back() const {
   // No work has ended, since the journal's disk does not answer, and this process wrote nothing.
   if (!wrote_ && ended_ == 0) return true;
   // If the journal could not be read, the values to give back are unknown.
-  return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&
-         report_.not_given_back.empty();
+  return !scheduled_ && ended_ == begun_ && report_.journal.empty() &&
+         report_.held.size() == report_.waiting.size() && report_.not_given_back.empty();
 }
 
 std::vector<Problem> HostClasses::problems() const {

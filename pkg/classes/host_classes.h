@@ -70,7 +70,8 @@ class HostClasses final : public Observer, private ClassStage::Decider {
   bool known() const { return !config_.any() || (first_ != 0 && ended_ >= first_); }
   // The annotations of the container's pod that have no effect, and why; usually empty.
   std::string NoteOf(const std::string& id) const;
-  // Whether all decided work is done, and no file of the host has a value of this daemon.
+  // Whether all decided work is done, and no file of the host has a value of this daemon, except
+  // those of CPUs that are offline.
   bool given_back() const;
   std::vector<Problem> problems() const;
 

@@ -115,6 +115,23 @@ TEST_F(HostClassesTest, WithoutItsJournalAClassIsInactiveAndNothingIsKnownToBeGi
   EXPECT_FALSE(classes_->given_back());
 }
 
+// Their clocks keep the class's values meanwhile, and nobody can read or write them.
+TEST_F(HostClassesTest, FilesOfCpusThatAreOfflineDoNotHoldUpTheEnd) {
+  const std::string file = "sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us";
+  for (int cpu = 1; cpu < 8; ++cpu)
+    Put(fmt::format("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", cpu), "0\n");
+  classes_->Configure({.isolation = {.max_latency = "10"}});
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().held.size() == 2; }));
+  fs::remove(Root() + "/" + file);
+  fs::create_directory(Root() + "/" + file);
+  Put("sys/devices/system/cpu/online", "0,2-7\n");
+  classes_->Configure({});
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
+  EXPECT_THAT(classes_->report().held, ElementsAre(testing::Key(file)));
+  EXPECT_THAT(classes_->problems(), IsEmpty());
+}
+
 TEST_F(HostClassesTest, ManyFilesAreNotAProblemEach) {
   constexpr int kInterrupts = 30;
   const auto path = [](int i) { return fmt::format("proc/irq/{}/smp_affinity", i); };

@@ -119,11 +119,26 @@ HostValue HostKeeper::LimitOf(std::string path, std::string text) {
   return value;
 }
 
+bool HostKeeper::IsOfOfflineCpu(std::string_view path) {
+  constexpr std::string_view kCpu = "sys/devices/system/cpu/cpu";
+  if (!path.starts_with(kCpu)) return false;
+  path.remove_prefix(kCpu.size());
+  const std::optional<int64_t> cpu = ParseInt(path.substr(0, path.find('/')));
+  const CpuSet online = OnlineCpus(files_);
+  return cpu && *cpu >= 0 && *cpu <= CpuSet::kMaxId && !online.empty() &&
+         !online.Contains(static_cast<int>(*cpu));
+}
+
 bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Result& result) {
   const StatusOr<std::string> now = files_.Read(path);
   if (!now.ok() && now.status().code() == StatusCode::kNotFound) return true;
   const auto fail = [&](std::string why) {
-    result.not_given_back.emplace(path, std::move(why));
+    // The kernel does not answer for the clock of a CPU that is offline (EBUSY).
+    if (IsOfOfflineCpu(path)) {
+      result.waiting.insert(path);
+    } else {
+      result.not_given_back.emplace(path, std::move(why));
+    }
     return false;
   };
   if (!now.ok()) return fail(std::string(Message(now.status())));

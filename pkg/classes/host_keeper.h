@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,8 @@ class HostKeeper {
     std::vector<std::string> notes{};                            // for the log, limited in number
     // Files that could not be restored yet, and why.
     std::map<std::string, std::string, std::less<>> not_given_back{};
+    // Files of CPUs that are offline: they are restored when these are back.
+    std::set<std::string, std::less<>> waiting{};
     Status journal{};  // why nothing new is written
   };
 
@@ -70,6 +73,7 @@ class HostKeeper {
   // parents, and clocks so that the kernel takes each value.
   std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted);
   bool GoesFirst(const std::string& path);
+  bool IsOfOfflineCpu(std::string_view path);
   // Restores the file. Returns whether its entry can be dropped.
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,

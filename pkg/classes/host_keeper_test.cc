@@ -174,6 +174,30 @@ TEST_F(HostKeeperTest, BlockLimitsThatTheRuntimeSetOnCgroupV1EndWithTheClass) {
     EXPECT_EQ(files_.tree.at(path), texts.second) << path;
 }
 
+// The kernel answers EBUSY for files of a clock none of whose CPUs is online.
+TEST_F(HostKeeperTest, FilesOfACpuThatIsOfflineWaitUntilItIsBack) {
+  const std::string clock = "sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq";
+  const std::string online = "sys/devices/system/cpu/online";
+  files_.tree[clock] = "3000\n";
+  files_.tree[online] = "0-7\n";
+  for (const bool reads : {false, true}) {
+    KeepOne(clock, "2000");
+    if (!reads) files_.unreadable = {clock};
+    files_.refuses[clock] = EBUSY;
+    EXPECT_THAT(keeper_->Keep({}).not_given_back, ElementsAre(testing::Key(clock)));
+    files_.tree[online] = "0-2,4-7\n";
+    EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+    EXPECT_TRUE(keeper_->Holds(clock));
+    Start();
+    files_.unreadable.clear();
+    files_.refuses.clear();
+    files_.tree[online] = "0-7\n";
+    keeper_->Keep({});
+    EXPECT_EQ(files_.tree[clock], "3000\n");
+    EXPECT_FALSE(keeper_->Holds(clock));
+  }
+}
+
 TEST_F(HostKeeperTest, AFightForManyFilesDoesNotFillTheLog) {
   std::vector<HostValue> values;
   for (int i = 0; i < 100; ++i) {
