@@ -82,11 +82,6 @@ using SchedPolicy = SchedulerSettings::Policy;
 // Limits the rounds for a container that makes threads faster than they are found.
 constexpr int kMostThreadRounds = 4;
 
-std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
-  const StatusOr<CgroupThreads> found = FindCgroupThreads(cgroup, v2, files);
-  return found.ok() ? found->threads : std::set<pid_t>();
-}
-
 // Explains a refusal by the kernel, for errors with known causes. The kernel admits deadlines for
 // all CPUs of a scheduling domain together (kernel/sched/deadline.c).
 std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t have, size_t all) {
@@ -219,6 +214,11 @@ std::string ShownSettings(const SchedulingClassConfig& settings) {
   if (settings.io_priority.io_class != IoPriority::Class::kNone)
     text += fmt::format("{}io {}", text.empty() ? "" : ", ", ShownIoPriority(settings.io_priority));
   return text;
+}
+
+std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
+  const StatusOr<CgroupThreads> found = FindCgroupThreads(cgroup, v2, files);
+  return found.ok() ? found->threads : std::set<pid_t>();
 }
 
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulingClassConfig& wanted,

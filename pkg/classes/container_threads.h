@@ -63,6 +63,8 @@ struct ThreadsOutcome {
 // another round. Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulingClassConfig& wanted,
                           HostFiles& files, ThreadAttributes& attributes);
+// The threads of the cgroup and of those below it; empty if they cannot be read. May block.
+std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files);
 // The settings of the container's first thread; changes nothing. nullopt if there is no thread.
 std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
                                        const SchedulingClassConfig& wanted, HostFiles& files,

@@ -29,10 +29,18 @@ bool SetsThreads(const SchedulingClassConfig& config) {
          config.io_priority.io_class != IoPriority::Class::kNone;
 }
 
+// Names a thread and the settings that it got. Numbers of threads begin anew with each boot.
+std::string AppliedText(pid_t thread, const SchedulingClassConfig& config, HostFiles& files) {
+  return fmt::format("{} {} {}", ReadText(files, "proc/sys/kernel/random/boot_id"), thread,
+                     ShownSettings(config));
+}
+
 class SchedulingKind final : public ClassKind {
  public:
   SchedulingKind(ClassContext context, std::unique_ptr<ThreadAttributes> threads)
-      : context_(std::move(context)), threads_(std::move(threads)) {}
+      : context_(std::move(context)),
+        threads_(std::move(threads)),
+        kept_(context_.directory.empty() ? "" : context_.directory + "/scheduling") {}
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
@@ -74,6 +82,8 @@ class SchedulingKind final : public ClassKind {
   }
   void PlanBurst(const std::string& cgroup, int64_t percent, int64_t coming, HostFiles& files,
                  ClassPart& part, ClassPlan& plan) const;
+  bool WasApplied(const std::string& id, const std::string& cgroup,
+                  const SchedulingClassConfig& config, HostFiles& files);
   void ApplyOne(const ClassSubject& subject, const SchedulingClassConfig& config, HostFiles& files,
                 ClassPart& part);
 
@@ -83,6 +93,8 @@ class SchedulingKind final : public ClassKind {
   bool unified_ = false;
   KeptTexts ways_;
   std::map<std::string, Applied, std::less<>> applied_;  // by container id
+  // AppliedText of the containers, for the next process.
+  KeptTexts kept_;
   // Containers whose threads the kernel refused some settings: for them, the first thread does not
   // show the settings of all.
   std::set<std::string, std::less<>> refused_;
@@ -118,6 +130,7 @@ void SchedulingKind::PlanBurst(const std::string& cgroup, int64_t percent, int64
 
 void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
   ways_.KeepOnly(work.subjects);
+  kept_.KeepOnly(work.subjects);
   const auto is_gone = [&work](const std::string& id) {
     return std::ranges::find(work.subjects, id, &ClassSubject::id) == work.subjects.end();
   };
@@ -153,6 +166,17 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
   }
 }
 
+// Whether an earlier process gave a thread of the container these settings. The thread still runs,
+// so the container's program has not been started again.
+bool SchedulingKind::WasApplied(const std::string& id, const std::string& cgroup,
+                                const SchedulingClassConfig& config, HostFiles& files) {
+  const std::string* const kept = kept_.Find(id);
+  return kept != nullptr &&
+         std::ranges::any_of(ThreadsOf(cgroup, unified_, files), [&](const pid_t thread) {
+           return *kept == AppliedText(thread, config, files);
+         });
+}
+
 void SchedulingKind::ApplyOne(const ClassSubject& subject, const SchedulingClassConfig& config,
                               HostFiles& files, ClassPart& part) {
   const std::string cgroup = CgroupOf(subject);
@@ -164,20 +188,27 @@ void SchedulingKind::ApplyOne(const ClassSubject& subject, const SchedulingClass
   part.in_force = *now;
   const Applied wanted(config.scheduler, config.io_priority);
   const auto applied = applied_.find(subject.id);
-  const bool done = (applied != applied_.end() && applied->second == wanted) ||
-                    (applied == applied_.end() && !refused_.contains(subject.id) &&
-                     *now == ShownSettings(config));
+  if (applied != applied_.end() && applied->second == wanted) {
+    refused_.erase(subject.id);
+    return;
+  }
+  const bool done =
+      applied == applied_.end() && !refused_.contains(subject.id) &&
+      (*now == ShownSettings(config) || WasApplied(subject.id, cgroup, config, files));
   if (!done) {
     const ThreadsOutcome outcome = SetThreads(cgroup, unified_, config, files, *threads_);
     part.in_force = outcome.in_force;
     if (!outcome.scheduler.ok() || !outcome.io.ok()) {
       part.possible = outcome.scheduler.ok() ? outcome.io : outcome.scheduler;
       refused_.insert(subject.id);
+      kept_.Set(subject.id, "");
       return;
     }
   }
   refused_.erase(subject.id);
   applied_.insert_or_assign(subject.id, wanted);
+  const std::set<pid_t> threads = ThreadsOf(cgroup, unified_, files);
+  if (!threads.empty()) kept_.Set(subject.id, AppliedText(*threads.begin(), config, files));
 }
 
 void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
@@ -196,6 +227,8 @@ void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
       if (burst.ok()) part.in_force += fmt::format(", burst {}us", Printable(Trim(*burst), 32));
     }
   }
+  // If saving fails, the next process sets the threads again.
+  kept_.Save().IgnoreError();
 }
 
 }  // namespace

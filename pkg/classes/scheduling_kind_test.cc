@@ -81,6 +81,38 @@ TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStays) {
   EXPECT_EQ(Run().in_force, "idle nice 17, io be 6");
 }
 
+TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStaysAfterARestart) {
+  const TempDir directory;
+  context_.directory = directory.path() + "/classes";
+  const auto start = [this] {
+    auto threads = std::make_unique<test::FakeThreadAttributes>();
+    if (kind_ != nullptr) threads->threads = threads_->threads;
+    threads_ = threads.get();
+    kind_ = MakeSchedulingKind(context_, std::move(threads));
+  };
+  start();
+  bench_.Add("scheduling", "rt");
+  (void)Run();
+  threads_->threads.at(10).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
+  start();
+  EXPECT_EQ(Run().in_force, "batch");
+  EXPECT_EQ(threads_->sets, 0);
+  // Its program was started again meanwhile.
+  threads_->threads[20] = {};
+  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "20\n";
+  start();
+  EXPECT_EQ(Run().in_force, "fifo 42");
+  // The machine was booted meanwhile.
+  threads_->threads.at(20).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
+  bench_.files.tree["proc/sys/kernel/random/boot_id"] = "2\n";
+  start();
+  EXPECT_EQ(Run().in_force, "fifo 42");
+  // Another class is chosen meanwhile.
+  start();
+  bench_.subjects[0].chosen.by_name["scheduling"].name = "batch";
+  EXPECT_EQ(Run().in_force, "idle nice 17, io be 6");
+}
+
 TEST_F(SchedulingKindTest, ThreadsThatBeganWithTheClassAreNotTouched) {
   const SchedulingClassConfig& batch = *bench_.config.scheduling.Find("batch");
   threads_->threads.at(10) = {batch.scheduler, batch.io_priority};
