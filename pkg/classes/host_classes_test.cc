@@ -123,9 +123,11 @@ TEST_F(HostClassesTest, FilesOfCpusThatAreOfflineDoNotHoldUpTheEnd) {
   classes_->Configure({.isolation = {.max_latency = "10"}});
   node_.Run("dsp", kGuaranteed, 2000);
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().held.size() == 2; }));
-  fs::remove(Root() + "/" + file);
-  fs::create_directory(Root() + "/" + file);
-  Put("sys/devices/system/cpu/online", "0,2-7\n");
+  // Each step at once, since the worker looks at any time; a directory cannot be read.
+  fs::create_directory_symlink(Root(), Root() + "/directory");
+  fs::rename(Root() + "/directory", Root() + "/" + file);
+  Put("online", "0,2-7\n");
+  fs::rename(Root() + "/online", Root() + "/sys/devices/system/cpu/online");
   classes_->Configure({});
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
   EXPECT_THAT(classes_->report().held, ElementsAre(testing::Key(file)));
