@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/base/string_map.h"
 #include "pkg/classes/class_choice.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/isolation_wish.h"
@@ -72,6 +73,9 @@ struct ClassSubject {
   // The memory policy with which the container was created (PolicyText), "": without one; nullopt:
   // this process did not see the creation.
   std::optional<std::string> memory_policy{};
+  // The files of cgroup v2 that the kubelet itself asked for at the creation; nullopt: they are not
+  // known.
+  std::optional<StringMap> requested_memory{};
 
   friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
 };

@@ -42,14 +42,15 @@ class ClassCreation final : public ClassCall {
       if (read) pod = &*read;
     }
     if (pod == nullptr) return Pass();
-    StatusOr<Adjustment> adjustment = decider_.AtCreation(*pod, *create);
+    const auto files = [&request]() -> const StringMap& {
+      return request.Details({Detail::kResources}).unified;
+    };
+    StatusOr<Adjustment> adjustment = decider_.AtCreation(*pod, *create, files);
     if (!adjustment.ok()) {
       return Refuse(Annotate(adjustment.status(),
                              fmt::format("container {}", Printable(FullName(*pod, create->name)))));
     }
     if (adjustment->empty()) return Pass();
-    if (adjustment->wide() != nullptr && !adjustment->wide()->unified.empty())
-      decider_.NoteRequested(request.Details({Detail::kResources}).unified);
     Adjust(*std::move(adjustment));
   }
   void After(Request&, const Outcome&) override { decider_.NoteEnd(); }

@@ -27,10 +27,10 @@ class ClassStage final : public Stage {
 
     // Returns the pod; nullptr if it is not known.
     virtual const Pod* FindPod(const PodSandboxId& id) = 0;
-    virtual StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) = 0;
-    // Called with the files of cgroup v2 that the creation request itself sets, if AtCreation sets
-    // any.
-    virtual void NoteRequested(const StringMap& files) = 0;
+    // `files` reads the files of cgroup v2 that the request itself sets; only for use within.
+    using RequestedFiles = std::function<const StringMap&()>;
+    virtual StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create,
+                                            const RequestedFiles& files) = 0;
     // Returns whether the container's start must wait; if so, runs `go` once it may start, and
     // never from within.
     virtual bool HoldStart(const ContainerId& id, std::function<void()> go) = 0;

@@ -71,7 +71,8 @@ const Pod* HostClasses::FindPod(const PodSandboxId& id) {
   return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
 }
 
-StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) {
+StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create,
+                                             const RequestedFiles& files) {
   // The policy has placed the container already.
   const Container* placed = nullptr;
   ClassNames of_pool;
@@ -101,10 +102,13 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   Adjustment adjustment;
   for (const auto& kind : kinds_)
     kind->AtCreation(chosen, config_, unified_, adjustment);
+  const bool reads_files = unified_ && (!config_.memory.empty() || !config_.memory_files.empty());
+  if (reads_files) NoteRequested(files());
   // Keeps the choice, so that the next look at all containers need not choose again.
   if (placed != nullptr) {
     Choice& choice = choices_[placed->key];
     choice = InputsOf(container, context_.ways());
+    if (reads_files) choice.requested_memory = files();
     choice.memory_policy = chosen.memory.policy ? PolicyText(*chosen.memory.policy) : "";
     choice.chosen = std::move(chosen);
     choice.seen = looks_;
@@ -214,8 +218,10 @@ HostClasses::Choice& HostClasses::ChoiceOf(const Pod& pod, const Container& cont
   Choice& choice = choices_[container.key];
   if (choice.seen != 0 && choice.IsFor(asks, ways)) return choice;
   std::optional<std::string> memory_policy = std::move(choice.memory_policy);
+  std::optional<StringMap> requested_memory = std::move(choice.requested_memory);
   choice = InputsOf(asks, ways);
   choice.memory_policy = std::move(memory_policy);
+  choice.requested_memory = std::move(requested_memory);
   for (const auto& kind : kinds_) {
     const Status status = kind->Choose(asks, config_, choice.chosen);
     // The container exists already, so the error cannot refuse it and is only noted.
@@ -264,7 +270,8 @@ std::vector<ClassSubject> HostClasses::Subjects() {
          .coming_quota = ComingQuotaOf(id),
          .memory_limit = requested.memory_limit.value_or(0),
          .chosen = chosen,
-         .memory_policy = choice.memory_policy});
+         .memory_policy = choice.memory_policy,
+         .requested_memory = choice.requested_memory});
   });
   std::erase_if(choices_, [this](const auto& choice) { return choice.second.seen != looks_; });
   return subjects;

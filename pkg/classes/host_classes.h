@@ -136,13 +136,16 @@ class HostClasses final : public Observer, private ClassStage::Decider {
     uint64_t seen = 0;
     // As ClassSubject::memory_policy. Stays when other classes are chosen.
     std::optional<std::string> memory_policy{};
+    // As ClassSubject::requested_memory. Stays, too.
+    std::optional<StringMap> requested_memory{};
 
     bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };
 
   const Pod* FindPod(const PodSandboxId& id) override;
-  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) override;
-  void NoteRequested(const StringMap& files) override;
+  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create,
+                                  const RequestedFiles& files) override;
+  void NoteRequested(const StringMap& files);
   bool HoldStart(const ContainerId& id, std::function<void()> go) override;
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                   std::function<void()> go) override;

@@ -322,6 +322,46 @@ TEST_F(MemoryPolicyTruthTest, AContainerThatBeganWithoutAPolicyDoesNotHaveIt) {
   EXPECT_TRUE(Tells(id, "none, at creation; bind 0 is chosen now, "));
 }
 
+// Kubelets since 1.28 ask for memory.swap.max and memory.oom.group of each container.
+TEST_F(HostClassesTest, WhatTheKubeletAskedForIsBackWhenAClassOfMemoryEnds) {
+  Put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+  MakeClasses();
+  ClassesConfig config;
+  config.namespaces["memory"] = {"ns"};
+  config.memory = {{.name = "kept", .low = "4096"}};
+  classes_->Configure(config);
+  Pod pod;
+  pod.id = PodSandboxId("sandbox-p");
+  pod.uid = PodUid("uid-p");
+  pod.name = "p";
+  pod.namespace_name = "ns";
+  pod.cgroup_parent = "/kubepods/p";
+  pod.qos = kBurstable;
+  pod.annotations = StringMap({{"class.memory-qos.nri.io", "kept"}});
+  node_.runtime.held.pods.push_back(pod);
+  node_.manager().PodCreated(Pod(pod));
+  const CreateRequest request = TestNode::Request(pod.id, "p", 500);
+  const Admission admission = node_.manager().AdmitCreate(CreateRequest(request)).value();
+  {
+    test::TestCall call(pipeline_, Operation::kCreateContainer);
+    call.request.body = request;
+    call.details.unified = StringMap({{"memory.low", "8192"}, {"memory.oom.group", "1"}});
+    call.Start();
+  }
+  const ContainerId id = node_.Created(request, admission);
+  const std::string file = CgroupOf(id) + "/memory.low";
+  // At once, since the worker looks at any time.
+  Put("low", "4096\n");
+  fs::create_directories(Root() + "/" + CgroupOf(id));
+  fs::rename(Root() + "/low", Root() + "/" + file);
+  const auto active = [&] { return classes_->report().containers.contains(id.value()); };
+  ASSERT_TRUE(node_.RunUntil(active));
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().held.contains(file); }));
+  MakeClasses();  // the next daemon
+  classes_->Configure({});
+  EXPECT_TRUE(Becomes(file, "8192")) << At(file);
+}
+
 TEST_F(HostClassesTest, AMemoryPolicyIsNotToldInForceForAContainerThatExistedBefore) {
   ClassesConfig config;
   config.namespaces["memory"] = {"ns"};

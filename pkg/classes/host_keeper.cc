@@ -109,13 +109,19 @@ std::vector<HostValue> HostKeeper::HeldBelow(std::string_view directory) const {
   return values;
 }
 
-HostValue HostKeeper::LimitOf(std::string path, std::string text) {
+HostValue HostKeeper::LimitOf(std::string path, std::string text,
+                              std::optional<std::string_view> requested) {
   HostValue value{.path = std::move(path), .text = std::move(text)};
   if (Holds(value.path)) return value;
   const StatusOr<std::string> now = files_.Read(value.path);
-  const bool ours = now.ok() && SameHostValue(value.path, *now, value.text);
+  if (!now.ok() || !SameHostValue(value.path, *now, value.text)) return value;
   const std::string_view fresh = FreshValue(value.path);
-  if (ours && !SameHostValue(value.path, fresh, value.text)) value.first = fresh;
+  // A request for the same value gets an entry, too: the next process does not know the request.
+  if (requested) {
+    value.first = *requested;
+  } else if (!SameHostValue(value.path, fresh, value.text)) {
+    value.first = fresh;
+  }
   return value;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -64,8 +65,10 @@ class HostKeeper {
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
   // The wanted value of a limit in a container's cgroup. If the file has this value before the
   // first write, the runtime may have set it at creation: then the file is restored to the value of
-  // a new cgroup, and not to the one that was found.
-  HostValue LimitOf(std::string path, std::string text);
+  // a new cgroup, and not to the one that was found. `requested`: the value that
+  // the runtime would have set without the class.
+  HostValue LimitOf(std::string path, std::string text,
+                    std::optional<std::string_view> requested = std::nullopt);
   HostFiles& files() { return files_; }
 
  private:

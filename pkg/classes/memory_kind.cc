@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "pkg/base/parse.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/kept_texts.h"
 #include "pkg/classes/memory_wish.h"
@@ -159,6 +161,16 @@ class MemoryKind final : public ClassKind {
     }
     plan.parts.push_back(std::move(part));
   }
+  // The value that the kubelet asked for. The runtime did not check it, since the class replaced
+  // it.
+  static std::optional<std::string_view> RequestedOf(const ClassSubject& subject,
+                                                     std::string_view file) {
+    if (!subject.requested_memory) return std::nullopt;
+    const auto found = subject.requested_memory->find(file);
+    if (found == subject.requested_memory->end()) return std::nullopt;
+    const std::string_view value = (*found).second;
+    return value == "max" || ParseUint(value) ? std::optional(value) : std::nullopt;
+  }
   void PlanFiles(const ClassSubject& subject, HostKeeper& host, ClassPart& part, ClassPlan& plan) {
     HostFiles& files = host.files();
     if (AwaitsCgroup(subject, subject.cgroup)) {
@@ -182,10 +194,12 @@ class MemoryKind final : public ClassKind {
     part.way = WayOf(subject, there, ways_);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
-      // If the kubelet sets this file, its value is unknown once the class's value has replaced it:
-      // then the file must not be restored to the value of a new cgroup, as LimitOf would have it.
-      plan.Add(*context_.kubelet_sets_memory ? HostValue{.path = part.paths.back(), .text = wanted}
-                                             : host.LimitOf(part.paths.back(), wanted));
+      // If the kubelet sets such files, and the request is not known, the kubelet's value is
+      // unknown once the class's value has replaced it: then the file must not be restored to the
+      // value of a new cgroup, as LimitOf would have it.
+      plan.Add(!subject.requested_memory && *context_.kubelet_sets_memory
+                   ? HostValue{.path = part.paths.back(), .text = wanted}
+                   : host.LimitOf(part.paths.back(), wanted, RequestedOf(subject, file)));
     }
   }
 

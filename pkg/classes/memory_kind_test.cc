@@ -94,6 +94,35 @@ TEST_F(MemoryKindTest, WhatTheRuntimeHasSetEndsWithTheClass) {
   EXPECT_THAT(bench_.files.written, ElementsAre(std::string(kHigh) + " max\n"));
 }
 
+// A class and the kubelet may want the same.
+TEST_F(MemoryKindTest, WhatTheKubeletAskedForIsKnownToTheNextProcess) {
+  *context_.kubelet_sets_memory = true;
+  for (const char* const requested : {"1073741824", "858993459"}) {
+    bench_.files.tree[kHigh] = "858992640\n";
+    bench_.subjects = {{.container = "shop/p/main",
+                        .id = "id",
+                        .cgroup = "sys/fs/cgroup/c",
+                        .requested_memory = StringMap({{"memory.high", requested}})}};
+    Wants("858993459");
+    (void)Report();
+    *context_.kubelet_sets_memory = false;
+    bench_.subjects[0].requested_memory = std::nullopt;
+    (void)Report();
+    bench_.subjects.clear();
+    (void)Report();
+    EXPECT_TRUE(SameHostValue(kHigh, bench_.files.tree.at(kHigh), requested));
+  }
+}
+
+TEST_F(MemoryKindTest, WhatTheKubeletDidNotAskForEndsWithTheClass) {
+  *context_.kubelet_sets_memory = true;
+  bench_.subjects[0].requested_memory = StringMap({{"memory.swap.max", "0"}});
+  (void)Report();
+  bench_.subjects.clear();
+  (void)Report();
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "max\n");
+}
+
 TEST_F(MemoryKindTest, WhatTheKubeletMayHaveSetStays) {
   *context_.kubelet_sets_memory = true;
   (void)Report();
