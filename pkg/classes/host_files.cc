@@ -51,7 +51,7 @@ bool IsPlainText(std::string_view text) {
 // Whether the file has names that others choose, of mounts and network cards: the kernel writes
 // them as they are. Such a file is only read.
 bool HasAnyBytes(std::string_view path) {
-  return path == kMounts || path == kInterrupts;
+  return path == kMountsFile || path == kInterruptsFile;
 }
 
 bool IsMaskFile(std::string_view path) {

@@ -27,7 +27,7 @@ class HostFiles {
   virtual ~HostFiles() = default;
 
   // NotFound: the file does not exist, or its device or cgroup is gone. InvalidArgument: it is no
-  // regular file, too long, or not plain text. kMounts and kInterrupts may have any bytes.
+  // regular file, too long, or not plain text. kMountsFile and kInterruptsFile may have any bytes.
   virtual StatusOr<std::string> Read(const std::string& path) = 0;
   // Replaces the value. Returns 0, or the kernel's error number.
   virtual int Write(const std::string& path, std::string_view text) = 0;
@@ -72,8 +72,8 @@ bool IsDirectoryPath(std::string_view path);
 
 // Paths of HostFiles that several kinds of classes use.
 inline constexpr const char* kCgroupRoot = "sys/fs/cgroup";
-inline constexpr const char* kMounts = "proc/mounts";
-inline constexpr const char* kInterrupts = "proc/interrupts";
+inline constexpr const char* kMountsFile = "proc/mounts";
+inline constexpr const char* kInterruptsFile = "proc/interrupts";
 inline constexpr const char* kNewInterruptsMask = "proc/irq/default_smp_affinity";
 inline constexpr const char* kWorkqueuesMask = "sys/devices/virtual/workqueue/cpumask";
 

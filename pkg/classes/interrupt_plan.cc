@@ -328,7 +328,7 @@ bool Interrupt::Matches(std::string_view glob) const {
 
 std::vector<Interrupt> FindInterrupts(HostFiles& files) {
   std::map<int, std::string> texts;
-  if (const StatusOr<std::string> text = files.Read(kInterrupts); text.ok())
+  if (const StatusOr<std::string> text = files.Read(kInterruptsFile); text.ok())
     texts = ParseInterrupts(*text);
   std::vector<Interrupt> interrupts;
   for (const std::string& entry : files.List("proc/irq")) {

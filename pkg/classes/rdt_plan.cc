@@ -331,7 +331,7 @@ class RdtReader {
     return std::optional(bandwidth);
   }
   StatusOr<bool> IsMbpsMount() {
-    const StatusOr<std::string> mounts = host_.files().Read(kMounts);
+    const StatusOr<std::string> mounts = host_.files().Read(kMountsFile);
     if (!mounts.ok() && mounts.status().code() != StatusCode::kNotFound) return mounts.status();
     if (!mounts.ok()) return false;
     for (const std::string_view line : Split(*mounts, '\n')) {
