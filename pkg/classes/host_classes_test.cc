@@ -135,15 +135,15 @@ TEST_F(HostClassesTest, FilesOfCpusThatAreOfflineDoNotHoldUpTheEnd) {
 }
 
 TEST_F(HostClassesTest, ManyFilesAreNotAProblemEach) {
-  constexpr int kInterruptsFile = 30;
+  constexpr int kInterrupts = 30;
   const auto path = [](int i) { return fmt::format("proc/irq/{}/smp_affinity", i); };
-  for (int i = 0; i < kInterruptsFile; ++i)
+  for (int i = 0; i < kInterrupts; ++i)
     Put(path(i), "ff\n");
   classes_->Configure(Interrupts());
   node_.Run("dsp", kGuaranteed, 2000);
   ASSERT_TRUE(node_.RunUntil(
-      [&] { return classes_->report().held.size() == size_t{kInterruptsFile} + 1; }));
-  for (int i = 0; i < kInterruptsFile; ++i) {
+      [&] { return classes_->report().held.size() == size_t{kInterrupts} + 1; }));
+  for (int i = 0; i < kInterrupts; ++i) {
     fs::remove(Root() + "/" + path(i));
     fs::create_directory(Root() + "/" + path(i));
   }
