@@ -35,8 +35,7 @@ bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string
   }
   const bool of_namespace =
       choice.namespace_name.empty() || entry.container.starts_with(choice.namespace_name + '/');
-  return of_namespace && choice.labels.empty() &&
-         (what.empty() || NamesFull(entry.container, what, match));
+  return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
 }
 
 // The reason may end with any text, so the time has a clause of its own.

@@ -324,17 +324,5 @@ TEST_F(HistoryJsonTest, ARestartOfTheDaemonUndoesNoRefusedUpdate) {
   EXPECT_TRUE(explained->front().contains("refused"));
 }
 
-TEST_F(HistoryJsonTest, ANamespaceHasTheRefusalsOfPodsThatAreGone) {
-  EXPECT_FALSE(node_.Create("large", kGuaranteed, 8000).ok());
-  TestNode without(test::S1Ht(), test::FirstFit);
-  const auto explained = [&](const std::string& name_space) {
-    return WithRefusals(NotFound("there are no such containers"), history_,
-                        without.manager().snapshot(), "", {.namespace_name = name_space});
-  };
-  ASSERT_TRUE(explained("ns").ok());
-  EXPECT_EQ(explained("ns")->front()["pod"], "large");
-  EXPECT_EQ(explained("other").status().code(), StatusCode::kNotFound);
-}
-
 }  // namespace
 }  // namespace resmgr
