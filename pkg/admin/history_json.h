@@ -22,9 +22,8 @@ OrderedJson HistoryJson(const History& history, size_t most);
 // Adds refusals to ExplainJson's result for `what` and the choice, which may be NotFound. A listed
 // container whose last entry is a refusal gets "refused"; for one that is not listed, and that
 // `what` names, an object is added, with the state "refused", the reason and what the container
-// asked for
-// ("qos", "request", "limit", "memoryRequest", "memoryLimit"). A pod that `snapshot` no longer has
-// is found by its name only, since its labels are unknown.
+// asked for ("qos", "request", "limit", "memoryRequest", "memoryLimit"). A container whose pod
+// `snapshot` no longer has is found by its name only.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
                                    const Snapshot& snapshot, std::string_view what,
                                    const ContainerChoice& choice = {},

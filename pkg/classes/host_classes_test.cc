@@ -141,8 +141,8 @@ TEST_F(HostClassesTest, ManyFilesAreNotAProblemEach) {
     Put(path(i), "ff\n");
   classes_->Configure(Interrupts());
   node_.Run("dsp", kGuaranteed, 2000);
-  ASSERT_TRUE(node_.RunUntil(
-      [&] { return classes_->report().held.size() == size_t{kInterrupts} + 1; }));
+  ASSERT_TRUE(
+      node_.RunUntil([&] { return classes_->report().held.size() == size_t{kInterrupts} + 1; }));
   for (int i = 0; i < kInterrupts; ++i) {
     fs::remove(Root() + "/" + path(i));
     fs::create_directory(Root() + "/" + path(i));
