@@ -49,9 +49,10 @@ namespace resmgr {
 //       force and cannot be kept for restarts: why}; refused for losses
 //   ConfigForce  {"name","text"}            -> the same; not refused for losses
 //   DumpPod      {"pod","seconds"}          -> {"trace"}
-//   DumpPodNext  {"trace"}                  ->
-//   {"text","lostLines","lostCalls","more","over","unread"} DumpPodStop  {"trace"} -> {} Log
-//   {"level","source"}         -> {}; NotFound for an unknown source LogSources   {} -> ["SOURCE"]
+//   DumpPodNext  {"trace"}                  -> [pod_dump.h]
+//   DumpPodStop  {"trace"}                  -> {}
+//   Log          {"level","source"}         -> {}; NotFound for an unknown source
+//   LogSources   {}                         -> ["SOURCE"]
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and usage_methods.h}
 //   Audit        {"repair"}                 -> [report_json.h]

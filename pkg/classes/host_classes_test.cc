@@ -115,7 +115,7 @@ TEST_F(HostClassesTest, WithoutItsJournalAClassIsInactiveAndNothingIsKnownToBeGi
   EXPECT_FALSE(classes_->given_back());
 }
 
-// Their clocks keep the class's values meanwhile, and nobody can read or write them.
+// Their clocks keep the class's values meanwhile, and no program can read or write them.
 TEST_F(HostClassesTest, FilesOfCpusThatAreOfflineDoNotHoldUpTheEnd) {
   const std::string file = "sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us";
   for (int cpu = 1; cpu < 8; ++cpu)

@@ -155,6 +155,8 @@ void Recorder::Append(std::string_view lines, Unwritten what) {
     unwritten_ = {};
   if (std::exchange(lost_buffers_, file_->lost_buffers()) != file_->lost_buffers()) {
     gaps_.fetch_add(1, std::memory_order_relaxed);
+    // A file that was begun on a full disk has no header yet.
+    if (file_->written_buffers() == 0) file_->Append(header_);
     file_->Append(LossLines(unwritten_.calls, unwritten_.use));
   }
   file_->Append(lines);

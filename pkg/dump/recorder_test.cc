@@ -137,6 +137,23 @@ TEST_F(RecorderTest, TellsHowManyLinesItsFileLacks) {
   EXPECT_EQ(gaps, 2U);
 }
 
+TEST_F(RecorderTest, AFileThatWasBegunOnAFullDiskHasItsHeader) {
+  auto file = OutputFile::Create({.path = PathOf("r.jsonl")}, std::chrono::milliseconds(0));
+  ASSERT_TRUE(file.ok());
+  std::atomic<uint64_t> gaps{0};
+  Recorder recorder(*std::move(file), {}, {}, gaps);
+  {
+    const FullAfter full(1);
+    EXPECT_FALSE(recorder.file().Flush().ok());
+  }
+  recorder.Take({.kind = Event::Kind::kUse, .use = {{.container = "c1"}}});
+  ASSERT_TRUE(recorder.file().Flush().ok());
+  const std::vector<std::string> lines = LinesOf(PathOf("r.jsonl"));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(json::parse(lines[0]).contains("version"));
+  EXPECT_TRUE(json::parse(lines[1]).contains("op"));
+}
+
 TEST_F(RecorderTest, HoldsTimesWithSixDecimals) {
   StartRecording();
   FailedCall(kStart, runtime::v1::StartContainerRequest(), 0, "");
