@@ -436,6 +436,29 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   EXPECT_EQ(engine_->requests().size(), kClients + 2);
 }
 
+// As many look-ups as there are clients may be under way.
+TEST(EngineClientTest, AllRepliesTogetherHaveALimit) {
+  const TempDir dir;
+  const std::string socket = dir.File("docker.sock");
+  const FakeEngine engine(socket, [](const FakeEngine::Request& request) {
+    const bool large = request.line.find("/large") != std::string::npos;
+    return JsonReply(200, std::string(large ? 150'000 : 50'000, ' '));
+  });
+  EventLoop loop;
+  EngineClient client(loop, socket, EngineClient::kParallel, 100'000);
+  std::vector<StatusCode> codes;
+  const auto call = [&](const char* target) {
+    client.Call("GET", target, "", EngineClient::kCallTimeout,
+                [&](const StatusOr<EngineClient::Reply>& reply) {
+                  codes.push_back(reply.status().code());
+                });
+    EXPECT_TRUE(test::RunUntil(loop, [&, before = codes.size()] { return codes.size() > before; }));
+  };
+  for (const char* const target : {"/small", "/large", "/small"})
+    call(target);
+  EXPECT_THAT(codes, ElementsAre(StatusCode::kOk, StatusCode::kResourceExhausted, StatusCode::kOk));
+}
+
 TEST(EngineClientTest, CallsOfCallersThatAreGoneMakeRoom) {
   const TempDir dir;
   const std::string socket = dir.File("docker.sock");

@@ -33,8 +33,8 @@ struct EngineClient::Running {
   EventLoop::HandlePtr deadline{};
 };
 
-EngineClient::EngineClient(EventLoop& loop, std::string socket, size_t parallel)
-    : loop_(loop), socket_(std::move(socket)), parallel_(parallel) {}
+EngineClient::EngineClient(EventLoop& loop, std::string socket, size_t parallel, size_t max_replies)
+    : loop_(loop), socket_(std::move(socket)), parallel_(parallel), max_replies_(max_replies) {}
 
 EngineClient::~EngineClient() = default;
 
@@ -89,13 +89,20 @@ void EngineClient::StartWaiting() {
             .on_body =
                 [this, &running](std::string_view bytes) {
                   running.reply.body += bytes;
-                  if (running.reply.body.size() <= kMaxReply) return;
+                  if (running.reply.body.size() <= kMaxReply && !HoldsTooMuch()) return;
                   Finish(running, ResourceExhausted("a reply of the Docker engine has more than {} "
-                                                    "bytes",
-                                                    kMaxReply));
+                                                    "bytes, or all that arrive more than {}",
+                                                    kMaxReply, max_replies_));
                 },
             .on_end = [this, &running](const Status& status) { Finish(running, status); }});
   }
+}
+
+bool EngineClient::HoldsTooMuch() const {
+  size_t bytes = 0;
+  for (const auto& running : running_)
+    bytes += running->reply.body.size();
+  return bytes > max_replies_;
 }
 
 void EngineClient::Finish(Running& running, const Status& status) {

@@ -67,6 +67,8 @@ class EngineClient {
   static constexpr std::chrono::milliseconds kCallTimeout{10'000};
   // Limit of a reply in bytes. A list of 10,000 containers has some 20 MiB.
   static constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
+  // The same for all replies that arrive, together.
+  static constexpr size_t kMaxReplies = kParallel * kMaxReply;
 
   struct Reply {
     int status = 0;
@@ -76,8 +78,9 @@ class EngineClient {
   // Call, nor after this object's end.
   using Done = std::function<void(StatusOr<Reply>)>;
 
-  // `parallel`: how many are under way at a time.
-  EngineClient(EventLoop& loop, std::string socket, size_t parallel = kParallel);
+  // `parallel`: how many are under way at a time. `max_replies`: bytes.
+  EngineClient(EventLoop& loop, std::string socket, size_t parallel = kParallel,
+               size_t max_replies = kMaxReplies);
   ~EngineClient();
   EngineClient(const EngineClient&) = delete;
   EngineClient& operator=(const EngineClient&) = delete;
@@ -105,11 +108,14 @@ class EngineClient {
   };
 
   void StartWaiting();
+  // Whether the replies that arrive have more bytes than they may.
+  bool HoldsTooMuch() const;
   void Finish(Running& running, const Status& status);
 
   EventLoop& loop_;
   const std::string socket_;
   const size_t parallel_;
+  const size_t max_replies_;
   std::deque<Waiting> waiting_;
   std::list<std::unique_ptr<Running>> running_;
   EventLoop::HandlePtr starting_;
