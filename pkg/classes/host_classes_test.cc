@@ -330,14 +330,7 @@ TEST_F(HostClassesTest, WhatTheKubeletAskedForIsBackWhenAClassOfMemoryEnds) {
   config.namespaces["memory"] = {"ns"};
   config.memory = {{.name = "kept", .low = "4096"}};
   classes_->Configure(config);
-  Pod pod;
-  pod.id = PodSandboxId("sandbox-p");
-  pod.uid = PodUid("uid-p");
-  pod.name = "p";
-  pod.namespace_name = "ns";
-  pod.cgroup_parent = "/kubepods/p";
-  pod.qos = kBurstable;
-  pod.annotations = StringMap({{"class.memory-qos.nri.io", "kept"}});
+  const Pod pod = PodWith(StringMap({{"class.memory-qos.nri.io", "kept"}}));
   node_.runtime.held.pods.push_back(pod);
   node_.manager().PodCreated(Pod(pod));
   const CreateRequest request = TestNode::Request(pod.id, "p", 500);

@@ -100,10 +100,7 @@ class HostClassesTest : public ::testing::Test {
   std::string At(const std::string& path) const {
     return ReadFile(Root() + "/" + path, 1 << 10).value_or("?");
   }
-  // A container of a pod with these annotations, whose cgroup v2 has these files.
-  ContainerId RunWith(const StringMap& annotations,
-                      std::initializer_list<std::pair<const char*, const char*>> files) {
-    Put("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+  static Pod PodWith(const StringMap& annotations) {
     Pod pod;
     pod.id = PodSandboxId("sandbox-p");
     pod.uid = PodUid("uid-p");
@@ -112,6 +109,13 @@ class HostClassesTest : public ::testing::Test {
     pod.cgroup_parent = "/kubepods/p";
     pod.qos = QosClass::kBurstable;
     pod.annotations = annotations;
+    return pod;
+  }
+  // A container of a pod with these annotations, whose cgroup v2 has these files.
+  ContainerId RunWith(const StringMap& annotations,
+                      std::initializer_list<std::pair<const char*, const char*>> files) {
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+    const Pod pod = PodWith(annotations);
     node_.runtime.held.pods.push_back(pod);
     node_.manager().PodCreated(Pod(pod));
     ContainerId id = node_.Create(TestNode::Request(pod.id, "p", 500)).value();
