@@ -39,7 +39,7 @@ SimulatedNode::~SimulatedNode() = default;
 
 void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   state_ = std::make_unique<StateStore>(
-      files_, "/state", StateLabel(machine_.Fingerprint(), HardwareFingerprint(machine_)),
+      files_, "/state", StateLabel(machine_),
       [](std::string_view) {});
   ResourceManager::Options options;
   options.clock = &clock_;

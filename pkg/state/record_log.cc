@@ -36,15 +36,13 @@ constexpr std::string_view kNew = "state.new";
 constexpr std::string_view kNewer = "state.newer";
 constexpr std::string_view kUnusable = ".unusable";
 
-// The name of the hardware label. Former versions do not know it and leave it alone.
-constexpr std::string_view kHardware = "hardware";
-
 std::string FileHeader(const StateLabel& label) {
   std::string header(kMagic);
   header.resize(kHeaderSize);
   SetNumber(kLogVersion, header.data() + kMagic.size());
-  AppendEntry(EntryKind::kLabel, "", label.machine, header);
-  if (!label.hardware.empty()) AppendEntry(EntryKind::kLabel, kHardware, label.hardware, header);
+  for (const auto& [name, value] : label.Named()) {
+    if (!value.empty()) AppendEntry(EntryKind::kLabel, name, value, header);
+  }
   return header;
 }
 
@@ -162,11 +160,10 @@ RecordLog::Verdict RecordLog::ReadLabels(const std::string& path, uint32_t versi
     complaints.push_back(fmt::format("{} is damaged at its beginning", path));
     return Verdict::kDamaged;
   }
-  bool ours = entry.value == label_.machine;
-  std::string_view next = rest;
-  if (TakeEntry(version, next, entry) && entry.kind == EntryKind::kLabel) {
-    rest = next;
-    ours |= entry.name == kHardware && entry.value == label_.hardware;
+  bool ours = label_.Accepts("", entry.value);
+  for (std::string_view next = rest;
+       TakeEntry(version, next, entry) && entry.kind == EntryKind::kLabel; rest = next) {
+    ours |= label_.Accepts(entry.name, entry.value);
   }
   if (ours) return Verdict::kUsable;
   complaints.push_back(fmt::format("{} was written on another machine", path));

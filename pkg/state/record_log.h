@@ -13,6 +13,7 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/state/file_system.h"
+#include "pkg/state/state_label.h"
 
 namespace resmgr {
 
@@ -90,20 +91,6 @@ class Record {
   size_t name_size() const { return NumberAt(entry_.data() + kEntryNameSizeAt); }
 
   std::string entry_;
-};
-
-// Identifies the machine that a state was saved on.
-struct StateLabel {
-  // NOLINTNEXTLINE(google-explicit-constructor): most have nothing else
-  StateLabel(std::string the_machine, std::string the_hardware = {})
-      : machine(std::move(the_machine)), hardware(std::move(the_hardware)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): likewise
-  StateLabel(const char* the_machine) : machine(the_machine) {}
-
-  std::string machine;  // Machine::Fingerprint; the only label that former versions know
-  // HardwareFingerprint, which identifies the machine even if other CPUs are offline than when the
-  // state was saved. May be empty.
-  std::string hardware;
 };
 
 // Named records that survive crashes of the process and of the machine. In a directory:

@@ -141,6 +141,14 @@ TEST_F(RecordLogTest, RecordsOfTheSameHardwareAreTakenWhicheverCpusWereOnline) {
   EXPECT_THAT(records_of({"one offline", "other hardware"}), IsEmpty());
 }
 
+TEST_F(RecordLogTest, RecordsAreTakenAfterCpusWereAdded) {
+  RecordLog log(files_, std::string(kDir), StateLabel("before", "hardware", "0-3 0"));
+  ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
+  const StateLabel after("after", "other hardware", "0-7 0-1");
+  EXPECT_THAT(RecordLog(files_, std::string(kDir), after).Load().records,
+              ElementsAre(Pair("a", "1")));
+}
+
 TEST_F(RecordLogTest, AFileOfANewerVersionIsPutAside) {
   Write();
   files_.Content("/dir/state")[16] = kLogVersion + 1;

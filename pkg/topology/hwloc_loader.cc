@@ -53,9 +53,8 @@ StatusOr<Topology> NewTopology() {
        {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE}) {
     hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
-  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
-                                    HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
-                                    HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS);
+  hwloc_topology_set_flags(
+      raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   return topology;
 }
 
@@ -78,12 +77,41 @@ StatusOr<CpuSet> ToCpuSet(hwloc_const_bitmap_t bitmap, std::string_view what) {
   return cpus;
 }
 
-MemoryType TypeOf(hwloc_obj_t node) {
+bool IsFromDaxDevice(hwloc_obj_t node) {
+  return hwloc_obj_get_info_by_name(node, "DAXDevice") != nullptr;
+}
+
+// In MB/s, of the CPUs that reach the node fastest, by the firmware's table HMAT; 0 if it has none.
+uint64_t BandwidthOf(hwloc_topology_t topology, hwloc_obj_t node) {
+  hwloc_location fastest;
+  hwloc_uint64_t rate = 0;
+  return hwloc_memattr_get_best_initiator(topology, HWLOC_MEMATTR_ID_BANDWIDTH, node, 0, &fastest,
+                                          &rate) == 0
+             ? rate
+             : 0;
+}
+
+// Whether special-purpose memory is HBM, and not CXL: by its bandwidth, or else by its size as
+// cri-resource-manager's sysfs package does, where it is less than that of an ordinary node.
+bool IsHighBandwidth(hwloc_topology_t topology, hwloc_obj_t special) {
+  uint64_t nodes = 0, memory = 0, ordinary_rate = 0;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    if (IsFromDaxDevice(node)) continue;
+    ++nodes;
+    memory += node->attr->numanode.local_memory >> 20;
+    ordinary_rate = std::max(ordinary_rate, BandwidthOf(topology, node));
+  }
+  const uint64_t rate = BandwidthOf(topology, special);
+  if (rate > 0 && ordinary_rate > 0) return rate > ordinary_rate;
+  return nodes > 0 && special->attr->numanode.local_memory >> 20 < memory / nodes;
+}
+
+MemoryType TypeOf(hwloc_topology_t topology, hwloc_obj_t node) {
   const std::string subtype = node->subtype == nullptr ? "" : ToLower(node->subtype);
   if (subtype == "hbm" || subtype == "mcdram") return MemoryType::kHbm;
-  // Memory that the kernel took from a DAX device is persistent or special in another way.
-  if (subtype == "nvm" || subtype == "pmem" || subtype == "spm" ||
-      hwloc_obj_get_info_by_name(node, "DAXDevice") != nullptr) {
+  if (subtype == "spm" && IsHighBandwidth(topology, node)) return MemoryType::kHbm;
+  if (subtype == "nvm" || subtype == "pmem" || subtype == "spm" || IsFromDaxDevice(node)) {
     return MemoryType::kPmem;
   }
   return MemoryType::kDram;
@@ -97,9 +125,9 @@ std::vector<hwloc_obj_t> NodesByPreference(hwloc_topology_t topology) {
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)
     nodes.push_back(node);
-  const auto rank = [](hwloc_obj_t object) {
-    return std::tuple(TypeOf(object) != MemoryType::kDram, hwloc_bitmap_weight(object->cpuset),
-                      object->os_index);
+  const auto rank = [topology](hwloc_obj_t object) {
+    return std::tuple(TypeOf(topology, object) != MemoryType::kDram,
+                      hwloc_bitmap_weight(object->cpuset), object->os_index);
   };
   std::sort(nodes.begin(), nodes.end(),
             [&rank](hwloc_obj_t a, hwloc_obj_t b) { return rank(a) < rank(b); });
@@ -188,7 +216,7 @@ Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
     node.memory.value =
         static_cast<int64_t>(std::min<uint64_t>(object->attr->numanode.local_memory, kMost));
     node.huge_pages = ReadHugePages(object, node.memory);
-    node.type = TypeOf(object);
+    node.type = TypeOf(topology, object);
     node.allowed = allowed == nullptr || hwloc_bitmap_isset(allowed, object->os_index) != 0;
     if (object->cpuset != nullptr) {
       RESMGR_ASSIGN_OR_RETURN(node.near, ToCpuSet(object->cpuset, "CPUs of a NUMA node"));

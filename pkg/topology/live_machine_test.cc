@@ -97,6 +97,68 @@ TEST_F(LiveMachineTest, NodesWithAllCpusOnlineAreAsTheKernelSays) {
   EXPECT_THAT(machine.nodes()[1].distances, ElementsAre(20, 10));
 }
 
+// Memory of a DAX device that the driver kmem has made a node without CPUs.
+class MemoryTypeTest : public LiveMachineTest {
+ protected:
+  MemoryTypeTest() {
+    PutCpus(4, CpuSet::Range(0, 3));
+    PutNode(0, CpuSet::Range(0, 3), "10 13");
+  }
+  void PutDaxNode(int megabytes, const std::string& parent) const {
+    PutNode(1, CpuSet(), "13 10");
+    Put("system/node/node1/meminfo", fmt::format("Node 1 MemTotal: {} kB", megabytes * 1000));
+    Put(parent + "/dax0.0/target_node", "1");
+    const std::filesystem::path devices(directory_.File("sys/bus/dax/devices"));
+    const std::filesystem::path driver(directory_.File("sys/bus/dax/drivers/kmem"));
+    std::filesystem::create_directories(devices);
+    std::filesystem::create_directories(driver);
+    std::filesystem::create_symlink("../../../devices/" + parent + "/dax0.0", devices / "dax0.0");
+    std::filesystem::create_symlink("../../../../devices/" + parent + "/dax0.0", driver / "dax0.0");
+  }
+  // As the kernel tells it from the firmware's HMAT.
+  void PutBandwidth(int node, int rate) const {
+    const std::string from = fmt::format("system/node/node{}/access0/initiators/", node);
+    Put(from + "read_bandwidth", std::to_string(rate));
+    Put(from + "write_bandwidth", std::to_string(rate));
+    Put(from + "node0/uevent", "");
+  }
+  MemoryType TypeOfDaxNode() const { return Read().FindNode(1)->type; }
+
+  static constexpr const char* kSpecialPurpose = "platform/hmem.0";
+  static constexpr const char* kNonVolatile = "LNXSYSTM:00/ACPI0012:00/ndbus0/region0";
+};
+
+TEST_F(MemoryTypeTest, SpecialPurposeMemoryThatIsFasterIsHbm) {
+  PutDaxNode(2000, kSpecialPurpose);
+  PutBandwidth(0, 100'000);
+  PutBandwidth(1, 400'000);
+  EXPECT_EQ(TypeOfDaxNode(), MemoryType::kHbm);
+}
+
+TEST_F(MemoryTypeTest, SpecialPurposeMemoryThatIsSlowerIsNoHbm) {
+  PutDaxNode(500, kSpecialPurpose);
+  PutBandwidth(0, 100'000);
+  PutBandwidth(1, 30'000);
+  EXPECT_EQ(TypeOfDaxNode(), MemoryType::kPmem) << "CXL";
+}
+
+TEST_F(MemoryTypeTest, WithoutBandwidthsTheSmallerSpecialPurposeMemoryIsHbm) {
+  PutDaxNode(500, kSpecialPurpose);
+  EXPECT_EQ(TypeOfDaxNode(), MemoryType::kHbm);
+}
+
+TEST_F(MemoryTypeTest, WithoutBandwidthsTheLargerSpecialPurposeMemoryIsNoHbm) {
+  PutDaxNode(2000, kSpecialPurpose);
+  EXPECT_EQ(TypeOfDaxNode(), MemoryType::kPmem);
+}
+
+TEST_F(MemoryTypeTest, NonVolatileMemoryIsPmemWhateverItsSize) {
+  PutDaxNode(500, kNonVolatile);
+  PutBandwidth(0, 100'000);
+  PutBandwidth(1, 400'000);
+  EXPECT_EQ(TypeOfDaxNode(), MemoryType::kPmem);
+}
+
 // Efficient cores of newer processors reach 85 % of the clock rate of performance cores.
 TEST_F(LiveMachineTest, TheKernelTellsTheTypesOfHybridCores) {
   PutCpus(8, CpuSet::Range(0, 7));

@@ -50,7 +50,7 @@ void TestNode::MakeManager() {
   policy_ = policy.get();
   if (files_ != nullptr) {
     state_ = std::make_unique<StateStore>(
-        *files_, "/state", StateLabel(machine_.Fingerprint(), HardwareFingerprint(machine_)),
+        *files_, "/state", StateLabel(machine_),
         [](std::string_view) {});
   }
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime,
