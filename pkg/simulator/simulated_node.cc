@@ -38,9 +38,8 @@ SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> pol
 SimulatedNode::~SimulatedNode() = default;
 
 void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
-  state_ = std::make_unique<StateStore>(
-      files_, "/state", StateLabel(machine_),
-      [](std::string_view) {});
+  state_ =
+      std::make_unique<StateStore>(files_, "/state", StateLabel(machine_), [](std::string_view) {});
   ResourceManager::Options options;
   options.clock = &clock_;
   options.runtimes = runtimes_;

@@ -49,9 +49,8 @@ void TestNode::MakeManager() {
   std::unique_ptr<Policy> policy = make_policy_(machine_);
   policy_ = policy.get();
   if (files_ != nullptr) {
-    state_ = std::make_unique<StateStore>(
-        *files_, "/state", StateLabel(machine_),
-        [](std::string_view) {});
+    state_ = std::make_unique<StateStore>(*files_, "/state", StateLabel(machine_),
+                                          [](std::string_view) {});
   }
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime,
                                                state_.get(), options_);
