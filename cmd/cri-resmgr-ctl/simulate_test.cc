@@ -635,9 +635,9 @@ TEST_F(SimulateTest, OnlyPodsOfANodeAreTakenOfAListOfAll) {
       Simulate({"-topology", kFourCpus, "-policy", "static", "-node", "worker-7", all});
   EXPECT_THAT(outcome.out, HasSubstr("default/here/c"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("there")));
-  EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods that do not run on node worker-7"));
+  EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods not on node worker-7"));
   ExpectError({"-topology", kFourCpus, "-node", "worker7", all},
-              "skipped 3 pods that do not run on node worker7");
+              "skipped 3 pods not on node worker7");
 }
 
 TEST_F(SimulateTest, ShowsClassesWithTheirSourceAndSchemata) {

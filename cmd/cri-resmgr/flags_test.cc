@@ -467,7 +467,10 @@ TEST(FlagsTest, TheShownConfigurationHasTheSameClasses) {
   const PolicyRegistry policies = BuiltinPolicies();
   const ConfigChecks checks = ChecksWith(policies);
   const std::string classes =
-      "classes: {isolation: {Interrupts: isolate, Quota: lift}, irq: {Controllable: [eth*]}}\n";
+      "classes: {isolation: {Interrupts: isolate, Quota: lift}, irq: {Controllable: [eth*]},\n"
+      "  memory: [{name: bronze, swaplimitratio: 0.5}, {name: silver, high: 1G, policy: {}},\n"
+      "    {name: gold, policy: {mode: interleave, nodes: all}}],\n"
+      "  scheduling: [{name: batch, policy: batch, nice: 5}]}\n";
   for (const char* const policy :
        {"{Active: static}", "{Active: static-plus}", "{Active: topology-aware}",
         "{Active: balloons}", "{Active: static, static: {undisturbed: {interrupts: leave}}}",

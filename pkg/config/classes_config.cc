@@ -256,10 +256,13 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
     DescribeCpuClasses(classes, config.cpu);
     DescribeScheduling(classes, config.scheduling);
     const ConfigNode* const namespaces = classes.Node("AllowedNamespaces");
-    classes.Map("AllowedNamespaces", [&config, namespaces](ConfigSection& allowed) {
-      DescribeAllowed(allowed, config.namespaces);
-      if (namespaces != nullptr) ReadClassNames(*namespaces, allowed, config);
-    });
+    classes
+        .Map("AllowedNamespaces",
+             [&config, namespaces](ConfigSection& allowed) {
+               DescribeAllowed(allowed, config.namespaces);
+               if (namespaces != nullptr) ReadClassNames(*namespaces, allowed, config);
+             })
+        .FreeNames();
     using Unknown = ClassesConfig::Unknown;
     using Absent = ClassesConfig::Absent;
     classes.Choice(

@@ -245,7 +245,9 @@ std::vector<ConfigKey> AllConfigKeys(const ConfigChecks& checks) {
   std::vector<ConfigKey> keys = DescribeConfig();
   if (!checks.policy_section) return keys;
   ConfigKey& modules = keys.front();
-  modules.keys.front().choices = checks.policies;
+  std::vector<std::string>& names = modules.keys.front().choices = checks.policies;
+  for (const PolicyAlias& known : kPolicyAliases)
+    names.emplace_back(known.alias);
   for (const std::string& policy : checks.policies) {
     ConfigKey section{.name = policy, .kind = ConfigKey::Kind::kMap};
     if (checks.policy_section(policy, ConfigNode(), &section.keys).ok()) {

@@ -28,7 +28,12 @@ void AddLeaves(const std::vector<ConfigKey>& keys, const std::string& path,
 
 ordered_json TypeOf(const ConfigKey& key);
 
-ordered_json ObjectSchema(const std::vector<ConfigKey>& keys) {
+const ordered_json& ListSchema() {
+  static const ordered_json kSchema = {{"type", {"string", "number", "array"}}};
+  return kSchema;
+}
+
+ordered_json ObjectSchema(const std::vector<ConfigKey>& keys, bool free_names = false) {
   ordered_json properties = ordered_json::object();
   for (const ConfigKey& key : keys) {
     ordered_json& schema = properties[key.name] = TypeOf(key);
@@ -36,24 +41,30 @@ ordered_json ObjectSchema(const std::vector<ConfigKey>& keys) {
   }
   return {{"type", {"object", "null"}},
           {"properties", std::move(properties)},
-          {"additionalProperties", false}};
+          {"additionalProperties", free_names ? ListSchema() : ordered_json(false)}};
 }
 
 ordered_json TypeOf(const ConfigKey& key) {
-  if (!key.choices.empty()) return {{"type", "string"}, {"enum", key.choices}};
+  if (!key.choices.empty()) {
+    ordered_json schema = {{"type", "string"}, {"enum", key.choices}};
+    // A name of any policy may be null, which YAML does not take for a text.
+    if (key.kind == Kind::kAny) {
+      schema["type"] = {"string", "null"};
+      schema["enum"].push_back(nullptr);
+    }
+    return schema;
+  }
   if (!key.pattern.empty()) return {{"type", "string"}, {"pattern", key.pattern}};
   if (key.kind == Kind::kBool) return {{"type", "boolean"}};
   if (key.kind == Kind::kInt) {
     return {{"type", "integer"}, {"minimum", key.min}, {"maximum", key.max}};
   }
   if (key.kind == Kind::kRaw) return ordered_json::object();
-  if (key.kind == Kind::kMap) return ObjectSchema(key.keys);
+  if (key.kind == Kind::kMap) return ObjectSchema(key.keys, key.free_names);
   if (key.kind == Kind::kItems) {
     return {{"type", {"array", "null"}}, {"items", ObjectSchema(key.keys)}};
   }
-  if (key.kind == Kind::kList || key.kind == Kind::kAny) {
-    return {{"type", {"string", "number", "array"}}};
-  }
+  if (key.kind == Kind::kList || key.kind == Kind::kAny) return ListSchema();
   if (key.kind != Kind::kNames) return {{"type", {"string", "number", "boolean"}}};
   ordered_json schema = {{"type", {"object", "null"}}};
   if (!key.keys.empty()) schema["additionalProperties"] = ObjectSchema(key.keys);
@@ -80,6 +91,12 @@ void AppendKey(const ConfigLeaf& leaf, std::string& page) {
 }
 
 }  // namespace
+
+void Unset(ConfigKey& key) {
+  key.value.reset();
+  for (ConfigKey& below : key.keys)
+    Unset(below);
+}
 
 ConfigNode ValuesOf(const std::vector<ConfigKey>& keys) {
   ConfigNode values = MapNode({});
@@ -108,6 +125,12 @@ std::vector<ConfigLeaf> LeavesOf(const std::vector<ConfigKey>& keys) {
 std::string ConfigSchema(const std::vector<ConfigKey>& keys) {
   ordered_json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}};
   schema.update(ObjectSchema(keys));
+  // "policy.Active: static", as in options files.
+  std::vector<std::string_view> names;
+  for (const ConfigKey& key : keys)
+    names.push_back(key.name);
+  schema["patternProperties"][fmt::format("^({})[.]", fmt::join(names, "|"))] =
+      ordered_json::object();
   return schema.dump(1) + '\n';
 }
 

@@ -27,6 +27,7 @@ struct ConfigKey {
   std::string pattern{};  // of kText: a regular expression; empty: any text
   int64_t min = 0;        // of kInt
   int64_t max = 0;
+  bool free_names = false;        // of kMap: it has keys of the user's choice, too, with lists
   std::string entry_name{};       // of kNames: "PLUGIN"
   std::vector<ConfigKey> keys{};  // of kMap: its keys; of kNames and kItems: those of an entry
   // The flag of the daemon that sets the key, too, without dashes; empty: there is none.
@@ -35,6 +36,9 @@ struct ConfigKey {
   // Converts the flag's text to the key's; unset: both have the same form.
   std::function<StatusOr<std::string>(std::string_view text)> text_of_flag{};
 };
+
+// Unsets the value of the key and of all below it.
+void Unset(ConfigKey& key);
 
 // The keys with their values as a map, without unset ones.
 ConfigNode ValuesOf(const std::vector<ConfigKey>& keys);

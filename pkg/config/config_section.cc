@@ -300,6 +300,11 @@ ConfigSection& ConfigSection::Default(std::string_view text) {
   return *this;
 }
 
+ConfigSection& ConfigSection::FreeNames() {
+  if (keys_ != nullptr) keys_->back().free_names = true;
+  return *this;
+}
+
 void ConfigSection::Show(const std::map<std::string, ConfigNode, std::less<>>& values) {
   if (keys_ == nullptr) return;
   for (const auto& [name, value] : values)

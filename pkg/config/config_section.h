@@ -115,6 +115,17 @@ class ConfigSection {
                      std::string_view help);
   ConfigSection& Map(std::string_view key, const std::function<void(ConfigSection&)>& describe,
                      std::string_view help = "");
+  // A map that may be unset: it is set by a map that has a key.
+  template <typename T>
+  ConfigSection& Map(std::string_view key, std::optional<T>& target,
+                     void (*describe)(ConfigSection&, T&)) {
+    T value = target.value_or(T());
+    Map(key, [&](ConfigSection& section) { describe(section, value); });
+    const ConfigNode* const given = Node(key);
+    if (given != nullptr && !given->entries.empty()) target = std::move(value);
+    if (keys_ != nullptr && !target) Unset(keys_->back());
+    return *this;
+  }
   // A list of maps. Each item is a copy of `initial` before its keys are read.
   template <typename Item>
   ConfigSection& Items(std::string_view key, std::vector<Item>& items, const Item& initial,
@@ -160,6 +171,8 @@ class ConfigSection {
   ConfigSection& Flag(std::string_view name, std::string_view value_name,
                       std::function<StatusOr<std::string>(std::string_view)> text_of = nullptr);
   ConfigSection& Default(std::string_view text);
+  // Says that the last key, a map, also takes keys of the user's choice with lists.
+  ConfigSection& FreeNames();
 
   // Describes values whose keys are those of another section.
   void Show(const std::map<std::string, ConfigNode, std::less<>>& values);

@@ -61,9 +61,7 @@ void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
                "`memory.min`: below it its memory is never reclaimed; bytes or `max`");
   DescribeFile(section, "swapMax", item.swap_max,
                "`memory.swap.max`: the most swap that it uses; bytes or `max`");
-  MemoryPolicyConfig policy = item.policy.value_or(MemoryPolicyConfig());
-  section.Map("policy", [&policy](ConfigSection& keys) { DescribeMemoryPolicy(keys, policy); });
-  if (section.Node("policy") != nullptr) item.policy = policy;
+  section.Map("policy", item.policy, DescribeMemoryPolicy);
 }
 
 using MemoryMode = MemoryPolicySettings::Mode;

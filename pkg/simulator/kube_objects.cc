@@ -94,6 +94,27 @@ StatusOr<size_t> NumberAt(const ConfigNode* map, std::string_view key, std::stri
                  fmt::format("must be a number up to {}", kMaxPods));
 }
 
+bool IsWorkload(std::string_view kind) {
+  return std::ranges::find(kWorkloads, kind) != kWorkloads.end();
+}
+
+// The kind of the items of a list, which may lack their own.
+std::string_view KindOfItems(std::string_view kind) {
+  return kind.substr(0, kind.size() - std::string_view("List").size());
+}
+
+// The text of a member of the object's metadata; empty if it has none.
+std::string_view MetadataText(const ConfigNode& object, std::string_view key) {
+  const ConfigNode* const metadata = FindMember(object, "metadata");
+  const ConfigNode* const value = metadata == nullptr ? nullptr : FindMember(*metadata, key);
+  return value == nullptr ? std::string_view() : std::string_view(value->text);
+}
+
+std::string WorkloadKey(const ConfigNode& object, std::string_view kind, std::string_view name) {
+  const std::string_view name_space = MetadataText(object, "namespace");
+  return fmt::format("{}/{}/{}", name_space.empty() ? "default" : name_space, kind, name);
+}
+
 // Whether the object belongs to a workload that the simulation reads itself, so that the object
 // would count twice.
 StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
@@ -216,10 +237,47 @@ Status KubeObjects::Read(const ConfigNode& object) {
   return ReadKind(object, KindOf(object));
 }
 
+void KubeObjects::Announce(const ConfigNode& object) {
+  AnnounceKind(object, KindOf(object));
+}
+
+void KubeObjects::AnnounceKind(const ConfigNode& object, std::string_view kind) {
+  if (IsWorkload(kind)) {
+    const ConfigNode* const spec = FindMember(object, "spec");
+    if (RunsNothing(object, spec, kind).value_or(true)) return;
+    announced_.insert(WorkloadKey(object, kind, MetadataText(object, "name")));
+  } else if (const ConfigNode* const items = FindMember(object, "items");
+             items != nullptr && kind.ends_with("List")) {
+    for (const ConfigNode& item : items->items) {
+      const std::string own = KindOf(item);
+      AnnounceKind(item, own.empty() ? KindOfItems(kind) : own);
+    }
+  }
+}
+
+// A pod of a Deployment or CronJob is owned by a ReplicaSet or Job NAME-SUFFIX, which a list of
+// objects need not have.
+bool KubeObjects::HasAnnouncedOwner(const ConfigNode& pod) const {
+  const ConfigNode* const metadata = FindMember(pod, "metadata");
+  const ConfigNode* const owners =
+      metadata == nullptr ? nullptr : FindMember(*metadata, "ownerReferences");
+  if (owners == nullptr) return false;
+  return std::ranges::any_of(owners->items, [&](const ConfigNode& owner) {
+    const std::string kind = KindOf(owner);
+    const ConfigNode* const name = FindMember(owner, "name");
+    if (name == nullptr) return false;
+    const std::string_view of_owner = kind == "ReplicaSet" ? "Deployment" : "CronJob";
+    const std::string_view stem = std::string_view(name->text).substr(0, name->text.rfind('-'));
+    return announced_.contains(WorkloadKey(pod, kind, name->text)) ||
+           ((kind == "ReplicaSet" || kind == "Job") &&
+            announced_.contains(WorkloadKey(pod, of_owner, stem)));
+  });
+}
+
 Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
   if (kind == "Pod") return ReadPod(object);
   if (kind == "ResourceClaim") return ReadClaimObject(object);
-  if (std::ranges::find(kWorkloads, kind) != kWorkloads.end()) return ReadWorkload(object, kind);
+  if (IsWorkload(kind)) return ReadWorkload(object, kind);
   if (kind.ends_with("List")) return ReadItems(object, kind);
   const std::string name =
       skipped_.size() < kNamedKinds ? Printable(kind.empty() ? "(none)" : kind, 64) : "(others)";
@@ -239,6 +297,9 @@ Status KubeObjects::ReadPod(const ConfigNode& object) {
       ++elsewhere_;
       return OkStatus();
     }
+  } else if (HasAnnouncedOwner(object)) {
+    ++owned_["Pod"];
+    return OkStatus();
   }
   RESMGR_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(object));
   return Add({.where = Where(object), .manifest = std::move(manifest)});
@@ -259,20 +320,22 @@ Status KubeObjects::ReadClaimObject(const ConfigNode& object) {
   return OkStatus();
 }
 
-// The items of a PodList may lack their kind, so it is taken from the list's kind.
 Status KubeObjects::ReadItems(const ConfigNode& list, std::string_view kind) {
-  const std::string_view of_items = kind.substr(0, kind.size() - std::string_view("List").size());
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const items, FindKey(&list, "items", Kind::kList, ""));
   if (items == nullptr) return OkStatus();
   for (const ConfigNode& item : items->items) {
     if (item.kind != Kind::kMap) return ErrorAt(item, "items", "must be objects");
     const std::string own = KindOf(item);
-    RESMGR_RETURN_IF_ERROR(ReadKind(item, own.empty() ? of_items : own));
+    RESMGR_RETURN_IF_ERROR(ReadKind(item, own.empty() ? KindOfItems(kind) : own));
   }
   return OkStatus();
 }
 
 Status KubeObjects::ReadWorkload(const ConfigNode& object, std::string_view kind) {
+  if (!node_.empty()) {
+    ++workloads_elsewhere_;
+    return OkStatus();
+  }
   RESMGR_ASSIGN_OR_RETURN(const bool owned, HasOwnerThatCounts(object));
   if (owned) {
     ++owned_[std::string(kind)];
@@ -348,7 +411,8 @@ std::vector<std::string> KubeObjects::Notes() const {
       notes.push_back("skipped " + CountText(static_cast<int64_t>(count), what) + more);
   };
   tell(idle_, "suspended or ended workload");
-  tell(elsewhere_, "pod", " that do not run on node " + Printable(node_));
+  tell(elsewhere_, "pod", " not on node " + Printable(node_));
+  tell(workloads_elsewhere_, "workload", ": with -node, the pods that run there count");
   tell(claims_elsewhere_, "claim", " without a device of node " + Printable(node_));
   tell(ended_, "ended pod");
   return notes;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +48,8 @@ inline constexpr size_t kMaxPods = 10'000;
 
 // Finds the pods in Kubernetes objects, as users write them and as kubectl prints them:
 //
-//   Pod                      itself, unless its status says that it has ended
+//   Pod                      itself, unless its status says that it has ended, or a workload that
+//                            owns it was announced: its replicas count
 //   Deployment, ReplicaSet,  its replicas: NAME-HASH-0 and on (the hash is of the template). A
 //     ReplicationController  ReplicaSet of a Deployment is left out: its owner counts
 //   StatefulSet              its replicas: NAME-0 and on, or from spec.ordinals.start
@@ -58,13 +60,17 @@ inline constexpr size_t kMaxPods = 10'000;
 //   ResourceClaim            itself, for TakeClaims
 //   List, PodList, ...       its items
 //
-// Other kinds place no container and are counted for Notes.
+// Other kinds place no container and are counted for Notes. With a node, workloads are left out:
+// the Pods tell what runs there.
 class KubeObjects {
  public:
   // `node`: reads only Pods that run there (spec.nodeName) and claims that have a device of its
   // pool. Empty: reads all.
   explicit KubeObjects(std::string_view node = {}) : node_(node) {}
 
+  // To be called for all objects before the first is read, since a list has pods before the
+  // workloads that own them.
+  void Announce(const ConfigNode& object);
   // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest and ReadClaim, or for more than
   // kMaxPods or kMaxClaims.
   Status Read(const ConfigNode& object);
@@ -76,6 +82,8 @@ class KubeObjects {
   std::vector<std::string> Notes() const;
 
  private:
+  void AnnounceKind(const ConfigNode& object, std::string_view kind);
+  bool HasAnnouncedOwner(const ConfigNode& pod) const;
   Status ReadKind(const ConfigNode& object, std::string_view kind);
   Status ReadPod(const ConfigNode& object);
   Status ReadClaimObject(const ConfigNode& object);
@@ -90,12 +98,14 @@ class KubeObjects {
   std::vector<ClaimOfObject> claims_;
   size_t count_ = 0;
   size_t claim_count_ = 0;
-  size_t elsewhere_ = 0;         // Pods of other nodes, or of none yet
-  size_t claims_elsewhere_ = 0;  // claims of other nodes, or of none yet
+  size_t elsewhere_ = 0;            // Pods of other nodes, or of none yet
+  size_t claims_elsewhere_ = 0;     // claims of other nodes, or of none yet
+  size_t workloads_elsewhere_ = 0;  // all workloads, with a node
   size_t ended_ = 0;
   size_t idle_ = 0;                        // workloads that are suspended or have ended
   std::map<std::string, size_t> skipped_;  // by kind
   std::map<std::string, size_t> owned_;    // by kind
+  std::set<std::string> announced_;        // "NAMESPACE/KIND/NAME"
 };
 
 }  // namespace resmgr

@@ -20,9 +20,9 @@ using ::testing::MatchesRegex;
 
 class KubeObjectsTest : public testing::Test {
  protected:
-  std::vector<std::string> Pods(std::string_view text) {
+  std::vector<std::string> Pods(std::string_view text, std::string_view node = {}) {
     notes_.clear();
-    const auto scenario = ReadScenario(text, "s.yaml", &notes_);
+    const auto scenario = ReadScenario(text, "s.yaml", &notes_, node);
     error_ = Message(scenario.status());
     std::vector<std::string> names;
     if (!scenario.ok()) return names;
@@ -196,6 +196,51 @@ TEST_F(KubeObjectsTest, WorkloadsThatRunNothingAreNoted) {
   EXPECT_THAT(notes_,
               ElementsAre("s.yaml: skipped 1 of kind ReplicaSet made by an owner, which counts "
                           "instead"));
+}
+
+// As `kubectl get all -A` prints it: pods come first.
+constexpr std::string_view kAll = R"(
+kind: List
+items:
+- kind: Pod
+  metadata: {name: web-5d4f-abc, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: web-5d4f}]}
+  spec: {nodeName: n1, containers: [{name: c}]}
+- kind: Pod
+  metadata: {name: db-0, namespace: shop, ownerReferences: [{kind: StatefulSet, name: db}]}
+  spec: {nodeName: n1, containers: [{name: c}]}
+- kind: Pod
+  metadata: {name: backup-29-x, namespace: shop, ownerReferences: [{kind: Job, name: backup-29}]}
+  spec: {nodeName: n2, containers: [{name: c}]}
+- kind: Pod
+  metadata: {name: db-0, namespace: other, ownerReferences: [{kind: StatefulSet, name: db}]}
+  spec: {nodeName: n1, containers: [{name: c}]}
+- kind: Deployment
+  metadata: {name: web, namespace: shop}
+  spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
+- kind: StatefulSet
+  metadata: {name: db, namespace: shop}
+  spec: {replicas: 1, template: {spec: {containers: [{name: c}]}}}
+- kind: CronJob
+  metadata: {name: backup, namespace: shop}
+  spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}
+)";
+
+TEST_F(KubeObjectsTest, PodsOfWorkloadsThatAreThereCountOnce) {
+  EXPECT_THAT(Pods(kAll), ElementsAre("other/db-0", MatchesRegex("shop/web-.*-0"),
+                                      MatchesRegex("shop/web-.*-1"), "shop/db-0",
+                                      MatchesRegex("shop/backup-.*-0")))
+      << error_;
+  EXPECT_THAT(notes_, ElementsAre("s.yaml: skipped 3 of kind Pod made by an owner, which counts "
+                                  "instead"));
+}
+
+TEST_F(KubeObjectsTest, OfANodeThePodsCountAndNotTheWorkloads) {
+  EXPECT_THAT(Pods(kAll, "n1"), ElementsAre("shop/web-5d4f-abc", "shop/db-0", "other/db-0"))
+      << error_;
+  EXPECT_THAT(
+      notes_,
+      ElementsAre("s.yaml: skipped 1 pod not on node n1",
+                  "s.yaml: skipped 3 workloads: with -node, the pods that run there count"));
 }
 
 TEST_F(KubeObjectsTest, MistakesHaveTheirPlace) {

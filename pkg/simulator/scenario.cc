@@ -385,6 +385,8 @@ StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                           ParseYamlDocuments(text, source));
   Scenario scenario;
   KubeObjects objects(node);
+  for (const ConfigNode& document : documents)
+    objects.Announce(document);
   for (const ConfigNode& document : documents) {
     if (document.kind == Kind::kNull) continue;
     if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);

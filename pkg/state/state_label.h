@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a saved state says of the machine that it was saved on.
+// Identifies the machine that a state was saved on.
 #ifndef PKG_STATE_STATE_LABEL_H_
 #define PKG_STATE_STATE_LABEL_H_
 

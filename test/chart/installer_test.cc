@@ -141,6 +141,16 @@ TEST_F(InstallationTest, AfterAnAttemptThatWasCutOffTheLastGoodVersionIsPutBack)
   EXPECT_EQ(Run("running"), "1\n");
 }
 
+// The note that it failed is written first.
+TEST_F(InstallationTest, APuttingBackThatWasCutOffIsCompleted) {
+  Run("good 1; try 1 -a=b");
+  Run("restore_former() { kill -9 $$; }; try 2 -a=b");
+  EXPECT_EQ(Run("running"), "2\n");
+  EXPECT_THAT(Run("try 2 -a=b"), HasSubstr("is not tried again"));
+  EXPECT_EQ(Run("running"), "1\n");
+  EXPECT_THAT(Run("try 1 -a=b"), HasSubstr("/1 runs already"));
+}
+
 // While systemd starts the new version. The kubelet gives the pod a few seconds then.
 TEST_F(InstallationTest, ToldToEndItPutsTheFormerVersionBack) {
   Run("good 1; try 1 -a=b");

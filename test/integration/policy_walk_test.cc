@@ -297,6 +297,40 @@ Removal TryToRemove(const std::string& proc, const std::string& script, const st
   return {WEXITSTATUS(status), {std::istreambuf_iterator<char>(said), {}}};
 }
 
+TEST_F(BackTest, ThePackageIsNotRemovedWhoeverStartedTheRelay) {
+  namespace fs = std::filesystem;
+  const auto write = [this](const std::string& file, const std::string& text) {
+    fs::create_directories(fs::path(Path(file)).parent_path());
+    std::ofstream(Path(file)) << text;
+  };
+  const auto connect = [&](const std::string& socket) {
+    write("proc/net/unix",
+          "0000000000000000: 00000003 00000000 00000000 0001 03 4711 " + socket + "\n");
+  };
+  const auto code = [this] {
+    return TryToRemove(Path("proc"), Path("prerm"), Path("told")).exit_code;
+  };
+  fs::create_directories(Path("proc/12"));
+  fs::create_symlink("/usr/bin/cri-resmgr (deleted)", Path("proc/12/exe"));
+  const auto start = [&](std::string line) {
+    std::ranges::replace(line, ' ', '\0');
+    write("proc/12/cmdline", line);
+  };
+  connect("/run/other/x.sock");
+  start("/usr/bin/cri-resmgr");
+  EXPECT_EQ(code(), 0);
+  start("koord-runtime-proxy --koord-runtimeproxy-endpoint=/run/other/x.sock");
+  EXPECT_EQ(code(), 1);
+  write("options", "policy static\nrelay-socket /run/other/x.sock\n");
+  start("/usr/bin/cri-resmgr -config " + Path("options"));
+  EXPECT_EQ(code(), 1);
+  start("/usr/bin/cri-resmgr -relay-socket unix:///run/other/x.sock -config /none");
+  EXPECT_EQ(code(), 1);
+  start("/usr/bin/cri-resmgr");
+  connect("/var/run/koord-runtimeproxy/runtimeproxy.sock");
+  EXPECT_EQ(code(), 1);
+}
+
 TEST_F(BackTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
   StartBoth();
   namespace fs = std::filesystem;
