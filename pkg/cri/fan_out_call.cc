@@ -132,8 +132,10 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   void OnTrailers(const h2::HeaderBlock& trailers) {
     const GrpcStatus status = ReadGrpcStatus(trailers);
-    const Status whole =
+    Status whole =
         status.ok() ? CheckBody() : MakeStatus(CodeOfRuntime(status.code), status.message);
+    // Without its events the client's stream would be a part of them.
+    if (whole.ok() && call_.options_.endless) whole = Unavailable("ended its stream");
     if (whole.ok()) {
       done_ = true;
       call_.NoteEnd(*this, true);

@@ -261,8 +261,8 @@ StatusOr<std::string> MergeEmpty(const Backends& backends,
   return std::string();
 }
 
-StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
-                                             const std::vector<RuntimeReply>& replies) {
+StatusOr<std::string> MergeMetrics(const Backends& backends,
+                                   const std::vector<RuntimeReply>& replies) {
   RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
   return UnionByText(backends, replies);
 }

@@ -42,10 +42,11 @@ StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
 StatusOr<std::string> MergeEmpty(const Backends& backends,
                                  const std::vector<RuntimeReply>& replies);
 
-// Merges ListMetricDescriptorsResponse: keeps the first descriptor of each name. A runtime that
-// lacks the method has no metrics; if a runtime fails otherwise, the call fails.
-StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
-                                             const std::vector<RuntimeReply>& replies);
+// Merges ListMetricDescriptorsResponse and ListPodSandboxMetricsResponse: keeps the first descriptor
+// of each name and the first metrics of each pod sandbox. A runtime that lacks the method has no
+// metrics; if a runtime fails otherwise, the call fails.
+StatusOr<std::string> MergeMetrics(const Backends& backends,
+                                   const std::vector<RuntimeReply>& replies);
 
 // Merges ListImagesResponse: each image once, whichever form of its id runtimes write
 // (image_ids.h); pinned if one runtime pins it. A runtime that lacks the method has no images; if a

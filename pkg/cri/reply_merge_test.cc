@@ -199,13 +199,12 @@ TEST_F(ReplyMergeTest, MetricDescriptorsAreUniqueByName) {
     }
     return Reply(list);
   };
-  const StatusOr<std::string> merged = MergeMetricDescriptors(
+  const StatusOr<std::string> merged = MergeMetrics(
       backends_,
       {named({{"a", "first"}, {"b", ""}}), named({{"a", "second"}, {"c", ""}}), Lacks()});
   EXPECT_EQ(merged.value_or(""), named({{"a", "first"}, {"b", ""}, {"c", ""}}).message);
-  EXPECT_THAT(MergeMetricDescriptors(backends_, {{}, {}, Away()}),
-              test::HasCode(StatusCode::kUnavailable));
-  EXPECT_THAT(MergeMetricDescriptors(backends_, {{}, {.message = "\x0a\x02\x0a\x05"}, {}}),
+  EXPECT_THAT(MergeMetrics(backends_, {{}, {}, Away()}), test::HasCode(StatusCode::kUnavailable));
+  EXPECT_THAT(MergeMetrics(backends_, {{}, {.message = "\x0a\x02\x0a\x05"}, {}}),
               Fails(StatusCode::kInternal, HasSubstr("runtime kata: ")));
 }
 

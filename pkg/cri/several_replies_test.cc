@@ -149,6 +149,22 @@ TEST_F(SeveralRepliesTest, MetricDescriptorsOfAllRuntimesHaveUniqueNames) {
   EXPECT_THAT(merged.descriptors(), SizeIs(2));
 }
 
+TEST_F(SeveralRepliesTest, ARuntimeThatLacksMetricsHasNone) {
+  cri::ListPodSandboxMetricsResponse list;
+  list.add_pod_metrics()->set_pod_sandbox_id("p1");
+  first_.Script("ListPodSandboxMetrics", {.reply = {{list.SerializeAsString()}}});
+  const grpc::Status lacks(grpc::StatusCode::UNIMPLEMENTED, "unknown method");
+  second_.Script("ListPodSandboxMetrics", {.error = lacks});
+  const auto ask = [this](cri::ListPodSandboxMetricsResponse& reply) {
+    return client_->Unary("ListPodSandboxMetrics", cri::ListPodSandboxMetricsRequest(), &reply);
+  };
+  cri::ListPodSandboxMetricsResponse merged;
+  ASSERT_TRUE(ask(merged).ok());
+  EXPECT_THAT(merged.pod_metrics(), SizeIs(1));
+  first_.Script("ListPodSandboxMetrics", {.error = lacks});
+  EXPECT_EQ(ask(merged).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST_F(SeveralRepliesTest, CallThatClientGivesUpIsGivenUpEverywhere) {
   second_.Script("Status", {.hold = true});
   const auto status = client_->Start("Status", cri::StatusRequest());

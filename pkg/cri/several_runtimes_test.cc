@@ -223,6 +223,16 @@ TEST_F(SeveralRuntimesTest, EventsOfAllRuntimesAreOneStream) {
   EXPECT_THAT(ids, UnorderedElementsAre(in_here, in_there));
 }
 
+// As CRI-O does without pod events, and when it is stopped.
+TEST_F(SeveralRuntimesTest, EventsEndWithTheFirstRuntimeThatEndsItsOwn) {
+  second_.Script("GetContainerEvents", {.reply = std::vector<std::string>()});
+  const auto events = client_->Start("GetContainerEvents", cri::GetEventsRequest());
+  const auto result = events->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), UNAVAILABLE);
+  EXPECT_THAT(result->status.error_message(), HasSubstr("runtime kata: ended its stream"));
+}
+
 TEST_F(SeveralRuntimesTest, StreamsWaitForClientThatDoesNotRead) {
   const std::vector<std::string> many(80, std::string(100'000, 'x'));
   for (FakeRuntime* runtime : {&first_, &second_})

@@ -44,6 +44,16 @@ std::unique_ptr<StageCall> HookStage::Begin(const Request& request) {
   return MakeHookCall(*this, request.operation());
 }
 
+void HookStage::Start() {
+  knows_servers_ = false;
+  view_.Attach();
+}
+
+void HookStage::Forget() {
+  OpenServers();
+  view_.Detach();
+}
+
 void HookStage::OpenServers() {
   knows_servers_ = true;
   for (const auto& then : std::exchange(waiting_, {}))

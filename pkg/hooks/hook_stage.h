@@ -68,11 +68,13 @@ class HookStage final : public Stage {
   HookStage(const Context& context, HookStageOptions options);
   ~HookStage() override;
 
-  // Marks the servers as known; until then calls that they may be asked about wait.
+  // Learns of the runtime's pods and containers, until Forget: the stage is in the pipeline. Calls
+  // that servers may be asked about wait until it is known which there are.
+  void Start();
+  // Marks the servers as known.
   void OpenServers();
-  // Learns of the runtime's pods and containers, until Forget: the stage is in the pipeline.
-  void Start() { view_.Attach(); }
-  void Forget() { view_.Detach(); }
+  // Calls under way do not wait any more.
+  void Forget();
   // Applies to calls that begin from now on.
   void SetSkip(std::string key, std::string value);
 
@@ -107,7 +109,7 @@ class HookStage final : public Stage {
   RateLimit failures_limit_;
   RateLimit conflicts_limit_;
   uint64_t ignored_failures_ = 0;
-  bool knows_servers_ = false;
+  bool knows_servers_ = true;                   // or nobody reads which there are
   std::vector<std::function<void()>> waiting_;  // calls that wait for the servers to be known
   std::list<std::shared_ptr<HookServerPort>> telling_;  // servers of post hooks, until they answer
   Lifetime lifetime_;

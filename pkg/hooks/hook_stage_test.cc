@@ -482,6 +482,23 @@ TEST_F(HookFaultsTest, CallsWaitUntilItIsKnownWhichServersThereAre) {
   pipeline_.Remove(stage);
 }
 
+TEST_F(HookFaultsTest, SwitchedOnAgainCallsWaitAgain) {
+  HookStage stage({.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
+                  {});
+  pipeline_.Remove(stage_);
+  pipeline_.Add(stage);
+  stage.Start();
+  stage.OpenServers();
+  stage.Forget();
+  EXPECT_TRUE(StartPod(PodNamed("between"))->passed()) << "a call under way does not wait";
+  stage.Start();
+  const auto run = StartPod(PodNamed("web"));
+  EXPECT_FALSE(run->decided);
+  stage.OpenServers();
+  EXPECT_TRUE(run->passed());
+  pipeline_.Remove(stage);
+}
+
 TEST_F(HookFaultsTest, AnUpdateWithoutLinuxResourcesPasses) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPreUpdateContainerResources});
   auto update = Make(Operation::kUpdateContainerResources, "c1");

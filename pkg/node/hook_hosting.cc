@@ -56,13 +56,11 @@ void HookHosting::Open() {
   serving_ = true;
   context_.pipeline.Add(stage_);
   stage_.Start();
-  if (!stage_.knows_servers()) {
-    first_read_ = context_.loop.After(kFirstRead, [this] {
-      log_.Warn("hook directory {} has not been read yet: calls continue without its servers",
-                Printable(directory_));
-      stage_.OpenServers();
-    });
-  }
+  first_read_ = context_.loop.After(kFirstRead, [this] {
+    log_.Warn("hook directory {} has not been read yet: calls continue without its servers",
+              Printable(directory_));
+    stage_.OpenServers();
+  });
   Watch();
 }
 
@@ -73,7 +71,6 @@ void HookHosting::Close() {
   watch_.reset();
   first_read_ = nullptr;
   servers_.Update({});
-  if (!stage_.knows_servers()) stage_.OpenServers();
   stage_.Forget();
 }
 

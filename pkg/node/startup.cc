@@ -204,8 +204,7 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
 std::unique_ptr<StateStore> OpenState(const NodeOptions& options, const Setup& setup) {
   // If the disk has not answered before, the start does not wait for it again.
   return std::make_unique<StateStore>(
-      StateFiles(options), options.StateDirectory(),
-      StateLabel(*setup.machine),
+      StateFiles(options), options.StateDirectory(), StateLabel(*setup.machine),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, options.CallsFile(),
       setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
 }
