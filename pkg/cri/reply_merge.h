@@ -42,9 +42,9 @@ StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
 StatusOr<std::string> MergeEmpty(const Backends& backends,
                                  const std::vector<RuntimeReply>& replies);
 
-// Merges ListMetricDescriptorsResponse and ListPodSandboxMetricsResponse: keeps the first descriptor
-// of each name and the first metrics of each pod sandbox. A runtime that lacks the method has no
-// metrics; if a runtime fails otherwise, the call fails.
+// Merges ListMetricDescriptorsResponse and ListPodSandboxMetricsResponse: keeps the first
+// descriptor of each name and the first metrics of each pod sandbox. A runtime that lacks the
+// method has no metrics; if a runtime fails otherwise, the call fails.
 StatusOr<std::string> MergeMetrics(const Backends& backends,
                                    const std::vector<RuntimeReply>& replies);
 
