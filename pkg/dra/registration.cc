@@ -64,7 +64,18 @@ StatusOr<std::string> Registration::Note(const std::string& message) {
 }
 
 std::optional<Problem> Registration::problem() const {
-  if (refusal_.empty()) return std::nullopt;
+  if (refusal_.empty()) {
+    const auto due = begun_ + options_.patience;
+    if (registered_ || std::chrono::system_clock::now() < due) return std::nullopt;
+    return Problem{.kind = "plugin",
+                   .since = due,
+                   .message = fmt::format("no kubelet has asked for the driver {}: claims are not "
+                                          "prepared. It looks in plugins_registry of its root "
+                                          "directory, which has to be /var/lib/kubelet",
+                                          options_.driver),
+                   .objects = {options_.driver},
+                   .next = "systemctl status kubelet"};
+  }
   return Problem{.kind = "plugin",
                  .since = refused_at_,
                  .message = fmt::format("the kubelet does not take the driver {}: {}",

@@ -24,13 +24,15 @@ class Registration {
     // Whether the driver's socket is served; while it is not, the kubelet is refused and asks
     // again.
     std::function<bool()> served = [] { return true; };
+    // How long the kubelet may take to ask for the driver. It looks at its directory at once.
+    std::chrono::milliseconds patience{60'000};
   };
 
   explicit Registration(Options options) : options_(std::move(options)) {}
 
   // This object must outlive their server.
   UnaryServer::Methods Methods();
-  // Returns a problem if the kubelet has refused the driver.
+  // Returns a problem if the kubelet has refused the driver, or has not asked for it.
   std::optional<Problem> problem() const;
 
  private:
@@ -41,6 +43,7 @@ class Registration {
   bool registered_ = false;
   std::string refusal_;  // the kubelet's words; "": none
   std::chrono::system_clock::time_point refused_at_{};
+  const std::chrono::system_clock::time_point begun_ = std::chrono::system_clock::now();
 };
 
 // Listens at a path where the kubelet looks for sockets: first under a name that the kubelet

@@ -19,8 +19,6 @@ namespace {
 
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
-// Requests per client that are read or answered at a time.
-constexpr size_t kMaxCalls = 16;
 
 }  // namespace
 
@@ -99,11 +97,7 @@ class UnaryServer::Client final : private h2::Session::Owner {
     last_active_ = server_.Tick();
     calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
     Call& call = *calls_.back();
-    if (calls_.size() > kMaxCalls) {
-      call.Finish(ResourceExhausted("too many calls at once"));
-    } else if (end) {
-      call.Finish(InvalidArgument("the request has no message"));
-    }
+    if (end) call.Finish(InvalidArgument("the request has no message"));
   }
   void OnDisconnect(const Status&) override { server_.Remove(*this); }
 

@@ -115,6 +115,31 @@ TEST(UnaryServerTest, UnreadAnswersAreBounded) {
   EXPECT_LE(static_cast<size_t>(answered) * kAnswer, UnaryServer::kMaxHeld);
 }
 
+// gRPC libraries do not queue calls that the server has announced room for.
+TEST(UnaryServerTest, AsManyCallsAreOpenAsAreAnnounced) {
+  constexpr uint32_t kCalls = 500;
+  const TempDir directory;
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  std::vector<UnaryServer::Reply> replies;
+  const auto server =
+      UnaryServer::Create(loop, flushes, directory.File("s.sock"),
+                          {{"/x/Slow", [&](const std::string&, const UnaryServer::Reply& reply) {
+                              replies.push_back(reply);
+                              if (replies.size() == kCalls) loop.Stop();
+                            }}});
+  ASSERT_THAT(server, test::IsOk());
+  std::string bytes = test::kHttp2Preface + test::Settings(4, 0);
+  for (uint32_t call = 0; call < kCalls; ++call)
+    bytes += test::Request(2 * call + 1, "/x/Slow", "");
+  RawClient client(loop, directory.File("s.sock"));
+  client.Send(bytes);
+  const auto deadline = loop.After(seconds(20), [&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(replies.size(), kCalls);
+  EXPECT_EQ(client.refused(), 0);
+}
+
 TEST(UnaryServerTest, AStreamHasAnswersUntilItsClientLeaves) {
   constexpr size_t kPrefix = 5;  // of each message
   constexpr int kWindow = 4;     // SETTINGS_INITIAL_WINDOW_SIZE

@@ -24,6 +24,8 @@ constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
 struct Told {
   Status status{};
   std::atomic<bool> known = false;
+  // When the call was sent that the kubelet has not answered; the clock's zero: there is none.
+  std::atomic<EventLoop::Clock::time_point> sent{};
 };
 
 HintFinder::Options FinderOptions(const PodResourcesServer& server) {
@@ -46,6 +48,20 @@ bool IsOutOfTurn(const Status& status) {
          Message(status).find("rate limit") != std::string_view::npos;
 }
 
+// The kubelet is asked about more containers than it has turns for, or than there are threads for.
+Status NoTurn(const PodResourcesServer& server) {
+  return Unavailable("too many containers at once: no turn within {} ms", server.timeout.count());
+}
+
+// A call that had less than half of the time, after others or in a queue, shows no hung kubelet.
+Status Outcome(const Told& told, const PodResourcesServer& server) {
+  if (told.known && told.status.code() != StatusCode::kDeadlineExceeded) return told.status;
+  const EventLoop::Clock::time_point sent = told.sent;
+  if (sent == EventLoop::Clock::time_point() || EventLoop::Clock::now() - sent < server.timeout / 2)
+    return NoTurn(server);
+  return DeadlineExceeded("no answer within {} ms", server.timeout.count());
+}
+
 bool KnowsNoSuchPod(const Status& status) {
   return status.code() == StatusCode::kNotFound ||
          (status.code() == StatusCode::kUnknown &&
@@ -55,8 +71,9 @@ bool KnowsNoSuchPod(const Status& status) {
 // One question, with a connection and an event loop of its own.
 class Exchange {
  public:
-  explicit Exchange(const PodResourcesServer& server)
+  Exchange(const PodResourcesServer& server, Told& told)
       : end_(EventLoop::Clock::now() + server.timeout),
+        told_(told),
         client_(loop_, flushes_, server.socket, server.max_answer) {}
 
   StatusOr<std::string> Run(const PodContainer& container) {
@@ -82,15 +99,19 @@ class Exchange {
   StatusOr<std::string> Call(std::string_view path, const std::string& request) {
     const auto left = std::chrono::duration_cast<milliseconds>(end_ - EventLoop::Clock::now());
     StatusOr<std::string> answer = Unavailable("no answer");
+    told_.sent = EventLoop::Clock::now();
     client_.Call(path, request, std::max(left, milliseconds(1)), [&](StatusOr<std::string> reply) {
       answer = std::move(reply);
       loop_.Stop();
     });
     loop_.Run();
+    if (answer.status().code() != StatusCode::kDeadlineExceeded)
+      told_.sent = EventLoop::Clock::time_point();
     return answer;
   }
 
   const EventLoop::Clock::time_point end_;
+  Told& told_;
   EventLoop loop_;
   h2::FlushQueue flushes_{loop_};
   UnaryClient client_;
@@ -102,13 +123,11 @@ class Exchange {
 // error says why the kubelet did not answer. Accesses the file system and waits for the answer, so
 // it must not be called on the loop.
 StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
-                                                    const PodContainer& container) {
-  const StatusOr<std::string> answer = Exchange(server).Run(container);
+                                                    const PodContainer& container, Told& told) {
+  const StatusOr<std::string> answer = Exchange(server, told).Run(container);
   if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
   if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
-  // The last call had only the rest of the time, so the message states the whole limit.
-  if (answer.status().code() == StatusCode::kDeadlineExceeded)
-    return DeadlineExceeded("no answer within {} ms", server.timeout.count());
+  if (IsOutOfTurn(answer.status())) return NoTurn(server);
   return answer.status();
 }
 
@@ -240,19 +259,14 @@ std::unique_ptr<HintFinder::Question> PodResources::AskFor(
     PodContainer container, bool trial, std::function<void(HintFinder::Hints)> answer) {
   const auto told = std::make_shared<Told>();
   auto find = [server = options_.server, container = std::move(container), told] {
-    StatusOr<HintFinder::Hints> found = AskPodResources(server, container);
+    StatusOr<HintFinder::Hints> found = AskPodResources(server, container, *told);
     told->status = found.status();
     told->known = true;
     return found.ok() ? *std::move(found) : HintFinder::Hints();
   };
   auto finish = [this, alive = lifetime_.token(), trial, told,
                  answer = std::move(answer)](HintFinder::Hints hints) {
-    if (!alive.expired()) {
-      Note(told->known
-               ? told->status
-               : DeadlineExceeded("no answer within {} ms", options_.server.timeout.count()),
-           trial);
-    }
+    if (!alive.expired()) Note(Outcome(*told, options_.server), trial);
     answer(std::move(hints));
   };
   return finder_.Ask(std::move(find), std::move(finish));

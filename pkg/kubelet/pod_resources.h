@@ -51,8 +51,8 @@ struct PodResourcesServer {
 
 // Asks the kubelet's pod-resources where the devices of new containers are, off the loop. A failure
 // is logged once until the kubelet answers again, and the container is placed without these hints.
-// After a late answer the kubelet is not asked for a while, so that a kubelet that hangs does not
-// delay each creation. Loop's thread only.
+// After a call without an answer the kubelet is not asked for a while, so that a kubelet that hangs
+// does not delay each creation; too many questions at once have no such effect. Loop's thread only.
 class PodResources final : public DeviceHints {
  public:
   struct Options {

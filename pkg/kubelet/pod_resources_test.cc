@@ -113,6 +113,22 @@ TEST_F(PodResourcesTest, KubeletThatAlwaysHasTooManyCallsIsAProblem) {
   EXPECT_TRUE(Becomes(resources, 1));
 }
 
+// As at a boot: kubelet and threads have turns for some of the containers only.
+TEST_F(PodResourcesTest, TooManyContainersAtOnceAreNoHungKubelet) {
+  StartKubelet();
+  kubelet_->RefuseNext(1'000'000);
+  PodResources resources(Options(milliseconds(100)));
+  size_t answered = 0;
+  std::vector<std::unique_ptr<HintFinder::Question>> questions;
+  for (int i = 0; i < 10; ++i) {
+    questions.push_back(resources.Ask(pod_, "main", [&](const HintFinder::Hints&) { ++answered; }));
+    ASSERT_THAT(questions.back(), NotNull());
+  }
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return answered == questions.size(); }));
+  kubelet_->RefuseNext(0);
+  EXPECT_EQ(Hints(resources), gpu_);
+}
+
 // Other clients of the runtime make pods, too.
 TEST_F(PodResourcesTest, PodThatTheKubeletDoesNotKnowIsNoProblem) {
   StartKubelet();

@@ -58,7 +58,8 @@ struct DraHost::Served {
                  .changed = [&host] { host.watch_.Renew(); }}),
         registration({.driver = driver.name,
                       .endpoint = DriverSocket(driver.name),
-                      .served = [this] { return socket.served(); }}),
+                      .served = [this] { return socket.served(); },
+                      .patience = host.options_.registration_patience}),
         socket(
             host.options_.loop, host.options_.flushes, endpoint,
             dra::WithCounts(service.Methods(), host.options_.loop, host.options_.count),

@@ -57,6 +57,8 @@ class DraHost {
     // How often devices are reported again while they are served, and the files of the sockets are
     // looked for.
     std::chrono::milliseconds beat{10'000};
+    // dra::Registration::Options::patience.
+    std::chrono::milliseconds registration_patience{60'000};
     // How often a claim that no container carries is compared with the API server.
     std::chrono::milliseconds compare{60'000};
     // Removes the file of a socket; called on any thread.

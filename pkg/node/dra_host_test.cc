@@ -133,6 +133,7 @@ class DraHostTest : public testing::Test {
         .host_root = directory_.path(),
         .count = [this](const dra::AnsweredCall& call) { prepared_ += call.prepare ? call.ok : 0; },
         .beat = beat_,
+        .registration_patience = registration_patience_,
         .compare = milliseconds(5),
         .withdraw =
             [this](const std::string& path) {
@@ -188,6 +189,7 @@ class DraHostTest : public testing::Test {
   bool lacks_claims_ = false;  // the API server
   Status refusal_;             // of devices, by the agent
   milliseconds beat_{50};
+  milliseconds registration_patience_{60'000};
   test::FakePolicyHost policy_host_;
   std::atomic<bool> hangs_ = false;
   std::promise<void> goes_on_;
@@ -509,6 +511,24 @@ TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
   fs::remove(OnHost("/var/lib/kubelet"));
   EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
   EXPECT_TRUE(Registered());
+}
+
+// One with another root directory looks elsewhere.
+TEST_F(DraHostTest, AKubeletThatDoesNotAskForTheDriverIsAProblem) {
+  registration_patience_ = milliseconds(20);
+  StartHost();
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !host_->problems().empty(); }));
+  ASSERT_TRUE(RunUntil(loop_, [this] {
+    return host_->problems().front().message.starts_with("no kubelet has asked for the driver");
+  }));
+  pluginregistration::RegistrationStatus status;
+  status.set_plugin_registered(true);
+  ASSERT_TRUE(Registered());
+  ASSERT_TRUE(Call(Registry(), "/pluginregistration.Registration/NotifyRegistrationStatus",
+                   status.SerializeAsString())
+                  .ok());
+  EXPECT_TRUE(host_->problems().empty());
 }
 
 TEST_F(DraHostTest, DevicesThatNoAgentTakesAreAProblem) {
