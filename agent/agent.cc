@@ -173,7 +173,7 @@ void Agent::GetClaim(const std::string& namespace_name, const std::string& name,
   claims_->Get(namespace_name, name, std::move(done));
 }
 
-Status Agent::ShowDevices(std::optional<DeviceReport> report) {
+Status Agent::ShowDevices(std::optional<ShowDevicesRequest> report) {
   return slices_ ? slices_->Show(std::move(report)) : NoClaims();
 }
 

@@ -65,7 +65,7 @@ class Agent : public AgentHandler {
   StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) override;
   Status ShowTopology(std::optional<SchedulerView> view) override;
   void GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) override;
-  Status ShowDevices(std::optional<DeviceReport> report) override;
+  Status ShowDevices(std::optional<ShowDevicesRequest> report) override;
   std::string Pool() const override { return node_; }
 
  private:

@@ -78,37 +78,6 @@ StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopology
   return std::optional(std::move(view));
 }
 
-SliceAttribute AttributeOf(const cri_resmgr::v1::SliceAttribute& message) {
-  SliceAttribute attribute{.name = message.name()};
-  switch (message.value_case()) {
-    case cri_resmgr::v1::SliceAttribute::kTruth:
-      attribute.value = message.truth();
-      break;
-    case cri_resmgr::v1::SliceAttribute::kText:
-      attribute.value = message.text();
-      break;
-    default:
-      attribute.value = message.number();
-  }
-  return attribute;
-}
-
-// nullopt: the object is to be removed.
-std::optional<DeviceReport> DevicesOf(const cri_resmgr::v1::ShowDevicesRequest& request) {
-  if (request.absent()) return std::nullopt;
-  DeviceReport report{.driver = request.driver()};
-  for (const cri_resmgr::v1::SliceDevice& message : request.devices()) {
-    SliceDevice& device = report.devices.emplace_back();
-    device.name = message.name();
-    for (const cri_resmgr::v1::SliceAttribute& attribute : message.attributes())
-      device.attributes.push_back(AttributeOf(attribute));
-    device.capacity = message.capacity();
-    device.cpus = message.cpus();
-    device.step = message.step();
-  }
-  return report;
-}
-
 // Returns kUnavailable if the API server is late. From DEADLINE_EXCEEDED the daemon would conclude
 // that the agent itself is late, connect anew, and so end its other calls.
 Status ForDaemon(const Status& of_server) {
@@ -128,8 +97,9 @@ void AddClaims(AgentHandler& handler, UnaryServer::Methods& methods) {
                          });
       });
   methods["/cri_resmgr.v1.NodeClaims/ShowDevices"] =
-      Reads<cri_resmgr::v1::ShowDevicesRequest>([&handler](const auto& request, const auto& reply) {
-        const Status shown = handler.ShowDevices(DevicesOf(request));
+      Reads<ShowDevicesRequest>([&handler](const auto& request, const auto& reply) {
+        const Status shown =
+            handler.ShowDevices(request.absent() ? std::nullopt : std::optional(request));
         if (!shown.ok()) return reply(shown);
         cri_resmgr::v1::ShowDevicesReply answer;
         answer.set_pool(handler.Pool());

@@ -46,7 +46,7 @@ class AgentHandler {
                         TextDone done) = 0;
   // nullopt: the ResourceSlice is to be removed. Results as from ShowCpus, and kPermissionDenied:
   // accepted, but the API server has refused the last write.
-  virtual Status ShowDevices(std::optional<DeviceReport> report) = 0;
+  virtual Status ShowDevices(std::optional<ShowDevicesRequest> report) = 0;
   // The name of the pool that the reported devices belong to.
   virtual std::string Pool() const = 0;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -16,6 +17,10 @@
 
 namespace resmgr::agent {
 namespace {
+
+using cri_resmgr::v1::SliceAttribute;
+using cri_resmgr::v1::SliceDevice;
+using google::protobuf::util::MessageDifferencer;
 
 constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resourceslices";
 // As long as the server does not answer, the request is tried again; a missing or conflicting
@@ -47,8 +52,8 @@ std::string OwnerOf(const Json& object) {
 }
 
 // Limits of the API, except for the number of devices: the API takes 128.
-constexpr size_t kMostSliceDevices = 64;
-constexpr size_t kMostSliceAttributes = 31;  // with the capacity 32
+constexpr int kMostSliceDevices = 64;
+constexpr int kMostSliceAttributes = 31;  // with the capacity 32
 constexpr size_t kLongestSliceName = 253;
 constexpr size_t kLongestDriverName = 63;
 constexpr size_t kLongestSliceText = 64;
@@ -60,36 +65,35 @@ bool IsDeviceName(std::string_view name) {
 }
 
 Status CheckDevice(const SliceDevice& device) {
-  const std::string shown = Printable(device.name, 64);
-  if (!IsDeviceName(device.name)) return InvalidArgument("\"{}\" is no name of a device", shown);
-  if (device.attributes.size() > kMostSliceAttributes)
-    return InvalidArgument("device {} has {} attributes", shown, device.attributes.size());
+  const std::string shown = Printable(device.name(), 64);
+  if (!IsDeviceName(device.name())) return InvalidArgument("\"{}\" is no name of a device", shown);
+  if (device.attributes_size() > kMostSliceAttributes)
+    return InvalidArgument("device {} has {} attributes", shown, device.attributes_size());
   std::set<std::string_view> names;
-  for (const SliceAttribute& attribute : device.attributes) {
-    const std::string* const text = std::get_if<std::string>(&attribute.value);
-    if (!IsLabelKey(attribute.name) || !names.insert(attribute.name).second ||
-        (text != nullptr && text->size() > kLongestSliceText))
+  for (const SliceAttribute& attribute : device.attributes()) {
+    if (!IsLabelKey(attribute.name()) || !names.insert(attribute.name()).second ||
+        attribute.text().size() > kLongestSliceText)
       return InvalidArgument("device {}: the attribute \"{}\" is not valid", shown,
-                             Printable(attribute.name, 64));
+                             Printable(attribute.name(), 64));
   }
-  const bool whole = device.step > 0 && device.cpus > 0 && device.cpus % device.step == 0;
-  if (!IsLabelKey(device.capacity) || !whole || device.cpus > kMostSliceCpus)
-    return InvalidArgument("device {}: {} CPUs in steps of {} are no capacity", shown, device.cpus,
-                           device.step);
+  const bool whole = device.step() > 0 && device.cpus() > 0 && device.cpus() % device.step() == 0;
+  if (!IsLabelKey(device.capacity()) || !whole || device.cpus() > kMostSliceCpus)
+    return InvalidArgument("device {}: {} CPUs in steps of {} are no capacity", shown,
+                           device.cpus(), device.step());
   return OkStatus();
 }
 
 Json AttributeValue(const SliceAttribute& attribute) {
-  if (const auto* const number = std::get_if<int64_t>(&attribute.value)) return {{"int", *number}};
-  if (const bool* const truth = std::get_if<bool>(&attribute.value)) return {{"bool", *truth}};
-  return {{"string", std::get<std::string>(attribute.value)}};
+  if (attribute.has_truth()) return {{"bool", attribute.truth()}};
+  if (attribute.has_text()) return {{"string", attribute.text()}};
+  return {{"int", attribute.number()}};
 }
 
 // The API takes a range only where it has more than one step.
 Json RequestPolicy(const SliceDevice& device) {
-  const std::string step = fmt::format("{}", device.step);
+  const std::string step = fmt::format("{}", device.step());
   Json policy = {{"default", step}};
-  if (device.cpus < 2 * device.step) {
+  if (device.cpus() < 2 * device.step()) {
     policy["validValues"] = Json::array({step});
   } else {
     policy["validRange"] = {{"min", step}, {"step", step}};
@@ -99,12 +103,12 @@ Json RequestPolicy(const SliceDevice& device) {
 
 Json DeviceObject(const SliceDevice& device) {
   Json attributes = Json::object();
-  for (const SliceAttribute& attribute : device.attributes)
-    attributes[attribute.name] = AttributeValue(attribute);
+  for (const SliceAttribute& attribute : device.attributes())
+    attributes[attribute.name()] = AttributeValue(attribute);
   Json capacity = Json::object();
-  capacity[device.capacity] = {{"value", fmt::format("{}", device.cpus)},
-                               {"requestPolicy", RequestPolicy(device)}};
-  return {{"name", device.name},
+  capacity[device.capacity()] = {{"value", fmt::format("{}", device.cpus())},
+                                 {"requestPolicy", RequestPolicy(device)}};
+  return {{"name", device.name()},
           {"allowMultipleAllocations", true},
           {"attributes", std::move(attributes)},
           {"capacity", std::move(capacity)}};
@@ -127,12 +131,17 @@ std::string SliceWriter::Path() const {
   return fmt::format("{}/{}", kSliceCollection, PercentEncoded(SliceName(node_, driver_)));
 }
 
-Status SliceWriter::Show(std::optional<DeviceReport> report) {
-  if (report) RESMGR_RETURN_IF_ERROR(CheckDevices(node_, *report));
+Status SliceWriter::Show(std::optional<ShowDevicesRequest> report) {
+  if (report) {
+    RESMGR_RETURN_IF_ERROR(CheckDevices(node_, *report));
+    // The rest says the same as long as the object is to be the same.
+    report->clear_beat();
+    report->DiscardUnknownFields();
+  }
   fresh_until_ = timers_.Steady() + options_.fresh;
   wanted_ = std::move(report);
   // The object of the former driver is not followed any more: the kubelet removes it.
-  if (wanted_ && wanted_->driver != driver_) Follow();
+  if (wanted_ && wanted_->driver() != driver_) Follow();
   Plan();
   return Refused();
 }
@@ -148,7 +157,7 @@ Status SliceWriter::Refused() const {
 }
 
 void SliceWriter::Follow() {
-  driver_ = wanted_->driver;
+  driver_ = wanted_->driver();
   known_ = false;
   object_.reset();
   accepted_.reset();
@@ -180,11 +189,14 @@ void SliceWriter::Seen(const Json* object) {
 }
 
 bool SliceWriter::UpToDate() const {
-  if (delivery_.under_way()) return sent_ == wanted_;
+  if (delivery_.under_way()) {
+    return wanted_ && sent_ ? MessageDifferencer::Equals(*sent_, *wanted_) : !wanted_ && !sent_;
+  }
   if (!wanted_) return !object_;
   if (!object_ || OwnerOf(*object_) != uid_) return false;
   const Json shown = WithoutGeneration(*object_);
-  if (accepted_ && accepted_->report == *wanted_ && accepted_->uid == uid_)
+  if (accepted_ && accepted_->uid == uid_ &&
+      MessageDifferencer::Equals(accepted_->report, *wanted_))
     return shown == accepted_->spec;
   return shown == WithoutGeneration({{"spec", SliceSpec(node_, *wanted_, 0)}});
 }
@@ -311,36 +323,36 @@ void SliceWriter::Pause(const Status& why) {
       });
 }
 
-Status CheckDevices(std::string_view node, const DeviceReport& report) {
-  if (report.driver.size() > kLongestDriverName || !IsSubdomain(report.driver))
-    return InvalidArgument("\"{}\" is no name of a driver", Printable(report.driver, 64));
-  if (SliceName(node, report.driver).size() > kLongestSliceName)
+Status CheckDevices(std::string_view node, const ShowDevicesRequest& report) {
+  if (report.driver().size() > kLongestDriverName || !IsSubdomain(report.driver()))
+    return InvalidArgument("\"{}\" is no name of a driver", Printable(report.driver(), 64));
+  if (SliceName(node, report.driver()).size() > kLongestSliceName)
     return InvalidArgument("the names of the node and of driver {} are too long for an object",
-                           report.driver);
-  if (report.devices.size() > kMostSliceDevices)
-    return InvalidArgument("{} devices: {} are the limit", report.devices.size(),
+                           report.driver());
+  if (report.devices_size() > kMostSliceDevices)
+    return InvalidArgument("{} devices: {} are the limit", report.devices_size(),
                            kMostSliceDevices);
   std::set<std::string_view> names;
-  for (const SliceDevice& device : report.devices) {
+  for (const SliceDevice& device : report.devices()) {
     RESMGR_RETURN_IF_ERROR(CheckDevice(device));
-    if (!names.insert(device.name).second)
-      return InvalidArgument("there are two devices {}", device.name);
+    if (!names.insert(device.name()).second)
+      return InvalidArgument("there are two devices {}", device.name());
   }
   return OkStatus();
 }
 
-Json SliceSpec(std::string_view node, const DeviceReport& report, int64_t generation) {
-  Json spec = {{"driver", report.driver},
+Json SliceSpec(std::string_view node, const ShowDevicesRequest& report, int64_t generation) {
+  Json spec = {{"driver", report.driver()},
                {"nodeName", node},
                {"pool", {{"name", node}, {"generation", generation}, {"resourceSliceCount", 1}}}};
   Json devices = Json::array();
-  for (const SliceDevice& device : report.devices)
+  for (const SliceDevice& device : report.devices())
     devices.push_back(DeviceObject(device));
   spec["devices"] = std::move(devices);
   return spec;
 }
 
-Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport& report,
+Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesRequest& report,
                  int64_t generation) {
   Json owners = Json::array();
   owners.push_back(
@@ -348,7 +360,7 @@ Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport
   return {{"apiVersion", "resource.k8s.io/v1"},
           {"kind", "ResourceSlice"},
           {"metadata",
-           {{"name", SliceName(node, report.driver)}, {"ownerReferences", std::move(owners)}}},
+           {{"name", SliceName(node, report.driver())}, {"ownerReferences", std::move(owners)}}},
           {"spec", SliceSpec(node, report, generation)}};
 }
 

@@ -6,12 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
 
 #include "agent/http.h"
 #include "agent/object_watch.h"
 #include "agent/pacing.h"
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/sys/clock.h"
 
@@ -19,38 +18,14 @@ namespace resmgr::agent {
 
 // The devices that a node's driver for Dynamic Resource Allocation offers, as its daemon reports
 // them, and the one ResourceSlice that lists them.
-
-struct SliceAttribute {
-  std::string name{};  // qualified
-  std::variant<int64_t, bool, std::string> value{};
-
-  friend bool operator==(const SliceAttribute&, const SliceAttribute&) = default;
-};
-
-// A device whose CPUs claims consume.
-struct SliceDevice {
-  std::string name{};  // DNS label
-  std::vector<SliceAttribute> attributes{};
-  std::string capacity{};  // qualified name
-  int64_t cpus = 0;        // a multiple of `step`, not 0
-  int64_t step = 1;        // claims get multiples of it
-
-  friend bool operator==(const SliceDevice&, const SliceDevice&) = default;
-};
-
-struct DeviceReport {
-  std::string driver{};
-  std::vector<SliceDevice> devices{};
-
-  friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
-};
+using cri_resmgr::v1::ShowDevicesRequest;
 
 // kInvalidArgument: the API server would refuse the report, or no node can have such devices.
-Status CheckDevices(std::string_view node, const DeviceReport& report);
+Status CheckDevices(std::string_view node, const ShowDevicesRequest& report);
 // The `spec` of the object. Readers use the highest generation of a pool.
-Json SliceSpec(std::string_view node, const DeviceReport& report, int64_t generation);
+Json SliceSpec(std::string_view node, const ShowDevicesRequest& report, int64_t generation);
 // The whole object; `uid` is the node's.
-Json SliceObject(std::string_view node, std::string_view uid, const DeviceReport& report,
+Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesRequest& report,
                  int64_t generation);
 
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
@@ -79,7 +54,7 @@ class SliceWriter {
   // nullopt: the object is removed. kInvalidArgument as from CheckDevices: the former report stays
   // in force. kPermissionDenied: the server has refused the last write, or to show the object; the
   // report is tried again all the same.
-  Status Show(std::optional<DeviceReport> report);
+  Status Show(std::optional<ShowDevicesRequest> report);
   // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
 
@@ -87,7 +62,7 @@ class SliceWriter {
   // The last report that was written, or that was found written, and its form at the server, which
   // leaves out fields whose feature gates are off.
   struct Accepted {
-    DeviceReport report{};
+    ShowDevicesRequest report{};
     std::string uid{};  // the node's
     Json spec{};
   };
@@ -116,14 +91,14 @@ class SliceWriter {
   Jitter jitter_;
   std::string uid_;     // the node's; "": not seen yet
   std::string driver_;  // the driver whose object is watched; "": none
-  std::optional<DeviceReport> wanted_;
+  std::optional<ShowDevicesRequest> wanted_;
   Clock::SteadyTime fresh_until_{};
   bool known_ = false;          // object_ is what the server has, as far as known
   std::optional<Json> object_;  // nullopt: there is none
   int64_t generation_ = 0;      // the highest one that was seen or sent
   std::optional<Accepted> accepted_;
-  std::optional<DeviceReport> sent_;  // the report of the request under way; nullopt: a removal
-  bool seen_ = false;                 // the watch showed the object since the last write
+  std::optional<ShowDevicesRequest> sent_;  // by the request under way; nullopt: a removal
+  bool seen_ = false;                       // the watch showed the object since the last write
   bool paused_ = false;
   Status refusal_;  // the server's last one, which was logged; OK after a write that it took
   std::optional<Clock::SteadyTime> last_write_;

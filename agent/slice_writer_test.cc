@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,8 @@
 namespace resmgr::agent {
 namespace {
 
+using cri_resmgr::v1::SliceAttribute;
+using cri_resmgr::v1::SliceDevice;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -25,9 +28,30 @@ constexpr char kNew[] = "/resourceslices?fieldManager";
 constexpr char kOne[] = "/resourceslices/n1-dra.cpu";
 constexpr milliseconds kSpread{5000};
 
-DeviceReport Report(int64_t cpus) {
-  return {.driver = "dra.cpu",
-          .devices = {{.name = "cpudevnuma000", .capacity = "dra.cpu/cpu", .cpus = cpus}}};
+SliceDevice Device(const std::string& name, int64_t cpus, int64_t step = 1) {
+  SliceDevice device;
+  device.set_name(name);
+  device.set_capacity("dra.cpu/cpu");
+  device.set_cpus(cpus);
+  device.set_step(step);
+  return device;
+}
+
+SliceAttribute& AddAttribute(SliceDevice& device, const std::string& name) {
+  SliceAttribute& attribute = *device.add_attributes();
+  attribute.set_name(name);
+  return attribute;
+}
+
+ShowDevicesRequest ReportOf(const std::vector<SliceDevice>& devices) {
+  ShowDevicesRequest report;
+  report.set_driver("dra.cpu");
+  report.mutable_devices()->Add(devices.begin(), devices.end());
+  return report;
+}
+
+ShowDevicesRequest Report(int64_t cpus) {
+  return ReportOf({Device("cpudevnuma000", cpus)});
 }
 
 // The API server is the test: it keeps the object, and shows changes in the watch.
@@ -36,11 +60,12 @@ class SliceWriterTest : public testing::Test {
   void SeeNode(const std::string& uid = "uid-1") {
     writer_.NodeSeen({{"metadata", {{"name", "n1"}, {"uid", uid}}}});
   }
-  void Show(std::optional<DeviceReport> report) {
+  void Show(std::optional<ShowDevicesRequest> report) {
     EXPECT_EQ(writer_.Show(std::move(report)), OkStatus());
   }
   // The daemon goes on reporting the same for so long.
-  void Live(const DeviceReport& report, milliseconds time, StatusCode answer = StatusCode::kOk) {
+  void Live(const ShowDevicesRequest& report, milliseconds time,
+            StatusCode answer = StatusCode::kOk) {
     for (milliseconds passed{0}; passed < time; passed += seconds(10)) {
       ASSERT_EQ(writer_.Show(report).code(), answer);
       timers_.Advance(seconds(10));
@@ -302,13 +327,27 @@ TEST_F(SliceWriterTest, ANodeThatWasMadeAnewOwnsTheObject) {
 
 TEST_F(SliceWriterTest, AnotherDriverIsAnotherObject) {
   WriteFirst();
-  DeviceReport other = Report(8);
-  other.driver = "cpu.example.com";
+  ShowDevicesRequest other = Report(8);
+  other.set_driver("cpu.example.com");
   object_.reset();
   Show(other);
   ASSERT_TRUE(List());
   ASSERT_EQ(Due(), "POST");
   EXPECT_THAT(Writing().body, testing::HasSubstr("n1-cpu.example.com"));
+}
+
+// The server's form of the report differs from it, so the reports are compared. A later daemon may
+// send fields that this agent does not know.
+TEST_F(SliceWriterTest, TheSameReportWithAnotherBeatIsNotWrittenAgain) {
+  drops_policies_ = true;
+  WriteFirst();
+  ShowDevicesRequest again = Report(8);
+  for (uint64_t beat = 1; beat < 10; ++beat) {
+    again.set_beat(beat);
+    again.GetReflection()->MutableUnknownFields(&again)->AddVarint(1000, beat);
+    Live(again, seconds(10));
+  }
+  EXPECT_EQ(Method(), "");
 }
 
 TEST_F(SliceWriterTest, ABadReportIsRefusedAndTheLastOneStays) {
@@ -317,24 +356,11 @@ TEST_F(SliceWriterTest, ABadReportIsRefusedAndTheLastOneStays) {
   EXPECT_EQ(Due(minutes(10)), "");
 }
 
-SliceDevice Device(const std::string& name, int64_t cpus, int64_t step = 1) {
-  return {.name = name,
-          .attributes = {{"resource.kubernetes.io/numaNode", int64_t{0}},
-                         {"dra.cpu/smtEnabled", false},
-                         {"dra.cpu/model", std::string("x")}},
-          .capacity = "dra.cpu/cpu",
-          .cpus = cpus,
-          .step = step};
-}
-
 TEST(SliceObjectTest, IsTheSampleOfThePeer) {
-  const DeviceReport report{
-      .driver = "dra.cpu",
-      .devices = {{.name = "cpudevnuma000",
-                   .attributes = {{"resource.kubernetes.io/numaNode", int64_t{0}},
-                                  {"dra.cpu/smtEnabled", false}},
-                   .capacity = "dra.cpu/cpu",
-                   .cpus = 7}}};
+  SliceDevice device = Device("cpudevnuma000", 7);
+  AddAttribute(device, "resource.kubernetes.io/numaNode").set_number(0);
+  AddAttribute(device, "dra.cpu/smtEnabled").set_truth(false);
+  const ShowDevicesRequest report = ReportOf({device});
   EXPECT_EQ(CheckDevices("worker-1", report), OkStatus());
   const Json expected = ParseJson(R"({
     "apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice",
@@ -350,11 +376,24 @@ TEST(SliceObjectTest, IsTheSampleOfThePeer) {
   EXPECT_EQ(SliceObject("worker-1", "NODE-UID", report, 3), expected);
 }
 
+TEST(SliceObjectTest, AttributesHaveTheirTypes) {
+  SliceDevice device = Device("a", 1);
+  AddAttribute(device, "x/number").set_number(3);
+  AddAttribute(device, "x/truth").set_truth(true);
+  AddAttribute(device, "x/text").set_text("y");
+  AddAttribute(device, "x/none");
+  EXPECT_EQ(SliceSpec("n", ReportOf({device}), 1)["devices"][0]["attributes"],
+            (Json{{"x/number", {{"int", 3}}},
+                  {"x/truth", {{"bool", true}}},
+                  {"x/text", {{"string", "y"}}},
+                  {"x/none", {{"int", 0}}}}));
+}
+
 // The API refuses a range of one step, and claims without an amount would take the whole device.
 TEST(SliceObjectTest, EachDeviceHasARequestPolicyThatTheApiTakes) {
   const auto policy = [](int64_t cpus, int64_t step) {
-    const DeviceReport report{.driver = "dra.cpu", .devices = {Device("a", cpus, step)}};
-    return SliceSpec("n", report, 1)["devices"][0]["capacity"]["dra.cpu/cpu"]["requestPolicy"];
+    const Json spec = SliceSpec("n", ReportOf({Device("a", cpus, step)}), 1);
+    return spec["devices"][0]["capacity"]["dra.cpu/cpu"]["requestPolicy"];
   };
   EXPECT_EQ(policy(8, 2), (Json{{"default", "2"}, {"validRange", {{"min", "2"}, {"step", "2"}}}}));
   EXPECT_EQ(policy(2, 2), (Json{{"default", "2"}, {"validValues", Json::array({"2"})}}));
@@ -363,7 +402,7 @@ TEST(SliceObjectTest, EachDeviceHasARequestPolicyThatTheApiTakes) {
 
 TEST(SliceObjectTest, WhatTheApiRefusesIsNoReport) {
   const auto check = [](const SliceDevice& device) {
-    return CheckDevices("n", {.driver = "dra.cpu", .devices = {device}}).ok();
+    return CheckDevices("n", ReportOf({device})).ok();
   };
   EXPECT_TRUE(check(Device("a", 4, 2)));
   EXPECT_FALSE(check(Device("a.b", 4)));
@@ -372,22 +411,26 @@ TEST(SliceObjectTest, WhatTheApiRefusesIsNoReport) {
   EXPECT_FALSE(check(Device("a", 3, 2)));
   EXPECT_FALSE(check(Device("a", 3, 0)));
   SliceDevice device = Device("a", 4);
-  device.attributes.push_back(device.attributes.front());
+  AddAttribute(device, "dra.cpu/model");
+  EXPECT_TRUE(check(device));
+  AddAttribute(device, "dra.cpu/model");
   EXPECT_FALSE(check(device)) << "twice";
   device = Device("a", 4);
-  device.attributes.push_back({"x", std::string(65, 'x')});
+  AddAttribute(device, "x").set_text(std::string(65, 'x'));
   EXPECT_FALSE(check(device));
   device = Device("a", 4);
-  device.capacity = "";
+  device.set_capacity("");
   EXPECT_FALSE(check(device));
-  EXPECT_FALSE(CheckDevices("n", {.driver = "a/b"}).ok());
-  EXPECT_FALSE(CheckDevices(std::string(250, 'n'), {.driver = "dra.cpu"}).ok());
-  EXPECT_FALSE(
-      CheckDevices("n", {.driver = "dra.cpu", .devices = {Device("a", 1), Device("a", 1)}}).ok());
-  DeviceReport many{.driver = "dra.cpu"};
+  EXPECT_FALSE(CheckDevices(std::string(250, 'n'), ReportOf({})).ok());
+  EXPECT_FALSE(CheckDevices("n", ReportOf({Device("a", 1), Device("a", 1)})).ok());
+  ShowDevicesRequest many = ReportOf({});
   for (int i = 0; i < 65; ++i)
-    many.devices.push_back(Device("d" + std::to_string(i), 1));
+    *many.add_devices() = Device("d" + std::to_string(i), 1);
   EXPECT_FALSE(CheckDevices("n", many).ok());
+  ShowDevicesRequest other = ReportOf({});
+  EXPECT_TRUE(CheckDevices("n", other).ok());
+  other.set_driver("a/b");
+  EXPECT_FALSE(CheckDevices("n", other).ok());
 }
 
 }  // namespace

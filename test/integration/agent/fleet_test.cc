@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
@@ -223,11 +224,14 @@ class FleetDaemon : public agent::ConfigClient {
 
   // Reports devices whose CPUs claims may have; a daemon does so every ten seconds, too.
   void TellDevices(int cpus) {
-    agent::DeviceReport report{.driver = "cpu.cri-resmgr.intel.com"};
-    report.devices = {{.name = "cpu-numa-0",
-                       .attributes = {{"resource.kubernetes.io/numaNode", int64_t{0}}},
-                       .capacity = "cpu.cri-resmgr.intel.com/cpu",
-                       .cpus = cpus}};
+    cri_resmgr::v1::ShowDevicesRequest report;
+    report.set_driver("cpu.cri-resmgr.intel.com");
+    cri_resmgr::v1::SliceDevice& device = *report.add_devices();
+    device.set_name("cpu-numa-0");
+    device.add_attributes()->set_name("resource.kubernetes.io/numaNode");
+    device.set_capacity("cpu.cri-resmgr.intel.com/cpu");
+    device.set_cpus(cpus);
+    device.set_step(1);
     EXPECT_THAT(agent_->ShowDevices(std::move(report)), IsOk());
   }
 

@@ -13,6 +13,7 @@
 #include "agent/agent_service.h"
 #include "agent/slice_writer.h"
 #include "agent/topology_writer.h"
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/base/json.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/dra/claim_object.h"
@@ -71,14 +72,14 @@ class KeepingAgent final : public agent::AgentHandler {
                 TextDone done) override {
     done("");
   }
-  Status ShowDevices(std::optional<agent::DeviceReport> report) override {
+  Status ShowDevices(std::optional<cri_resmgr::v1::ShowDevicesRequest> report) override {
     devices = *std::move(report);
     return agent::CheckDevices(kPublishedNode, devices);
   }
   std::string Pool() const override { return std::string(kPublishedNode); }
 
   SchedulerView topology;
-  agent::DeviceReport devices;
+  cri_resmgr::v1::ShowDevicesRequest devices;
 };
 
 void Tell(const UnaryServer::Methods& methods, const std::string& method,
