@@ -177,13 +177,13 @@ Status Agent::ShowDevices(std::optional<ShowDevicesRequest> report) {
   return slices_ ? slices_->Show(std::move(report)) : NoClaims();
 }
 
-StatusOr<uint64_t> Agent::AddPodEvents(const std::vector<PodEvent>& events) {
+StatusOr<uint64_t> Agent::AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) {
   if (!pod_events_) {
     return FailedPrecondition(
         "the flag -node-reports of cri-resmgr-agent does not name pod-events");
   }
   uint64_t dropped = 0;
-  for (const PodEvent& event : events) {
+  for (const PodEvent& event : request.events()) {
     const Status status = CheckPodEvent(event);
     if (!status.ok() && bad_events_.Pass(timers_.Steady())) {
       GetLogger("agent").Warn("an event of a pod is dropped: {}", Message(status));

@@ -62,7 +62,7 @@ class Agent : public AgentHandler {
   void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) override;
   void HealthCheck(std::string query, TextDone done) override;
   Status ShowCpus(std::string cpus) override;
-  StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) override;
+  StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) override;
   Status ShowTopology(std::optional<SchedulerView> view) override;
   void GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) override;
   Status ShowDevices(std::optional<ShowDevicesRequest> report) override;

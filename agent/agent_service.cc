@@ -31,21 +31,6 @@ AgentHandler::Done WithStatus(const UnaryServer::Reply& reply) {
   };
 }
 
-std::vector<PodEvent> EventsOf(const cri_resmgr::v1::AddPodEventsRequest& request) {
-  std::vector<PodEvent> events;
-  for (const cri_resmgr::v1::PodEvent& event : request.events()) {
-    events.push_back({.pod_namespace = event.pod_namespace(),
-                      .pod = event.pod(),
-                      .uid = event.uid(),
-                      .warning = event.warning(),
-                      .reason = event.reason(),
-                      .message = event.message(),
-                      .count = event.count(),
-                      .last = EventObject::Time(std::chrono::milliseconds(event.last_seen()))});
-  }
-  return events;
-}
-
 StatusOr<ViewZone> ZoneOf(const cri_resmgr::v1::TopologyZone& message) {
   ViewZone zone{.numa_id = message.numa_id(),
                 .distances = {message.distances().begin(), message.distances().end()}};
@@ -149,7 +134,7 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
       {"/cri_resmgr.v1.NodeReports/AddPodEvents",
        Reads<cri_resmgr::v1::AddPodEventsRequest>(
            [&handler](const auto& request, const auto& reply) {
-             const StatusOr<uint64_t> dropped = handler.AddPodEvents(EventsOf(request));
+             const StatusOr<uint64_t> dropped = handler.AddPodEvents(request);
              if (!dropped.ok()) return reply(dropped.status());
              cri_resmgr::v1::AddPodEventsReply answer;
              answer.set_dropped(*dropped);

@@ -38,7 +38,7 @@ class AgentHandler {
   virtual Status ShowCpus(std::string cpus) = 0;
   // Returns the number of dropped events; the others are written later. kFailedPrecondition: none
   // will ever be written.
-  virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
+  virtual StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) = 0;
   // nullopt: the object is to be removed. Results as from ShowCpus.
   virtual Status ShowTopology(std::optional<SchedulerView> view) = 0;
   // The ResourceClaim as JSON.

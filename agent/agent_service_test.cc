@@ -25,7 +25,9 @@ class NotingHandler final : public AgentHandler {
   }
   void HealthCheck(std::string /*query*/, TextDone done) override { done(""); }
   Status ShowCpus(std::string /*cpus*/) override { return OkStatus(); }
-  StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& /*events*/) override { return 0; }
+  StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& /*request*/) override {
+    return 0;
+  }
   Status ShowTopology(std::optional<SchedulerView> view) override {
     ++calls;
     shown = std::move(view);

@@ -22,6 +22,14 @@ constexpr size_t kMaxReason = 64;
 // Limit per pod; the daemon uses a handful.
 constexpr size_t kMaxReasons = 16;
 
+bool IsOfNode(const PodEvent& event) {
+  return event.pod_namespace().empty() && event.pod().empty() && event.uid().empty();
+}
+
+EventObject::Time LastOf(const PodEvent& event) {
+  return EventObject::Time(std::chrono::milliseconds(event.last_seen()));
+}
+
 bool IsUid(std::string_view uid) {
   return !uid.empty() && uid.size() <= kMaxUid &&
          std::ranges::all_of(uid, [](char c) { return IsLetterOrDigit(c) || c == '-'; });
@@ -34,35 +42,35 @@ bool IsReason(std::string_view reason) {
 
 // A slash separates the parts, since neither names nor UIDs have one.
 std::string PodKey(const PodEvent& event) {
-  return fmt::format("{}/{}/{}", event.pod_namespace, event.pod, event.uid);
+  return fmt::format("{}/{}/{}", event.pod_namespace(), event.pod(), event.uid());
 }
 
 Status CheckPod(const PodEvent& event) {
-  if (!IsSubdomain(event.pod_namespace)) {
+  if (!IsSubdomain(event.pod_namespace())) {
     return InvalidArgument("\"{}\" is not the name of a namespace",
-                           Printable(event.pod_namespace, 64));
+                           Printable(event.pod_namespace(), 64));
   }
-  if (!IsSubdomain(event.pod)) {
-    return InvalidArgument("\"{}\" is not the name of a pod", Printable(event.pod, 64));
+  if (!IsSubdomain(event.pod())) {
+    return InvalidArgument("\"{}\" is not the name of a pod", Printable(event.pod(), 64));
   }
-  if (!IsUid(event.uid))
-    return InvalidArgument("\"{}\" is not a valid UID", Printable(event.uid, 64));
+  if (!IsUid(event.uid()))
+    return InvalidArgument("\"{}\" is not a valid UID", Printable(event.uid(), 64));
   return OkStatus();
 }
 
 std::string KindKey(const PodEvent& event) {
-  return fmt::format("{}/{}", event.warning ? "Warning" : "Normal", event.reason);
+  return fmt::format("{}/{}", event.warning() ? "Warning" : "Normal", event.reason());
 }
 
 // A node's events have its name as UID, since `kubectl describe node` looks for that.
 Json AboutOf(const PodEvent& event, const std::string& node) {
-  if (event.IsOfNode())
+  if (IsOfNode(event))
     return {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
-          {"namespace", event.pod_namespace},
-          {"name", event.pod},
-          {"uid", event.uid}};
+          {"namespace", event.pod_namespace()},
+          {"name", event.pod()},
+          {"uid", event.uid()}};
 }
 
 constexpr int kNoRight = 403;
@@ -79,20 +87,20 @@ bool IsOfEndingNamespace(const HttpReply& reply) {
 }  // namespace
 
 Status CheckPodEvent(const PodEvent& event) {
-  if (!event.IsOfNode()) {
+  if (!IsOfNode(event)) {
     RESMGR_RETURN_IF_ERROR(CheckPod(event));
   }
-  if (!IsReason(event.reason)) {
+  if (!IsReason(event.reason())) {
     return InvalidArgument("\"{}\" is not a valid reason: a reason is one word in CamelCase",
-                           Printable(event.reason, 64));
+                           Printable(event.reason(), 64));
   }
   // The text must be free of control characters, so that printing it does not change it.
-  const std::string& text = event.message;
+  const std::string& text = event.message();
   if (text.empty() || text.size() > kMaxEventMessage || Printable(text, text.size()) != text) {
     return InvalidArgument("a message has 1 to {} bytes of text without control characters",
                            kMaxEventMessage);
   }
-  if (event.count < 1) return InvalidArgument("count {}: must be at least 1", event.count);
+  if (event.count() < 1) return InvalidArgument("count {}: must be at least 1", event.count());
   return OkStatus();
 }
 
@@ -111,15 +119,15 @@ bool PodEvents::Add(const PodEvent& event) {
   PodEvent told = event;
   std::string key = PodKey(event) + "/" + KindKey(event);
   if (IsOneOfMany(record, event)) {
-    told.message = Utf8Cut(std::string(kCombined) + event.message, kMaxEventMessage);
+    told.set_message(Utf8Cut(std::string(kCombined) + event.message(), kMaxEventMessage));
   } else {
-    key += "/" + event.message;
+    key += "/" + event.message();
   }
   Known& known = KnownAs(key, told);
-  known.object.count += event.count;
-  known.unwritten += event.count;
-  known.object.message = told.message;
-  known.object.last = event.last;
+  known.object.count += event.count();
+  known.unwritten += event.count();
+  known.object.message = told.message();
+  known.object.last = LastOf(event);
   if (known.waiting) return true;
   if (waiting_.size() >= options_.most_waiting) return false;
   const auto now = timers_.Steady();
@@ -154,7 +162,7 @@ bool PodEvents::IsOneOfMany(PodRecord& record, const PodEvent& event) {
   Similar& similar = record.similar[kind];
   if (now - similar.last > options_.similar_within) similar.messages.clear();
   similar.last = now;
-  const size_t message = std::hash<std::string>()(event.message);
+  const size_t message = std::hash<std::string>()(event.message());
   if (similar.messages.contains(message)) return false;
   if (similar.messages.size() >= options_.similar) return true;
   similar.messages.insert(message);
@@ -170,14 +178,14 @@ PodEvents::Known& PodEvents::KnownAs(const std::string& key, const PodEvent& eve
   ForgetSome();
   Known& known = known_[key];
   known.used = used_.insert(used_.end(), key);
-  known.object = {.event_namespace = event.IsOfNode() ? "default" : event.pod_namespace,
+  known.object = {.event_namespace = IsOfNode(event) ? "default" : event.pod_namespace(),
                   .about = AboutOf(event, node_),
                   .source = "cri-resmgr",
                   .node = node_,
-                  .warning = event.warning,
-                  .reason = event.reason,
+                  .warning = event.warning(),
+                  .reason = event.reason(),
                   .count = 0,
-                  .first = event.last};
+                  .first = LastOf(event)};
   return known;
 }
 

@@ -12,25 +12,15 @@
 #include "agent/event_series.h"
 #include "agent/http.h"
 #include "agent/pacing.h"
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
-// Something that happened `count` times to a pod of this node, or to the node itself: then
-// namespace, name and UID are empty.
-struct PodEvent {
-  std::string pod_namespace{};
-  std::string pod{};  // its name
-  std::string uid{};
-  bool warning = false;
-  std::string reason{};
-  std::string message{};
-  int64_t count = 1;
-  EventObject::Time last{};
-
-  bool IsOfNode() const { return pod_namespace.empty() && pod.empty() && uid.empty(); }
-};
+// Something that happened to a pod of this node, or to the node itself: then namespace, name and
+// UID are empty.
+using cri_resmgr::v1::PodEvent;
 
 // Whether the API server would take the event; kInvalidArgument names the bad field. Names and
 // namespaces of pods are DNS names, a UID has letters, digits and dashes, a reason is a word in

@@ -28,13 +28,16 @@ using testing::StartsWith;
 constexpr char kEvents[] = "/events";
 
 PodEvent Refusal(const std::string& pod, const std::string& message) {
-  return {.pod_namespace = "team",
-          .pod = pod,
-          .uid = "uid-" + pod,
-          .warning = true,
-          .reason = "CPURefused",
-          .message = message,
-          .last = std::chrono::system_clock::from_time_t(1'767'323'045)};
+  PodEvent event;
+  event.set_pod_namespace("team");
+  event.set_pod(pod);
+  event.set_uid("uid-" + pod);
+  event.set_warning(true);
+  event.set_reason("CPURefused");
+  event.set_message(message);
+  event.set_count(1);
+  event.set_last_seen(1'767'323'045'000);
+  return event;
 }
 
 class PodEventsTest : public testing::Test {
@@ -123,9 +126,9 @@ TEST_F(PodEventsTest, AnEventOfAnEndingNamespaceIsNoProblem) {
 TEST_F(PodEventsTest, OthersAreEventsOfTheirOwn) {
   std::set<std::string> names;
   PodEvent normal = Refusal("a", "no room");
-  normal.warning = false;
+  normal.set_warning(false);
   PodEvent another_incarnation = Refusal("a", "no room");
-  another_incarnation.uid = "uid-2";
+  another_incarnation.set_uid("uid-2");
   for (const PodEvent& event : {Refusal("a", "no room"), Refusal("a", "never"),
                                 Refusal("b", "no room"), normal, another_incarnation}) {
     ASSERT_TRUE(Sends(event));
@@ -285,7 +288,10 @@ TEST_F(PodEventsTest, NamesOfEventsFitWhateverThePodsNameIs) {
 
 // A problem of the node.
 TEST_F(PodEventsTest, WithoutAPodIsAnEventOfTheNode) {
-  const PodEvent event{.warning = true, .reason = "ProblemDrift", .message = "a has drifted"};
+  PodEvent event = Refusal("a", "a has drifted");
+  event.clear_pod_namespace();
+  event.clear_pod();
+  event.clear_uid();
   EXPECT_EQ(CheckPodEvent(event), OkStatus());
   ASSERT_TRUE(Sends(event));
   EXPECT_EQ(transport_.Request(kEvents).target, "/api/v1/namespaces/default/events");
@@ -297,25 +303,24 @@ TEST_F(PodEventsTest, WithoutAPodIsAnEventOfTheNode) {
 TEST(CheckPodEventTest, TakesWhatTheApiServerTakes) {
   EXPECT_EQ(CheckPodEvent(Refusal("a", "no room")), OkStatus());
   EXPECT_EQ(CheckPodEvent(Refusal("a", std::string(1024, 'x'))), OkStatus());
-  PodEvent event = Refusal("a", "x");
-  const auto refused = [&event](auto member, const auto& value) {
-    PodEvent wrong = event;
-    wrong.*member = value;
+  const auto refused = [](const auto& change) {
+    PodEvent wrong = Refusal("a", "x");
+    change(wrong);
     return CheckPodEvent(wrong).code() == StatusCode::kInvalidArgument;
   };
   for (const char* const name : {"", "A", "a/b", "..", "a%2f"}) {
-    EXPECT_TRUE(refused(&PodEvent::pod_namespace, name)) << name;
-    EXPECT_TRUE(refused(&PodEvent::pod, name)) << name;
+    EXPECT_TRUE(refused([&](PodEvent& event) { event.set_pod_namespace(name); })) << name;
+    EXPECT_TRUE(refused([&](PodEvent& event) { event.set_pod(name); })) << name;
   }
   for (const std::string& uid : {std::string(), std::string("a/b"), std::string(129, 'a')})
-    EXPECT_TRUE(refused(&PodEvent::uid, uid)) << uid;
+    EXPECT_TRUE(refused([&](PodEvent& event) { event.set_uid(uid); })) << uid;
   for (const std::string& reason :
        {std::string(), std::string("lower"), std::string("Two Words"), std::string(65, 'A')})
-    EXPECT_TRUE(refused(&PodEvent::reason, reason)) << reason;
+    EXPECT_TRUE(refused([&](PodEvent& event) { event.set_reason(reason); })) << reason;
   for (const std::string& text : {std::string(), std::string(1025, 'x'), std::string("a\nb"),
                                   std::string("\x1b[2J"), std::string("\xff")})
-    EXPECT_TRUE(refused(&PodEvent::message, text)) << text;
-  EXPECT_TRUE(refused(&PodEvent::count, int64_t{0}));
+    EXPECT_TRUE(refused([&](PodEvent& event) { event.set_message(text); })) << text;
+  EXPECT_TRUE(refused([&](PodEvent& event) { event.set_count(0); }));
 }
 
 class EventSeriesTest : public testing::Test {

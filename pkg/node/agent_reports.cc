@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "pkg/api/node_claims.pb.h"
-#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -18,6 +17,12 @@ bool IsFinal(const Status& status) {
   const StatusCode code = status.code();
   return code == StatusCode::kFailedPrecondition || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kPermissionDenied || code == StatusCode::kUnimplemented;
+}
+
+// Whether the second one only counts the first one again.
+bool IsSame(const PodEvent& a, const PodEvent& b) {
+  return a.uid() == b.uid() && a.pod() == b.pod() && a.pod_namespace() == b.pod_namespace() &&
+         a.warning() == b.warning() && a.reason() == b.reason() && a.message() == b.message();
 }
 
 }  // namespace
@@ -100,10 +105,10 @@ void AgentReports::Show(LastValue& value, std::string request) {
 void AgentReports::Add(PodEvent event) {
   if (takes_no_events_) return;
   const auto same =
-      std::ranges::find_if(events_, [&](const PodEvent& one) { return one.IsSame(event); });
+      std::ranges::find_if(events_, [&](const PodEvent& one) { return IsSame(one, event); });
   if (same != events_.end()) {
-    same->count += event.count;
-    same->last = event.last;
+    same->set_count(same->count() + event.count());
+    same->set_last_seen(event.last_seen());
     return;
   }
   events_.push_back(std::move(event));
@@ -139,29 +144,15 @@ void AgentReports::OnShown(LastValue& value, std::string sent, const StatusOr<st
 }
 
 void AgentReports::SendEvents() {
-  cri_resmgr::v1::AddPodEventsRequest request;
-  while (!events_.empty() && sending_.size() < options_.most_at_once) {
-    const PodEvent& event = sending_.emplace_back(std::move(events_.front()));
-    events_.pop_front();
-    cri_resmgr::v1::PodEvent& message = *request.add_events();
-    message.set_pod_namespace(event.pod_namespace);
-    message.set_pod(event.pod);
-    message.set_uid(event.uid);
-    message.set_warning(event.warning);
-    message.set_reason(event.reason);
-    message.set_message(event.message);
-    message.set_count(event.count);
-    message.set_last_seen(
-        std::chrono::duration_cast<std::chrono::milliseconds>(event.last.time_since_epoch())
-            .count());
-  }
-  calls_.Call("/cri_resmgr.v1.NodeReports/AddPodEvents", request.SerializeAsString(),
+  for (; !events_.empty() && sending_.events_size() < options_.most_at_once; events_.pop_front())
+    *sending_.add_events() = std::move(events_.front());
+  calls_.Call("/cri_resmgr.v1.NodeReports/AddPodEvents", sending_.SerializeAsString(),
               [this](const StatusOr<std::string>& reply) { OnTaken(reply); });
 }
 
 void AgentReports::OnTaken(const StatusOr<std::string>& reply) {
   if (!reply.ok() && !IsFinal(reply.status())) return calls_.Failed(reply.status());
-  const size_t told = std::exchange(sending_, {}).size();
+  const auto told = static_cast<size_t>(std::exchange(sending_, {}).events_size());
   cri_resmgr::v1::AddPodEventsReply answer;
   bool well = false;
   if (!reply.ok()) {
@@ -179,8 +170,8 @@ void AgentReports::OnTaken(const StatusOr<std::string>& reply) {
 }
 
 void AgentReports::LoseStale() {
-  const auto limit = std::chrono::system_clock::now() - options_.stale;
-  Lost(std::erase_if(events_, [limit](const PodEvent& event) { return event.last < limit; }));
+  const int64_t limit = SeenAt(std::chrono::system_clock::now() - options_.stale);
+  Lost(std::erase_if(events_, [limit](const PodEvent& one) { return one.last_seen() < limit; }));
 }
 
 void AgentReports::LoseOldest() {
@@ -210,9 +201,10 @@ void AgentReports::OnLost(const Status& why) {
   for (LastValue& value : values_)
     value.settled.reset();
   takes_no_events_ = false;
-  events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
-                 std::make_move_iterator(sending_.end()));
-  sending_.clear();
+  auto& unanswered = *sending_.mutable_events();
+  events_.insert(events_.begin(), std::make_move_iterator(unanswered.begin()),
+                 std::make_move_iterator(unanswered.end()));
+  unanswered.Clear();
   LoseOldest();
   if (values_[kDevices].wanted) on_pool_(why);
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
@@ -81,7 +82,7 @@ class AgentReports {
   struct Options {
     AgentCalls::Times times{};
     size_t most_events = 256;  // waiting events; beyond these, the oldest one is lost
-    size_t most_at_once = 32;  // events in one call
+    int most_at_once = 32;     // events in one call
     // Older events are dropped, too: a late Event would mislead.
     std::chrono::milliseconds stale{std::chrono::minutes(10)};
     // Receives the numbers of events that the agent took and that were lost.
@@ -142,7 +143,7 @@ class AgentReports {
   const Options options_;
   std::array<LastValue, kValues> values_;
   std::deque<PodEvent> events_;
-  std::deque<PodEvent> sending_;
+  cri_resmgr::v1::AddPodEventsRequest sending_;
   bool takes_no_events_ = false;  // this agent does not accept events
   bool events_refusal_told_ = false;
   RateLimit losses_;  // limits log lines about lost events

@@ -88,13 +88,12 @@ class AgentReportsTest : public AgentTest {
   }
   // Adds a refusal of that pod, `ago` before now.
   void Refuse(const std::string& pod, seconds ago = seconds(0)) {
-    reports_.Add({.pod_namespace = "team",
-                  .pod = pod,
-                  .uid = "uid-" + pod,
-                  .warning = true,
-                  .reason = "CPURefused",
-                  .message = "no room",
-                  .last = std::chrono::system_clock::now() - ago});
+    PodEvent event =
+        NodeEvent(true, "CPURefused", "no room", std::chrono::system_clock::now() - ago);
+    event.set_pod_namespace("team");
+    event.set_pod(pod);
+    event.set_uid("uid-" + pod);
+    reports_.Add(std::move(event));
   }
   bool Told(size_t events) {
     return RunUntil(loop_, [this, events] { return events_.size() >= events; });

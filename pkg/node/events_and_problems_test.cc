@@ -86,28 +86,29 @@ TEST_F(PodEventWatchTest, ARefusalIsAWarningOfItsPod) {
   watch_.OnStartRefused(ActOf(), FailedPrecondition("CPU 1 is in use by ns/b/main"));
   ASSERT_THAT(told_, SizeIs(3));
   for (const PodEvent& event : told_) {
-    EXPECT_TRUE(event.warning);
-    EXPECT_EQ(event.reason, "CPURefused");
-    EXPECT_EQ(event.pod_namespace, "ns");
-    EXPECT_EQ(event.pod, "dsp");
-    EXPECT_EQ(event.uid, "uid-1");
-    EXPECT_EQ(event.count, 1);
-    EXPECT_EQ(std::chrono::system_clock::to_time_t(event.last), 1'767'323'045);
+    EXPECT_TRUE(event.warning());
+    EXPECT_EQ(event.reason(), "CPURefused");
+    EXPECT_EQ(event.pod_namespace(), "ns");
+    EXPECT_EQ(event.pod(), "dsp");
+    EXPECT_EQ(event.uid(), "uid-1");
+    EXPECT_EQ(event.count(), 1);
+    EXPECT_EQ(event.last_seen(), 1'767'323'045'000);
   }
-  EXPECT_EQ(told_[0].message,
+  EXPECT_EQ(told_[0].message(),
             "container dsp: its creation is refused by policy first-fit: 2 CPUs needed, 1 free");
-  EXPECT_EQ(told_[1].message,
+  EXPECT_EQ(told_[1].message(),
             "container dsp: an update is refused by policy first-fit: 3 CPUs needed, 1 free");
-  EXPECT_EQ(told_[2].message, "container dsp: its start is refused: CPU 1 is in use by ns/b/main");
+  EXPECT_EQ(told_[2].message(),
+            "container dsp: its start is refused: CPU 1 is in use by ns/b/main");
 }
 
 TEST_F(PodEventWatchTest, AMoveOfExclusiveCpusIsNormal) {
   watch_.OnMoved(ActOf("policy static takes over"),
                  Exclusively(container_->key, CpuSet{1, 2}, CpuSet{2, 3}));
   ASSERT_THAT(told_, SizeIs(1));
-  EXPECT_FALSE(told_[0].warning);
-  EXPECT_EQ(told_[0].reason, "CPUsMoved");
-  EXPECT_EQ(told_[0].message,
+  EXPECT_FALSE(told_[0].warning());
+  EXPECT_EQ(told_[0].reason(), "CPUsMoved");
+  EXPECT_EQ(told_[0].message(),
             "container dsp: CPUs 1-2, exclusive -> CPUs 2-3, exclusive (policy static takes over)");
 }
 
@@ -117,8 +118,8 @@ TEST_F(PodEventWatchTest, FewerExclusiveCpusAreALoss) {
                   .from = {.cpus = CpuSet{1}, .exclusive = CpuSet{1}},
                   .to = {.cpus = CpuSet{0, 1}}});
   ASSERT_THAT(told_, SizeIs(1));
-  EXPECT_TRUE(told_[0].warning);
-  EXPECT_EQ(told_[0].reason, "ExclusiveCpusLost");
+  EXPECT_TRUE(told_[0].warning());
+  EXPECT_EQ(told_[0].reason(), "ExclusiveCpusLost");
 }
 
 TEST_F(PodEventWatchTest, MovesOfSharedContainersAreNone) {
@@ -135,9 +136,10 @@ TEST_F(PodEventWatchTest, WhatMovesForTheSakeOfAnotherIsToldWithoutItsName) {
                                      Exclusively(other_->key, CpuSet{2, 3}, CpuSet{3, 0}),
                                      Exclusively(ContainerKey{77}, CpuSet{5}, CpuSet{6})};
   watch_.OnUpdated(ActOf("", others));
-  EXPECT_THAT(told_, ElementsAre(AllOf(testing::Field(&PodEvent::uid, "uid-2"),
-                                       testing::Field(&PodEvent::reason, "CPUsMoved"),
-                                       testing::Field(&PodEvent::message, Not(HasSubstr("dsp"))))));
+  EXPECT_THAT(told_,
+              ElementsAre(AllOf(testing::Property(&PodEvent::uid, "uid-2"),
+                                testing::Property(&PodEvent::reason, "CPUsMoved"),
+                                testing::Property(&PodEvent::message, Not(HasSubstr("dsp"))))));
 }
 
 TEST_F(PodEventWatchTest, APodThatNoKubeletMadeHasNone) {
@@ -150,9 +152,9 @@ TEST_F(PodEventWatchTest, MessagesAreBoundedAndFitForATerminal) {
   container_->name = std::string(300, 'n');
   watch_.OnRefused(ActOf(), ResourceExhausted("{}", "\x1b[31m" + std::string(5000, '\n')));
   ASSERT_THAT(told_, SizeIs(1));
-  EXPECT_LE(told_[0].message.size(), 1024U);
-  EXPECT_THAT(told_[0].message, HasSubstr("\\x1b[31m\\x0a"));
-  EXPECT_THAT(told_[0].message, Not(HasSubstr("\n")));
+  EXPECT_LE(told_[0].message().size(), 1024U);
+  EXPECT_THAT(told_[0].message(), HasSubstr("\\x1b[31m\\x0a"));
+  EXPECT_THAT(told_[0].message(), Not(HasSubstr("\n")));
 }
 
 class RefusalsTest : public ActsTest {
@@ -271,12 +273,12 @@ TEST(ProblemsWatchTest, CountsEachKindAndTellsThoseThatAreNew) {
   ASSERT_TRUE(look());
   EXPECT_EQ(counts["drift"], 2U);
   ASSERT_EQ(told.size(), 2U) << "one for each kind, once";
-  EXPECT_EQ(told[0].reason, "ProblemCpuManagerOn");
-  EXPECT_EQ(told[1].reason, "ProblemDrift");
-  EXPECT_EQ(told[1].message,
+  EXPECT_EQ(told[0].reason(), "ProblemCpuManagerOn");
+  EXPECT_EQ(told[1].reason(), "ProblemDrift");
+  EXPECT_EQ(told[1].message(),
             "a (and 1 more); try: cri-resmgr-ctl audit; see docs/troubleshooting.md#drift");
-  EXPECT_EQ(told[1].pod, "") << "of the node";
-  EXPECT_TRUE(told[1].warning);
+  EXPECT_EQ(told[1].pod(), "") << "of the node";
+  EXPECT_TRUE(told[1].warning());
   problems.clear();
   ASSERT_TRUE(look());
   EXPECT_EQ(counts["drift"], 0U);
@@ -288,8 +290,8 @@ TEST(ProblemsWatchTest, CountsEachKindAndTellsThoseThatAreNew) {
 TEST(ProblemsWatchTest, AnEventIsNotLongerThanTheApiServerTakes) {
   const PodEvent event =
       NodeEventOf({.kind = "refused", .message = std::string(5000, 'x'), .next = "y"}, 1);
-  EXPECT_LE(event.message.size(), 1024U);
-  EXPECT_THAT(event.message, EndsWith("; see docs/troubleshooting.md#refused"));
+  EXPECT_LE(event.message().size(), 1024U);
+  EXPECT_THAT(event.message(), EndsWith("; see docs/troubleshooting.md#refused"));
 }
 
 // Each kind leads to a section of the page.

@@ -24,6 +24,21 @@ bool IsTold(const Shift& shift) {
 
 }  // namespace
 
+int64_t SeenAt(std::chrono::system_clock::time_point when) {
+  return std::chrono::floor<std::chrono::milliseconds>(when.time_since_epoch()).count();
+}
+
+PodEvent NodeEvent(bool warning, std::string_view reason, std::string message,
+                   std::chrono::system_clock::time_point when) {
+  PodEvent event;
+  event.set_warning(warning);
+  event.set_reason(std::string(reason));
+  event.set_message(std::move(message));
+  event.set_count(1);
+  event.set_last_seen(SeenAt(when));
+  return event;
+}
+
 void PodEventWatch::OnRefused(const Act& act, const Status& why) {
   TellPod(act.pod, true, kRefusedReason,
           fmt::format("container {}: {} is refused by policy {}: {}",
@@ -62,13 +77,13 @@ void PodEventWatch::TellMove(const Pod& pod, const Container& container, const S
 void PodEventWatch::TellPod(const Pod& pod, bool warning, std::string_view reason,
                             std::string_view message) {
   if (pod.namespace_name.empty() || pod.name.empty() || pod.uid.value().empty()) return;
-  tell_({.pod_namespace = pod.namespace_name,
-         .pod = pod.name,
-         .uid = std::string(pod.uid.value()),
-         .warning = warning,
-         .reason = std::string(reason),
-         .message = Utf8Cut(Printable(message, kLongestEventMessage), kLongestEventMessage),
-         .last = now_()});
+  PodEvent event =
+      NodeEvent(warning, reason,
+                Utf8Cut(Printable(message, kLongestEventMessage), kLongestEventMessage), now_());
+  event.set_pod_namespace(pod.namespace_name);
+  event.set_pod(pod.name);
+  event.set_uid(std::string(pod.uid.value()));
+  tell_(std::move(event));
 }
 
 }  // namespace resmgr

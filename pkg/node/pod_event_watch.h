@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/resmgr/observer.h"
 
 namespace resmgr {
@@ -17,22 +18,14 @@ namespace resmgr {
 inline constexpr size_t kLongestEventMessage = 1024;
 
 // The contents of a Kubernetes Event of a pod or, without a name, namespace and UID, of the node
-// itself. A value; texts are printable.
-struct PodEvent {
-  std::string pod_namespace{};
-  std::string pod{};  // pod's name
-  std::string uid{};
-  bool warning = false;
-  std::string reason{};   // CPURefused, ...
-  std::string message{};  // at most 1024 bytes
-  int64_t count = 1;
-  std::chrono::system_clock::time_point last{};  // time of the last occurrence
+// itself. Texts are printable.
+using cri_resmgr::v1::PodEvent;
 
-  bool IsSame(const PodEvent& other) const {
-    return uid == other.uid && pod == other.pod && pod_namespace == other.pod_namespace &&
-           warning == other.warning && reason == other.reason && message == other.message;
-  }
-};
+// An Event of the node that happened once.
+PodEvent NodeEvent(bool warning, std::string_view reason, std::string message,
+                   std::chrono::system_clock::time_point when);
+// When an Event was seen, as the message has it.
+int64_t SeenAt(std::chrono::system_clock::time_point when);
 
 // Makes Events of pods from the resource manager's acts:
 //   CPURefused         Warning: a container, an update of it, or its start was refused

@@ -30,10 +30,8 @@ PodEvent NodeEventOf(const Problem& first, size_t count) {
   const std::string text =
       first.message + more + (first.next.empty() ? "" : "; try: " + first.next);
   const size_t room = kLongestEventMessage - runbook.size();
-  return {.warning = true,
-          .reason = ReasonOf(first.kind),
-          .message = Utf8Cut(Printable(text, room), room) + runbook,
-          .last = std::chrono::system_clock::now()};
+  return NodeEvent(true, ReasonOf(first.kind), Utf8Cut(Printable(text, room), room) + runbook,
+                   std::chrono::system_clock::now());
 }
 
 ProblemsWatch::ProblemsWatch(Options options)

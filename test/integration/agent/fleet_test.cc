@@ -19,6 +19,7 @@
 
 #include "agent/agent.h"
 #include "pkg/api/node_claims.pb.h"
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
@@ -259,12 +260,15 @@ class FleetDaemon : public agent::ConfigClient {
   }
 
   void Tell(const std::string& pod, const char* reason) {
-    const auto dropped = agent_->AddPodEvents({{.pod_namespace = "team",
-                                                .pod = pod,
-                                                .uid = pod,
-                                                .reason = reason,
-                                                .message = "container main"}});
-    EXPECT_THAT(dropped, IsOk());
+    cri_resmgr::v1::AddPodEventsRequest request;
+    cri_resmgr::v1::PodEvent& event = *request.add_events();
+    event.set_pod_namespace("team");
+    event.set_pod(pod);
+    event.set_uid(pod);
+    event.set_reason(reason);
+    event.set_message("container main");
+    event.set_count(1);
+    EXPECT_THAT(agent_->AddPodEvents(request), IsOk());
   }
 
   agent::Agent* agent_ = nullptr;

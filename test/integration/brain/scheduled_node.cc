@@ -14,6 +14,7 @@
 #include "agent/slice_writer.h"
 #include "agent/topology_writer.h"
 #include "pkg/api/node_claims.pb.h"
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/json.h"
 #include "pkg/claims/claim_place.h"
 #include "pkg/dra/claim_object.h"
@@ -61,7 +62,7 @@ class KeepingAgent final : public agent::AgentHandler {
   }
   void HealthCheck(std::string /*query*/, TextDone done) override { done(""); }
   Status ShowCpus(std::string /*cpus*/) override { return OkStatus(); }
-  StatusOr<uint64_t> AddPodEvents(const std::vector<agent::PodEvent>& /*events*/) override {
+  StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& /*request*/) override {
     return 0;
   }
   Status ShowTopology(std::optional<SchedulerView> view) override {
