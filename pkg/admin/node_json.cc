@@ -2,10 +2,10 @@
 #include "pkg/admin/node_json.h"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <utility>
 
+#include <absl/time/time.h>
 #include <fmt/format.h>
 
 #include "pkg/admin/stage_json.h"
@@ -399,14 +399,7 @@ OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
 }
 
 std::string Rfc3339(std::chrono::system_clock::time_point time) {
-  const auto since = time.time_since_epoch();
-  const auto millis = std::chrono::floor<std::chrono::milliseconds>(since).count();
-  const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     millis % 1000);
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
 }  // namespace resmgr
