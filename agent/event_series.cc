@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/event_series.h"
 
-#include <ctime>
 #include <utility>
 
+#include <absl/time/time.h>
 #include <fmt/format.h>
 
 #include "pkg/base/json.h"
@@ -32,11 +32,7 @@ EventObject WarningOf(const std::string& node, std::string_view reason) {
 constexpr size_t kMaxSubject = 200;
 
 std::string Rfc3339(EventObject::Time time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
 std::string Collection(const EventObject& event) {
