@@ -5,16 +5,17 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <utility>
 
 #include <absl/strings/escaping.h>
+#include <absl/time/time.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
 
 #include "agent/http.h"
+#include "pkg/base/characters.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
@@ -31,27 +32,13 @@ constexpr size_t kMaxPem = 1 << 20;
 // Tokens that expire within this time are not used: they could end while the request is under way.
 constexpr std::chrono::seconds kSafety{10};
 
-// Parses "Z", "+02:00" or "-07:30" into the distance from UTC.
-std::optional<std::chrono::minutes> ParseOffset(std::string_view text) {
-  if (text == "Z" || text == "z") return std::chrono::minutes(0);
-  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
-  const auto hours = ParseUint(text.substr(1, 2));
-  const auto minutes = ParseUint(text.substr(4, 2));
-  if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-  const std::chrono::minutes offset(static_cast<int>(*hours * 60 + *minutes));
-  return text[0] == '-' ? -offset : offset;
-}
-
-// Parses RFC 3339 times like "2026-01-02T03:04:05Z" or "2026-01-02T05:04:05.678+02:00"; fractions
-// of a second are ignored.
+// Parses RFC 3339 times like "2026-01-02T03:04:05Z" or "2026-01-02T05:04:05.678+02:00".
 std::optional<SystemTime> ParseTime(const std::string& text) {
-  std::tm time{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  if (rest == nullptr) return std::nullopt;
-  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
-  const auto offset = ParseOffset(rest);
-  if (!offset) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(::timegm(&time)) - *offset;
+  absl::Time time;
+  // Abseil takes "infinite-future", too.
+  if (!IsDigit(text[0]) || !absl::ParseTime(absl::RFC3339_full, text, &time, nullptr))
+    return std::nullopt;
+  return absl::ToChronoTime(time);
 }
 
 std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {

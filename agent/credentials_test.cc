@@ -213,9 +213,11 @@ TEST(PluginCredentialTest, ReadsTimesWithOffsets) {
   ASSERT_TRUE(utc.has_value());
   EXPECT_EQ(expires("2026-01-02T05:04:05+02:00"), utc);
   EXPECT_EQ(expires("2026-01-01T19:34:05-07:30"), utc);
-  EXPECT_EQ(expires("2026-01-02T03:04:05.678901Z"), utc);
+  EXPECT_EQ(expires("2026-01-02T03:04:05.678901Z"), *utc + std::chrono::microseconds(678'901));
+  EXPECT_GT(expires("9999-12-31T23:59:59Z"), utc) << "never";
   for (const char* wrong : {"2026-01-02T03:04:05", "2026-01-02T03:04:05+2",
-                            "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05Zulu", "soon"}) {
+                            "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05Zulu", "soon",
+                            "infinite-future", " infinite-future", "infinite-past"}) {
     EXPECT_FALSE(expires(wrong).has_value()) << wrong;
   }
 }
