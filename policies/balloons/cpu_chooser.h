@@ -34,10 +34,6 @@ class CpuTree {
   // highest number among equals. Each CPU that was chosen counts as idle for the next choice. All
   // candidates if there are fewer.
   CpuSet GiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle, int count) const;
-  // The CPU that GiveBack chooses first; -1 if there are no candidates.
-  int FirstToGiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle) const {
-    return GiveBack(own, candidates, idle, 1).First();
-  }
 
  private:
   struct Part {

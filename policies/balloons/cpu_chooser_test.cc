@@ -239,7 +239,7 @@ TEST(CpuTreeTest, AShrinkingSetLeavesFarPartsFirst) {
   CpuSet own = Cpus("0,2-3,7,10,17-18");
   std::vector<int> order;
   while (!own.empty()) {
-    const int cpu = tree.FirstToGiveBack(own, own, machine.online() - own);
+    const int cpu = tree.GiveBack(own, own, machine.online() - own, 1).First();
     order.push_back(cpu);
     own.Remove(cpu);
   }
