@@ -32,12 +32,9 @@ using Json = nlohmann::json;
 // Reads "cpus", "pool" and "node" of the request; any of them may be left out.
 Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice& choice) {
   RESMGR_ASSIGN_OR_RETURN(const std::string cpus, TextOrNone(request, "cpus"));
-  RESMGR_ASSIGN_OR_RETURN(choice.cpus, CpuSet::Parse(cpus));
-  CpuSet all;
-  for (const Cpu& cpu : machine.cpus())
-    all.Add(cpu.id);
-  const CpuSet unknown = choice.cpus - all;
-  if (!unknown.empty()) return NotFound("the machine has no CPU {}", unknown.ToString());
+  if (!cpus.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(choice.cpus, ChosenCpus(machine, cpus));
+  }
   RESMGR_ASSIGN_OR_RETURN(choice.pool, TextOrNone(request, "pool"));
   RESMGR_ASSIGN_OR_RETURN(const std::string node, TextOrNone(request, "node"));
   if (node.empty()) return OkStatus();

@@ -13,6 +13,17 @@ StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key) {
   return found->get<std::string>();
 }
 
+StatusOr<CpuSet> ChosenCpus(const Machine& machine, const std::string& list) {
+  CpuSet all;
+  for (const Cpu& cpu : machine.cpus())
+    all.Add(cpu.id);
+  if (list.empty()) return all;
+  RESMGR_ASSIGN_OR_RETURN(CpuSet chosen, CpuSet::Parse(list));
+  if (const CpuSet unknown = chosen - all; !unknown.empty())
+    return NotFound("the machine has no CPU {}", unknown.ToString());
+  return chosen;
+}
+
 bool StagesAtWork(const NodeView& node) {
   return node.pipeline.LooksAt(Operation::kCreateContainer);
 }

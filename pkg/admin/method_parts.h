@@ -21,6 +21,8 @@ StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key);
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key);
 // Whether the request has the key with the boolean true.
 bool IsTrue(const nlohmann::json& request, const char* key);
+// The CPUs of the list; all CPUs of the machine if it is empty. NotFound: the machine lacks some.
+StatusOr<CpuSet> ChosenCpus(const Machine& machine, const std::string& list);
 // The choice by "namespace" and "selector", both optional. InvalidArgument: they cannot be read.
 StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
 

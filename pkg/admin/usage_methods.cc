@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/method_parts.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -19,17 +20,6 @@
 
 namespace resmgr {
 namespace {
-
-StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
-  CpuSet all;
-  for (const Cpu& cpu : node.machine.cpus())
-    all.Add(cpu.id);
-  if (list.empty()) return all;
-  RESMGR_ASSIGN_OR_RETURN(CpuSet chosen, CpuSet::Parse(list));
-  if (const CpuSet unknown = chosen - all; !unknown.empty())
-    return NotFound("the machine has no CPU {}", unknown.ToString());
-  return chosen;
-}
 
 // Lists also running containers that were not sampled, without figures.
 OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures, bool wide) {
@@ -187,7 +177,7 @@ void Top(const NodeView& node, const std::string& what, bool wide,
 }
 
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply) {
-  const StatusOr<CpuSet> chosen = ChosenCpus(node, request.list);
+  const StatusOr<CpuSet> chosen = ChosenCpus(node.machine, request.list);
   if (!chosen.ok()) return reply(chosen.status());
   ReplyCpus(node, *chosen, request.brief, reply);
 }
