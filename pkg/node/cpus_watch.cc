@@ -3,7 +3,6 @@
 
 #include <fmt/ranges.h>
 
-#include "pkg/claims/claimed_policy.h"
 #include "pkg/schedview/placeable.h"
 
 namespace resmgr {
@@ -24,10 +23,7 @@ void CpusWatch::Look() {
 
 std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
                                      const Snapshot& snapshot) {
-  CpuSet exclusive = ClaimsOf(policy).Cpus();
-  snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
-    if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
-  });
+  const CpuSet exclusive = ExclusiveCpus(policy, snapshot);
   const CpuSet allocatable = AllocatableCpus(policy, snapshot);
   std::vector<NumaCpus> all;
   for (const NumaNode& node : machine.nodes()) {

@@ -296,6 +296,14 @@ CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot) {
   return allocatable - reserved;
 }
 
+CpuSet ExclusiveCpus(const Policy& policy, const Snapshot& snapshot) {
+  CpuSet exclusive = ClaimsOf(policy).Cpus();
+  snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
+    if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
+  });
+  return exclusive;
+}
+
 std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
                                std::span<const CpuSet> zones, const PlaceableOptions& options) {
   std::vector<int> found = PlaceableSearch(policy, snapshot, zones, options).Run();

@@ -20,6 +20,8 @@ namespace resmgr {
 // The CPUs that the policy can grant to single containers: those of its pools without the reserved
 // ones.
 CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot);
+// The CPUs that single containers have, and those of claims.
+CpuSet ExclusiveCpus(const Policy& policy, const Snapshot& snapshot);
 
 // The number of threads of the machine's largest core. Pure.
 int ThreadsPerCore(const Machine& machine);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/schedview/placeable.h"
@@ -106,14 +105,6 @@ std::vector<PodName> CountedPods(const Snapshot& snapshot) {
   return {pods.begin(), pods.end()};
 }
 
-CpuSet ExclusiveCpus(const Snapshot& snapshot) {
-  CpuSet exclusive;
-  snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
-    if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
-  });
-  return exclusive;
-}
-
 }  // namespace
 
 std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot) {
@@ -139,7 +130,7 @@ SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
     zones.push_back(node->cpus & allocatable);
   const PlaceableOptions options{.threads_per_core = ThreadsPerCore(machine)};
   const std::vector<int> placeable = PlaceableCpus(policy, snapshot, zones, options);
-  const CpuSet exclusive = ExclusiveCpus(snapshot) | ClaimsOf(policy).Cpus();
+  const CpuSet exclusive = ExclusiveCpus(policy, snapshot);
   const HeldMemory held = MemoryHeld(snapshot);
   SchedulerView view;
   view.refuses = alignment_refuses && RefusesToSplit(policy, zones, options);
