@@ -206,16 +206,15 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& 
 
 ExplainMethod::ExplainMethod(const NodeView& node)
     : node_(node),
-      memory_(
-          node.loop, "memory-places",
-          [cgroups = CgroupReader(node.cgroup_mount)] {
-            return [cgroups](const MemorySubject& subject) {
-              return MemoryElsewhere(cgroups, subject);
-            };
-          },
-          kLookPatience),
+      memory_(node.loop,
+              [cgroups = CgroupReader(node.cgroup_mount)] {
+                return [cgroups](const MemorySubject& subject) {
+                  return MemoryElsewhere(cgroups, subject);
+                };
+              },
+              {.name = "memory-places", .patience = kLookPatience}),
       claim_files_(
-          node.loop, "claim-files",
+          node.loop,
           [directory = node.cdi_directory] {
             return [directory](const std::string& uid) -> ClaimFile {
               const StatusOr<dra::CdiFile> file = dra::FindCdiFile(directory, uid);
@@ -223,7 +222,7 @@ ExplainMethod::ExplainMethod(const NodeView& node)
               return {.text = fmt::format("none in {}: no container can be created", directory)};
             };
           },
-          kLookPatience) {}
+          {.name = "claim-files", .patience = kLookPatience}) {}
 
 void ExplainMethod::Answer(const nlohmann::json& request, const UnaryServer::Reply& reply) {
   StatusOr<OrderedJson> explained = ExplainPlaced(node_, request);
@@ -237,13 +236,13 @@ void ExplainMethod::Answer(const nlohmann::json& request, const UnaryServer::Rep
 void ExplainMethod::AddMemory(const List& list, std::function<void()> then) {
   BoundContainers bound = BoundIn(*list, node_.host.manager());
   if (bound.subjects.empty()) return then();
-  memory_.Look(std::move(bound.subjects),
-               [list, then = std::move(then),
-                positions = std::move(bound.positions)](const std::vector<std::string>& found) {
-                 for (size_t i = 0; i < found.size(); ++i)
-                   if (!found[i].empty()) (*list)[positions[i]]["memoryElsewhere"] = found[i];
-                 then();
-               });
+  memory_.Do({std::move(bound.subjects),
+              [list, then = std::move(then),
+               positions = std::move(bound.positions)](const std::vector<std::string>& found) {
+                for (size_t i = 0; i < found.size(); ++i)
+                  if (!found[i].empty()) (*list)[positions[i]]["memoryElsewhere"] = found[i];
+                then();
+              }});
 }
 
 void ExplainMethod::AddClaimFiles(const List& list, const std::function<void()>& then) {
@@ -256,15 +255,15 @@ void ExplainMethod::AddClaimFiles(const List& list, const std::function<void()>&
     uids.push_back(std::move(uid));
   }
   if (uids.empty() || node_.cdi_directory.empty()) return then();
-  claim_files_.Look(std::move(uids), [list, then, positions = std::move(positions)](
-                                         const std::vector<ClaimFile>& found) {
-    for (size_t i = 0; i < found.size(); ++i) {
-      OrderedJson& claim = (*list)[positions[i]];
-      if (!found[i].text.empty()) claim["cdiFile"] = found[i].text;
-      if (!found[i].since.empty()) claim["since"] = found[i].since;
-    }
-    then();
-  });
+  claim_files_.Do({std::move(uids), [list, then, positions = std::move(positions)](
+                                        const std::vector<ClaimFile>& found) {
+                     for (size_t i = 0; i < found.size(); ++i) {
+                       OrderedJson& claim = (*list)[positions[i]];
+                       if (!found[i].text.empty()) claim["cdiFile"] = found[i].text;
+                       if (!found[i].since.empty()) claim["since"] = found[i].since;
+                     }
+                     then();
+                   }});
 }
 
 }  // namespace resmgr

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pkg/admin/node_json.h"
-#include "pkg/audit/batched_look.h"
+#include "pkg/audit/batched_work.h"
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/base/json.h"
 #include "pkg/grpc/unary_server.h"
@@ -38,8 +38,8 @@ class ExplainMethod {
   void AddClaimFiles(const List& list, const std::function<void()>& then);
 
   const NodeView& node_;
-  BatchedLook<MemorySubject, std::string> memory_;
-  BatchedLook<std::string, ClaimFile> claim_files_;  // by uid
+  BatchedWork<MemorySubject, std::string> memory_;
+  BatchedWork<std::string, ClaimFile> claim_files_;  // by uid
 };
 
 }  // namespace resmgr

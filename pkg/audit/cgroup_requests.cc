@@ -162,11 +162,11 @@ CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups)
           kLookPatience) {}
 
 CgroupLookup::CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience)
-    : looks_(
-          loop, "cgroup-lookup", [read = std::move(read)] { return read; }, patience) {}
+    : looks_(loop, [read = std::move(read)] { return read; },
+             {.name = "cgroup-lookup", .patience = patience}) {}
 
 void CgroupLookup::Look(std::vector<Subject> subjects, std::function<void(Found)> done) {
-  looks_.Look(std::move(subjects), std::move(done));
+  looks_.Do({std::move(subjects), std::move(done)});
 }
 
 std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
@@ -185,23 +185,23 @@ std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
 }
 
 CgroupCauses::CgroupCauses(EventLoop& loop, CgroupReader cgroups)
-    : looks_(
-          loop, "cgroup-causes",
-          [cgroups = std::move(cgroups)]() -> Looks::LookAt {
-            return
-                [cgroups, limits = std::make_shared<CpusetLimits>(cgroups.Limits())](
-                    const Subject& subject) { return CauseOfRefusal(cgroups, *limits, subject); };
-          },
-          kLookPatience) {}
+    : looks_(loop,
+             [cgroups = std::move(cgroups)]() -> Looks::DoOne {
+               return [cgroups, limits = std::make_shared<CpusetLimits>(cgroups.Limits())](
+                          const Subject& subject) {
+                 return CauseOfRefusal(cgroups, *limits, subject);
+               };
+             },
+             {.name = "cgroup-causes", .patience = kLookPatience}) {}
 
-CgroupCauses::CgroupCauses(EventLoop& loop, Looks::LookAt look, std::chrono::milliseconds patience)
-    : looks_(
-          loop, "cgroup-causes", [look = std::move(look)] { return look; }, patience) {}
+CgroupCauses::CgroupCauses(EventLoop& loop, Looks::DoOne look, std::chrono::milliseconds patience)
+    : looks_(loop, [look = std::move(look)] { return look; },
+             {.name = "cgroup-causes", .patience = patience}) {}
 
 void CgroupCauses::Find(Subject subject, std::function<void(std::string cause)> done) {
-  looks_.Look({std::move(subject)}, [done = std::move(done)](std::vector<std::string> found) {
-    done(found.empty() ? "" : std::move(found.front()));
-  });
+  looks_.Do({{std::move(subject)}, [done = std::move(done)](std::vector<std::string> found) {
+               done(found.empty() ? "" : std::move(found.front()));
+             }});
 }
 
 Status WriteCpuset(const CgroupReader& cgroups, const CpusetWriter::Subject& subject) {
@@ -226,61 +226,19 @@ CgroupWriter::CgroupWriter(EventLoop& loop, CgroupReader cgroups)
           kPatience) {}
 
 CgroupWriter::CgroupWriter(EventLoop& loop, WriteOne write, std::chrono::milliseconds patience)
-    : loop_(loop),
-      write_(std::move(write)),
-      patience_(patience),
-      writing_(loop, "cgroup-writer", patience) {}
+    : writes_(loop, [write = std::move(write)] { return write; },
+              {.name = "cgroup-writer",
+               .patience = patience,
+               .patience_at_end = patience,
+               .slow = "the cgroup took no write",
+               .hangs = "a former write to a cgroup hangs"}) {}
 
 void CgroupWriter::Write(Subject subject, Answer answer) {
-  waiting_.push_back({std::move(subject), std::move(answer)});
-  if (batch_ == nullptr) Begin();
-}
-
-CgroupWriter::Results CgroupWriter::WriteAll(const WriteOne& write, const Batch& batch) {
-  Results results;
-  results.reserve(batch.requests.size());
-  for (const Request& request : batch.requests) {
-    if (batch.given_up) break;
-    results.push_back(write(request.subject));
-  }
-  return results;
-}
-
-void CgroupWriter::Begin() {
-  batch_ = std::make_shared<Batch>();
-  batch_->requests = std::exchange(waiting_, {});
-  const auto give_up = [this](Status why) {
-    deadline_ =
-        loop_.After(std::chrono::milliseconds(0), [this, why = std::move(why)] { EndAll(why); });
-  };
-  if (hangs_) return give_up(Unavailable("a former write to a cgroup hangs"));
-  deadline_ = loop_.After(patience_, [this] {
-    hangs_ = true;
-    batch_->given_up = true;
-    EndAll(DeadlineExceeded("the cgroup took no write within {} ms", patience_.count()));
-  });
-  const Status begun = writing_.Run([this, batch = batch_, write = write_]() -> EventLoop::Task {
-    const auto results = std::make_shared<const Results>(WriteAll(write, *batch));
-    return [this, batch, results] {
-      hangs_ = false;
-      if (batch_ == batch) return End(*results);
-      for (size_t i = 0; i < results->size(); ++i)
-        batch->requests[i].answer.late();
-    };
-  });
-  if (!begun.ok()) give_up(begun);
-}
-
-void CgroupWriter::EndAll(const Status& status) {
-  End(Results(batch_->requests.size(), status));
-}
-
-void CgroupWriter::End(const Results& results) {
-  deadline_.reset();
-  const std::shared_ptr<Batch> batch = std::exchange(batch_, nullptr);
-  for (size_t i = 0; i < batch->requests.size(); ++i)
-    batch->requests[i].answer.done(results[i]);
-  if (batch_ == nullptr && !waiting_.empty()) Begin();
+  writes_.Do(
+      {.subjects = {std::move(subject)},
+       .done = [done = answer.done](const std::vector<Status>& results) { done(results.front()); },
+       .failed = std::move(answer.done),
+       .late = std::move(answer.late)});
 }
 
 }  // namespace resmgr

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "pkg/audit/batched_look.h"
+#include "pkg/audit/batched_work.h"
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/cgroup_access.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/sys/off_loop.h"
 
 namespace resmgr {
 
@@ -33,7 +30,7 @@ class CgroupLookup final : public ValuesOfOthers {
   void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;
 
  private:
-  BatchedLook<Subject, ResourceValues> looks_;
+  BatchedWork<Subject, ResourceValues> looks_;
 };
 
 // Why the container's cgroup does not get its CPUs and memory nodes: a cgroup above allows fewer, a
@@ -45,11 +42,11 @@ std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
 // Runs CauseOfRefusal away from the loop.
 class CgroupCauses final : public RefusalCauses {
  public:
-  using Looks = BatchedLook<Subject, std::string>;
+  using Looks = BatchedWork<Subject, std::string>;
 
   CgroupCauses(EventLoop& loop, CgroupReader cgroups);
   // If a look takes longer than `patience`, it reports no causes.
-  CgroupCauses(EventLoop& loop, Looks::LookAt look, std::chrono::milliseconds patience);
+  CgroupCauses(EventLoop& loop, Looks::DoOne look, std::chrono::milliseconds patience);
 
   void Find(Subject subject, std::function<void(std::string cause)> done) override;
 
@@ -77,29 +74,7 @@ class CgroupWriter final : public CpusetWriter {
   void Write(Subject subject, Answer answer) override;
 
  private:
-  struct Request {
-    Subject subject;
-    Answer answer;
-  };
-  struct Batch {
-    std::vector<Request> requests;
-    std::atomic<bool> given_up = false;  // writes that have not begun are skipped
-  };
-  using Results = std::vector<Status>;
-
-  static Results WriteAll(const WriteOne& write, const Batch& batch);
-  void Begin();
-  void End(const Results& results);
-  void EndAll(const Status& status);
-
-  EventLoop& loop_;
-  const WriteOne write_;
-  const std::chrono::milliseconds patience_;
-  OffLoop writing_;
-  std::vector<Request> waiting_;
-  std::shared_ptr<Batch> batch_;  // the batch that is being written
-  EventLoop::HandlePtr deadline_;
-  bool hangs_ = false;  // an earlier write has not ended in time
+  BatchedWork<Subject, Status> writes_;
 };
 
 }  // namespace resmgr

@@ -437,5 +437,37 @@ TEST(HungCgroupWriterTest, GivesUpAfterADeadlineAndTellsOfWhatEndsLater) {
   EXPECT_EQ(told.size(), 4U) << "b was never begun";
 }
 
+TEST(BatchedWorkTest, WorkThatIsGivenUpStopsAtTheNextSubject) {
+  std::promise<void> begun;
+  std::promise<void> go;
+  std::vector<int> written;
+  EventLoop loop;
+  BatchedWork<int, bool> work(loop,
+                              [&, gate = go.get_future().share()] {
+                                return [&, gate](int subject) {
+                                  begun.set_value();
+                                  gate.wait();
+                                  written.push_back(subject);
+                                  return true;
+                                };
+                              },
+                              {.name = "work", .patience = std::chrono::milliseconds(20)});
+  std::vector<std::string> told;
+  const auto tell = [&](std::string what) {
+    told.push_back(std::move(what));
+    loop.Stop();
+  };
+  work.Do({.subjects = {1, 2},
+           .done = [&](const std::vector<bool>&) { tell("done"); },
+           .failed = [&](const Status& status) { tell(std::string(Message(status))); },
+           .late = [&] { tell("late"); }});
+  begun.get_future().wait();
+  loop.Run();
+  go.set_value();
+  loop.Run();
+  EXPECT_THAT(told, ElementsAre("no answer within 20 ms", "late"));
+  EXPECT_THAT(written, ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace resmgr
