@@ -12,7 +12,6 @@
 
 #include "pkg/node/brain_host.h"
 #include "pkg/node/testing/fake_door.h"
-#include "pkg/node/usage_watch.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
@@ -24,10 +23,7 @@ namespace {
 using resmgr::test::RunFor;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
-using testing::Optional;
-using testing::SizeIs;
 
 // A policy with two pools: the reserved CPU, and the others.
 class TwoPools final : public test::FirstFitPolicy {
@@ -280,47 +276,6 @@ TEST_F(MetricsWatchTest, MeasuresDecisionsAndPreviewsButNoOtherQuestions) {
   EXPECT_THAT(Text(), HasSubstr(reconciled + "1"));
   EXPECT_TRUE(host.PreviewPolicy(FirstFit().get()).ok());
   EXPECT_THAT(Text(), HasSubstr(reconciled + "2"));
-}
-
-TEST(UsageWatchTest, FiguresBecomeMetrics) {
-  const auto machine = LoadMachine("synthetic:numa:2 core:2 pu:1");
-  ASSERT_TRUE(machine.ok()) << machine.status();
-  const UsageFigures figures{
-      .containers = {{.subject = {.namespace_name = "ns", .pod = "web", .container = "main"},
-                      .cpu_used = 0.5,
-                      .throttled_percent = 10,
-                      .pod_throttled_percent = 50,
-                      .remote_bytes = 7,
-                      .oom_kills = 2,
-                      .high_events = 1,
-                      .events = {.high = 40, .oom_kills = 3}},
-                     {.subject = {.namespace_name = "ns", .pod = "anew", .container = "main"},
-                      .oom_kills = 9,
-                      .reset = true}},
-      .pods = {{.name = "ns/gone", .count = 1}},
-      .cpus = {{0, {.busy_percent = 50}}, {1, {.busy_percent = 100}}, {2, {.busy_percent = 7}}},
-      .nodes = {{0, {.used_bytes = 4096, .container_bytes = 1024}}, {7, {}}},
-      .pools = {{"shared", {.cpu_used = 0.5, .cpu_pressure = Pressure{.some60 = 20}}}},
-      .files = 9,
-      .cost = std::chrono::milliseconds(500)};
-  const UsageMetrics::Sample sample = UsageMetricsOf(figures, *machine);
-  const std::vector<UsageMetrics::Container> containers = ContainersOf(figures);
-  ASSERT_THAT(sample.nodes, SizeIs(2));
-  EXPECT_DOUBLE_EQ(sample.nodes[0].cpu_used, 1.5);
-  EXPECT_THAT(sample.nodes[0].memory_bytes, Optional(4096));
-  EXPECT_DOUBLE_EQ(sample.nodes[1].cpu_used, 0) << "not known to the machine";
-  ASSERT_THAT(sample.pools, SizeIs(1));
-  EXPECT_THAT(sample.pools[0].cpu_pressure, Optional(0.2));
-  ASSERT_THAT(containers, SizeIs(2));
-  EXPECT_THAT(containers[0].throttled, Optional(0.5));
-  EXPECT_FALSE(containers[0].remote_bytes) << "it may have memory everywhere";
-  EXPECT_THAT(containers[0].oom_kills, Optional(3)) << "since its start";
-  EXPECT_THAT(containers[0].memory_high, Optional(40));
-  EXPECT_FALSE(containers[1].oom_kills);
-  EXPECT_EQ(sample.oom_kills, 3U) << "without counters that began anew";
-  EXPECT_DOUBLE_EQ(sample.cost_seconds, 0.5);
-  EXPECT_EQ(sample.files, 9U);
-  EXPECT_THAT(sample.containers, IsEmpty());
 }
 
 }  // namespace

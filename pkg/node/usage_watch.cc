@@ -3,47 +3,12 @@
 
 #include <cmath>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace resmgr {
 namespace {
-
-std::optional<double> RatioOf(const std::optional<double>& percent) {
-  if (!percent) return std::nullopt;
-  return *percent / 100;
-}
-
-std::optional<double> RatioOf(const std::optional<Pressure>& pressure) {
-  if (!pressure) return std::nullopt;
-  return pressure->some60 / 100;
-}
-
-UsageMetrics::Container ContainerOf(const ContainerFigures& figures) {
-  const UsageSubject& subject = figures.subject;
-  UsageMetrics::Container container{.namespace_name = subject.namespace_name,
-                                    .pod = subject.pod,
-                                    .name = subject.container,
-                                    .cpu_used = figures.cpu_used,
-                                    .throttled = RatioOf(figures.AnyThrottledPercent()),
-                                    .cpu_pressure = RatioOf(figures.cpu_pressure),
-                                    .memory_bytes = figures.memory_bytes,
-                                    .oom_kills = figures.events.oom_kills,
-                                    .memory_high = figures.events.high};
-  if (figures.remote_percent) container.remote_bytes = figures.remote_bytes;
-  return container;
-}
-
-// Processes killed for want of memory between the samples, including those whose container ended
-// with them.
-uint64_t KillsOf(const UsageFigures& figures) {
-  uint64_t kills = 0;
-  for (const ContainerFigures& container : figures.containers)
-    kills += container.reset ? 0 : container.oom_kills;
-  for (const PodKills& pod : figures.pods)
-    kills += pod.count;
-  return kills;
-}
 
 // Metric series that a sample prepares on its thread for the loop. The loop uses this object only
 // while no sample is taken; if a sample hangs, the object stays with its thread.
@@ -55,8 +20,8 @@ struct ReadySeries {
 
 void MakeReady(ReadySeries& ready, const UsageFigures& figures) {
   ready.former.reset();
-  ready.next = UsageMetrics::MakeSeries(ready.wanted ? ContainersOf(figures)
-                                                     : std::vector<UsageMetrics::Container>());
+  ready.next = UsageMetrics::MakeSeries(ready.wanted ? std::span(figures.containers)
+                                                     : std::span<const ContainerFigures>());
 }
 
 // Adds metrics to the sampler: its thread prepares the series of containers, if they are wanted,
@@ -74,7 +39,7 @@ void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine&
     return figures;
   };
   options.told = [ready, &metrics, &machine](const UsageFigures& figures) {
-    ready->former = metrics.Show(UsageMetricsOf(figures, machine), std::move(ready->next));
+    ready->former = metrics.Show(figures, machine, std::move(ready->next));
   };
   options.lost = [&metrics] { metrics.Clear(); };
 }
@@ -84,40 +49,6 @@ constexpr double kLeastCpus = 0.05;
 constexpr double kLeastPressure = 5;  // percent
 
 }  // namespace
-
-std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
-  std::vector<UsageMetrics::Container> containers;
-  containers.reserve(figures.containers.size());
-  for (const ContainerFigures& container : figures.containers)
-    containers.push_back(ContainerOf(container));
-  return containers;
-}
-
-UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine) {
-  UsageMetrics::Sample sample{.cost_seconds = std::chrono::duration<double>(figures.cost).count(),
-                              .files = figures.files,
-                              .oom_kills = KillsOf(figures)};
-  for (const auto& [name, pool] : figures.pools) {
-    sample.pools.push_back({.name = name,
-                            .cpu_used = pool.cpu_used,
-                            .cpu_pressure = RatioOf(pool.cpu_pressure),
-                            .memory_by_node = pool.memory_by_node,
-                            .remote_bytes = pool.remote_bytes});
-  }
-  for (const auto& [id, node] : figures.nodes) {
-    const NumaNode* const known = machine.FindNode(id);
-    sample.nodes.push_back({.id = id,
-                            .cpu_used = known == nullptr ? 0 : BusyCpus(figures, known->cpus),
-                            .memory_bytes = node.used_bytes,
-                            .container_bytes = node.container_bytes});
-  }
-  for (const auto& [name, monitor] : figures.monitors) {
-    sample.monitors.push_back({.group = name,
-                               .llc_bytes = monitor.llc_bytes,
-                               .bandwidth = monitor.memory_bytes_per_second});
-  }
-  return sample;
-}
 
 UsageSampler::Options UsageSamplerOptions(EventLoop& loop, Clock& clock, PolicyHost& host,
                                           const Machine& machine, const std::string& host_root,

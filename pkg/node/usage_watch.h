@@ -8,21 +8,16 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "pkg/dump/dumper.h"
-#include "pkg/metrics/usage_metrics.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/node/usage_metrics.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine.h"
 #include "pkg/usage/usage_figures.h"
 #include "pkg/usage/usage_sampler.h"
 
 namespace resmgr {
-
-// The figures as metrics, apart from those of single containers.
-UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine);
-std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures);
 
 // Options for sampling the containers of the host's active brain; the figures become metrics unless
 // `metrics` is nullptr. All arguments must outlive the sampler.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/metrics/usage_metrics.h"
+#include "pkg/node/usage_metrics.h"
 
+#include <chrono>
+#include <cstdint>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "pkg/metrics/collect.h"
 
@@ -22,14 +27,12 @@ class UsageFamily {
               prometheus::MetricType type = prometheus::MetricType::Gauge)
       : family_(MakeFamily(name, help, type)) {}
 
-  template <typename Number>
-  void Add(const UsageLabels& labels, std::optional<Number> value) {
+  void Add(const UsageLabels& labels, std::optional<double> value) {
     if (!value) return;
     prometheus::ClientMetric& metric = family_.metric.emplace_back();
     metric.label = labels;
-    const auto number = static_cast<double>(*value);
     (family_.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) =
-        number;
+        *value;
   }
   void MoveTo(std::vector<prometheus::MetricFamily>& families) {
     families.push_back(std::move(family_));
@@ -55,53 +58,64 @@ std::optional<double> AsDouble(const std::optional<Number>& value) {
   return static_cast<double>(*value);
 }
 
-constexpr MetricRow<UsageMetrics::Pool> kPoolRows[] = {
+std::optional<double> RatioOf(const std::optional<double>& percent) {
+  if (!percent) return std::nullopt;
+  return *percent / 100;
+}
+
+std::optional<double> RatioOf(const std::optional<Pressure>& pressure) {
+  if (!pressure) return std::nullopt;
+  return pressure->some60 / 100;
+}
+
+constexpr MetricRow<PoolFigures> kPoolRows[] = {
     {"cri_resmgr_pool_cpu_used", "CPUs that the containers of each pool use",
-     [](const UsageMetrics::Pool& pool) { return std::optional(pool.cpu_used); }},
+     [](const PoolFigures& pool) { return std::optional(pool.cpu_used); }},
     {"cri_resmgr_pool_cpu_pressure_ratio",
      "The highest CPU pressure (some, 60 s) of a container of each pool",
-     [](const UsageMetrics::Pool& pool) { return pool.cpu_pressure; }},
+     [](const PoolFigures& pool) { return RatioOf(pool.cpu_pressure); }},
     {"cri_resmgr_pool_memory_remote_bytes",
      "Memory of the containers of each pool on other nodes than decided",
-     [](const UsageMetrics::Pool& pool) { return AsDouble(std::optional(pool.remote_bytes)); }},
+     [](const PoolFigures& pool) { return AsDouble(std::optional(pool.remote_bytes)); }},
 };
 
-constexpr MetricRow<UsageMetrics::Node> kNodeRows[] = {
-    {"cri_resmgr_numa_cpu_used", "CPUs of each NUMA node that are busy",
-     [](const UsageMetrics::Node& node) { return std::optional(node.cpu_used); }},
+constexpr MetricRow<NodeFigures> kNodeRows[] = {
     {"cri_resmgr_numa_memory_used_bytes", "Memory of each NUMA node that is not free",
-     [](const UsageMetrics::Node& node) { return AsDouble(node.memory_bytes); }},
+     [](const NodeFigures& node) { return AsDouble(node.used_bytes); }},
     {"cri_resmgr_numa_memory_container_bytes", "Memory of each NUMA node that containers have",
-     [](const UsageMetrics::Node& node) { return AsDouble(std::optional(node.container_bytes)); }},
+     [](const NodeFigures& node) { return AsDouble(std::optional(node.container_bytes)); }},
 };
 
-constexpr MetricRow<UsageMetrics::Container> kContainerRows[] = {
+constexpr MetricRow<ContainerFigures> kContainerRows[] = {
     {"cri_resmgr_container_cpu_used", "CPUs that each container uses",
-     [](const UsageMetrics::Container& container) { return container.cpu_used; }},
+     [](const ContainerFigures& container) { return container.cpu_used; }},
     {"cri_resmgr_container_cpu_throttled_ratio",
      "Periods in which a quota throttled each container",
-     [](const UsageMetrics::Container& container) { return container.throttled; }},
+     [](const ContainerFigures& container) { return RatioOf(container.AnyThrottledPercent()); }},
     {"cri_resmgr_container_cpu_pressure_ratio", "CPU pressure (some, 60 s) of each container",
-     [](const UsageMetrics::Container& container) { return container.cpu_pressure; }},
+     [](const ContainerFigures& container) { return RatioOf(container.cpu_pressure); }},
     {"cri_resmgr_container_memory_used_bytes", "Memory that each container has",
-     [](const UsageMetrics::Container& container) { return AsDouble(container.memory_bytes); }},
+     [](const ContainerFigures& container) { return AsDouble(container.memory_bytes); }},
     {"cri_resmgr_container_memory_remote_bytes",
      "Memory of each container on other nodes than decided",
-     [](const UsageMetrics::Container& container) { return AsDouble(container.remote_bytes); }},
+     [](const ContainerFigures& container) {
+       return container.remote_percent ? AsDouble(std::optional(container.remote_bytes))
+                                       : std::nullopt;
+     }},
     {"cri_resmgr_container_oom_kills_total",
      "Processes of each container that were killed for want of memory",
-     [](const UsageMetrics::Container& container) { return AsDouble(container.oom_kills); },
+     [](const ContainerFigures& container) { return AsDouble(container.events.oom_kills); },
      prometheus::MetricType::Counter},
     {"cri_resmgr_container_memory_high_total", "How often each container reached memory.high",
-     [](const UsageMetrics::Container& container) { return AsDouble(container.memory_high); },
+     [](const ContainerFigures& container) { return AsDouble(container.events.high); },
      prometheus::MetricType::Counter},
 };
 
-constexpr MetricRow<UsageMetrics::Monitor> kMonitorRows[] = {
+constexpr MetricRow<MonitorFigures> kMonitorRows[] = {
     {"cri_resmgr_resctrl_llc_occupancy_bytes", "Last-level cache that each resctrl group occupies",
-     [](const UsageMetrics::Monitor& monitor) { return AsDouble(monitor.llc_bytes); }},
+     [](const MonitorFigures& monitor) { return AsDouble(monitor.llc_bytes); }},
     {"cri_resmgr_resctrl_memory_bytes_per_second", "Memory traffic of each resctrl group",
-     [](const UsageMetrics::Monitor& monitor) { return monitor.bandwidth; }},
+     [](const MonitorFigures& monitor) { return monitor.memory_bytes_per_second; }},
 };
 
 // Collects the metrics of a table for one object after the other.
@@ -126,60 +140,76 @@ class MetricTable {
   std::vector<UsageFamily> families_;
 };
 
-void AddPools(const std::vector<UsageMetrics::Pool>& pools,
-              std::vector<prometheus::MetricFamily>& families) {
+void AddPools(const UsageFigures& figures, std::vector<prometheus::MetricFamily>& families) {
   MetricTable table(kPoolRows);
   UsageFamily memory("cri_resmgr_pool_memory_used_bytes",
                      "Memory that the containers of each pool have on each memory node");
-  for (const UsageMetrics::Pool& pool : pools) {
-    table.Add({{"pool", pool.name}}, pool);
+  for (const auto& [name, pool] : figures.pools) {
+    table.Add({{"pool", name}}, pool);
     for (const auto& [node, bytes] : pool.memory_by_node)
-      memory.Add({{"node", std::to_string(node)}, {"pool", pool.name}}, std::optional(bytes));
+      memory.Add({{"node", std::to_string(node)}, {"pool", name}}, static_cast<double>(bytes));
   }
   table.MoveTo(families);
   memory.MoveTo(families);
 }
 
-void AddNodes(const std::vector<UsageMetrics::Node>& nodes,
+void AddNodes(const UsageFigures& figures, const Machine& machine,
               std::vector<prometheus::MetricFamily>& families) {
   MetricTable table(kNodeRows);
-  for (const UsageMetrics::Node& node : nodes)
-    table.Add({{"node", std::to_string(node.id)}}, node);
+  UsageFamily cpus("cri_resmgr_numa_cpu_used", "CPUs of each NUMA node that are busy");
+  for (const auto& [id, node] : figures.nodes) {
+    const UsageLabels labels = {{"node", std::to_string(id)}};
+    const NumaNode* const known = machine.FindNode(id);
+    cpus.Add(labels, known == nullptr ? 0 : BusyCpus(figures, known->cpus));
+    table.Add(labels, node);
+  }
+  cpus.MoveTo(families);
   table.MoveTo(families);
 }
 
 // Returns how many series were left out.
-size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
+size_t AddContainers(std::span<const ContainerFigures> containers,
                      std::vector<prometheus::MetricFamily>& families) {
   MetricTable table(kContainerRows);
   constexpr size_t kSeries = std::size(kContainerRows);
   size_t left_out = 0;
   size_t added = 0;
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> names;
-  for (const UsageMetrics::Container& container : containers) {
+  for (const ContainerFigures& container : containers) {
+    const UsageSubject& subject = container.subject;
     // A second container of the same name would repeat a series, and Prometheus would refuse the
     // whole scrape.
-    if (!names.emplace(container.namespace_name, container.pod, container.name).second) continue;
+    if (!names.emplace(subject.namespace_name, subject.pod, subject.container).second) continue;
     if (added + kSeries > UsageMetrics::kMostContainerSeries) {
       left_out += kSeries;
       continue;
     }
     added += kSeries;
-    const UsageLabels labels = {{"container", container.name},
-                                {"namespace", container.namespace_name},
-                                {"pod", container.pod}};
-    table.Add(labels, container);
+    table.Add({{"container", subject.container},
+               {"namespace", subject.namespace_name},
+               {"pod", subject.pod}},
+              container);
   }
   table.MoveTo(families);
   return left_out;
 }
 
-void AddMonitors(const std::vector<UsageMetrics::Monitor>& monitors,
-                 std::vector<prometheus::MetricFamily>& families) {
+void AddMonitors(const UsageFigures& figures, std::vector<prometheus::MetricFamily>& families) {
   MetricTable table(kMonitorRows);
-  for (const UsageMetrics::Monitor& monitor : monitors)
-    table.Add({{"group", monitor.group}}, monitor);
+  for (const auto& [name, monitor] : figures.monitors)
+    table.Add({{"group", name}}, monitor);
   table.MoveTo(families);
+}
+
+// Processes killed for want of memory between the samples, including those whose container ended
+// with them.
+uint64_t KillsOf(const UsageFigures& figures) {
+  uint64_t kills = 0;
+  for (const ContainerFigures& container : figures.containers)
+    kills += container.reset ? 0 : container.oom_kills;
+  for (const PodKills& pod : figures.pods)
+    kills += pod.count;
+  return kills;
 }
 
 // Removes families without series, since their lines would mean nothing.
@@ -198,7 +228,7 @@ void AddSum(const char* name, const char* help, double value,
 
 class UsageMetrics::Series {
  public:
-  explicit Series(const std::vector<Container>& containers) {
+  explicit Series(std::span<const ContainerFigures> containers) {
     left_out = AddContainers(containers, families);
     DropEmpty(families);
   }
@@ -242,27 +272,28 @@ UsageMetrics::UsageMetrics() : impl_(std::make_shared<Impl>()) {}
 
 UsageMetrics::~UsageMetrics() = default;
 
-UsageMetrics::SeriesPtr UsageMetrics::MakeSeries(const std::vector<Container>& containers) {
+UsageMetrics::SeriesPtr UsageMetrics::MakeSeries(std::span<const ContainerFigures> containers) {
   return std::make_shared<const Series>(containers);
 }
 
-UsageMetrics::SeriesPtr UsageMetrics::Show(const Sample& sample, SeriesPtr series) {
+UsageMetrics::SeriesPtr UsageMetrics::Show(const UsageFigures& figures, const Machine& machine,
+                                           SeriesPtr series) {
   std::vector<prometheus::MetricFamily> gauges;
-  AddPools(sample.pools, gauges);
-  AddNodes(sample.nodes, gauges);
-  AddMonitors(sample.monitors, gauges);
+  AddPools(figures, gauges);
+  AddNodes(figures, machine, gauges);
+  AddMonitors(figures, gauges);
   DropEmpty(gauges);
-  if (series == nullptr) series = MakeSeries(sample.containers);
+  const uint64_t kills = KillsOf(figures);
   const std::lock_guard lock(impl_->mutex);
   // The old families are destroyed after the lock is released, so that a scrape on another thread
   // does not wait for that.
   impl_->gauges.swap(gauges);
   impl_->series.swap(series);
   ++impl_->samples;
-  impl_->seconds += sample.cost_seconds;
-  impl_->files += static_cast<double>(sample.files);
+  impl_->seconds += std::chrono::duration<double>(figures.cost).count();
+  impl_->files += static_cast<double>(figures.files);
   impl_->left_out += static_cast<double>(impl_->series->left_out);
-  impl_->oom_kills += static_cast<double>(sample.oom_kills);
+  impl_->oom_kills += static_cast<double>(kills);
   return series;
 }
 

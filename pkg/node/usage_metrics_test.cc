@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/metrics/usage_metrics.h"
+#include "pkg/node/usage_metrics.h"
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,33 +13,45 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include "pkg/topology/machine_source.h"
+
 namespace resmgr {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
 
-UsageMetrics::Sample Everything() {
-  return {.pools = {{.name = "shared",
-                     .cpu_used = 1.5,
-                     .cpu_pressure = 0.25,
-                     .memory_by_node = {{0, 4096}, {1, 8192}},
-                     .remote_bytes = 8192}},
-          .nodes = {{.id = 0, .cpu_used = 2.5, .memory_bytes = 1 << 20, .container_bytes = 12288}},
-          .containers = {{.namespace_name = "ns",
-                          .pod = "web",
-                          .name = "main",
+// Its CPUs 0 to 3 are those of node 0.
+UsageFigures Everything() {
+  return {.containers = {{.subject = {.namespace_name = "ns", .pod = "web", .container = "main"},
                           .cpu_used = 1.5,
-                          .throttled = 0.5,
-                          .cpu_pressure = 0.25,
+                          .throttled_percent = 10,
+                          .pod_throttled_percent = 50,
+                          .cpu_pressure = Pressure{.some60 = 25},
                           .memory_bytes = 12288,
                           .remote_bytes = 8192,
-                          .oom_kills = 2,
-                          .memory_high = 40}},
-          .monitors = {{.group = "gold", .llc_bytes = 100, .bandwidth = 5}},
-          .cost_seconds = 0.25,
+                          .remote_percent = 66,
+                          .oom_kills = 1,
+                          .high_events = 1,
+                          .events = {.high = 40, .oom_kills = 2}}},
+          .cpus = {{0, {.busy_percent = 100}},
+                   {1, {.busy_percent = 100}},
+                   {2, {.busy_percent = 50}},
+                   {4, {.busy_percent = 7}}},
+          .nodes = {{0, {.used_bytes = 1 << 20, .container_bytes = 12288}}},
+          .pools = {{"shared",
+                     {.cpu_used = 1.5,
+                      .cpu_pressure = Pressure{.some60 = 25},
+                      .memory_by_node = {{0, 4096}, {1, 8192}},
+                      .remote_bytes = 8192}}},
+          .monitors = {{"gold", {.llc_bytes = 100, .memory_bytes_per_second = 5}}},
           .files = 7,
-          .oom_kills = 1};
+          .cost = std::chrono::milliseconds(250)};
+}
+
+UsageMetrics::SeriesPtr Show(UsageMetrics& metrics, const UsageFigures& figures) {
+  static const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
+  return metrics.Show(figures, machine, UsageMetrics::MakeSeries(figures.containers));
 }
 
 std::string Text(const UsageMetrics& metrics) {
@@ -46,8 +60,8 @@ std::string Text(const UsageMetrics& metrics) {
 
 TEST(UsageMetricsTest, ShowsPoolsNodesContainersAndTheCost) {
   UsageMetrics metrics;
-  metrics.Show(Everything());
-  metrics.Show(Everything());
+  Show(metrics, Everything());
+  Show(metrics, Everything());
   const std::string text = Text(metrics);
   for (const char* const line : {
            "cri_resmgr_pool_cpu_used{pool=\"shared\"} 1.5\n",
@@ -74,17 +88,36 @@ TEST(UsageMetricsTest, ShowsPoolsNodesContainersAndTheCost) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST(UsageMetricsTest, WhatIsNotKnownHasNoSeries) {
+  UsageFigures figures = Everything();
+  figures.containers[0].remote_percent.reset();
+  figures.containers.push_back(
+      {.subject = {.namespace_name = "ns", .pod = "anew", .container = "main"},
+       .oom_kills = 9,
+       .reset = true});
+  figures.pods = {{.name = "ns/gone", .count = 1}};
+  figures.nodes[7] = {};
+  UsageMetrics metrics;
+  Show(metrics, figures);
+  const std::string text = Text(metrics);
+  EXPECT_THAT(text, Not(HasSubstr("container_memory_remote"))) << "it may have memory everywhere";
+  EXPECT_THAT(text, Not(HasSubstr("pod=\"anew\"")));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_oom_kills_total 2\n")) << "counters that began anew";
+  EXPECT_THAT(text, HasSubstr("numa_cpu_used{node=\"7\"} 0\n")) << "not known to the machine";
+  EXPECT_THAT(text, Not(HasSubstr("numa_memory_used_bytes{node=\"7\"}")));
+}
+
 TEST(UsageMetricsTest, WhatHasGoneIsNotShownAnyMore) {
   UsageMetrics metrics;
-  metrics.Show(Everything());
-  metrics.Show({});
+  Show(metrics, Everything());
+  Show(metrics, {});
   EXPECT_THAT(Text(metrics), Not(HasSubstr("shared")));
   EXPECT_THAT(Text(metrics), Not(HasSubstr("container_cpu")));
 }
 
 TEST(UsageMetricsTest, WhatIsNotKnownAnyMoreIsClearedAndSumsStay) {
   UsageMetrics metrics;
-  metrics.Show(Everything());
+  Show(metrics, Everything());
   metrics.Clear();
   EXPECT_THAT(Text(metrics), Not(HasSubstr("_used")));
   EXPECT_THAT(Text(metrics), HasSubstr("cri_resmgr_usage_samples_total 1\n"));
@@ -92,10 +125,10 @@ TEST(UsageMetricsTest, WhatIsNotKnownAnyMoreIsClearedAndSumsStay) {
 
 TEST(UsageMetricsTest, OneNameIsOneSeries) {
   UsageMetrics metrics;
-  UsageMetrics::Sample sample = Everything();
-  sample.containers.push_back(sample.containers[0]);
-  sample.containers.back().cpu_used = 7;
-  metrics.Show(sample);
+  UsageFigures figures = Everything();
+  figures.containers.push_back(figures.containers[0]);
+  figures.containers.back().cpu_used = 7;
+  Show(metrics, figures);
   for (const auto& family : metrics.collectable()->Collect()) {
     if (!family.name.starts_with("cri_resmgr_container_")) continue;
     EXPECT_EQ(family.metric.size(), 1U) << family.name;
@@ -105,12 +138,12 @@ TEST(UsageMetricsTest, OneNameIsOneSeries) {
 
 TEST(UsageMetricsTest, SeriesOfContainersAreBoundedAndTheRestIsCounted) {
   UsageMetrics metrics;
-  UsageMetrics::Sample sample = Everything();
+  UsageFigures figures = Everything();
   for (int i = 0; i < 1499; ++i) {
-    sample.containers.push_back(sample.containers[0]);
-    sample.containers.back().pod = fmt::format("web-{}", i);
+    figures.containers.push_back(figures.containers[0]);
+    figures.containers.back().subject.pod = fmt::format("web-{}", i);
   }
-  metrics.Show(sample);
+  Show(metrics, figures);
   size_t series = 0;
   for (const auto& family : metrics.collectable()->Collect())
     if (family.name.starts_with("cri_resmgr_container_")) series += family.metric.size();
@@ -126,7 +159,7 @@ TEST(UsageMetricsTest, EachIsDocumented) {
   const std::string page((std::istreambuf_iterator<char>(file)), {});
   constexpr std::string_view kPrefix = "cri_resmgr_";
   UsageMetrics metrics;
-  metrics.Show(Everything());
+  Show(metrics, Everything());
   const auto families = metrics.collectable()->Collect();
   EXPECT_EQ(families.size(), 21U);
   for (const auto& family : families) {

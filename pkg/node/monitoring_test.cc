@@ -21,7 +21,8 @@
 
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/node_metrics.h"
-#include "pkg/metrics/usage_metrics.h"
+#include "pkg/node/usage_metrics.h"
+#include "pkg/topology/machine_source.h"
 
 namespace resmgr {
 namespace {
@@ -76,19 +77,21 @@ std::vector<prometheus::MetricFamily> Families() {
   node.ShowClaims(1, {{0, 2}});
   node.Show({});
   UsageMetrics usage;
-  usage.Show({.pools = {{.name = "shared", .cpu_pressure = 0.5, .memory_by_node = {{0, 4096}}}},
-              .nodes = {{.id = 0, .memory_bytes = 4096}},
-              .containers = {{.namespace_name = "ns",
-                              .pod = "web",
-                              .name = "main",
-                              .cpu_used = 1,
-                              .throttled = 0.5,
-                              .cpu_pressure = 0.5,
-                              .memory_bytes = 1,
-                              .remote_bytes = 1,
-                              .oom_kills = 1,
-                              .memory_high = 1}},
-              .monitors = {{.group = "gold", .llc_bytes = 100, .bandwidth = 5}}});
+  const UsageFigures figures{
+      .containers = {{.subject = {.namespace_name = "ns", .pod = "web", .container = "main"},
+                      .cpu_used = 1,
+                      .throttled_percent = 50,
+                      .cpu_pressure = Pressure{.some60 = 50},
+                      .memory_bytes = 1,
+                      .remote_bytes = 1,
+                      .remote_percent = 100,
+                      .events = {.high = 1, .oom_kills = 1}}},
+      .nodes = {{0, {.used_bytes = 4096}}},
+      .pools = {{"shared",
+                 {.cpu_pressure = Pressure{.some60 = 50}, .memory_by_node = {{0, 4096}}}}},
+      .monitors = {{"gold", {.llc_bytes = 100, .memory_bytes_per_second = 5}}}};
+  usage.Show(figures, *LoadMachine("synthetic:core:1 pu:1"),
+             UsageMetrics::MakeSeries(figures.containers));
   std::vector<prometheus::MetricFamily> families;
   for (const auto& collectable : {metrics.collectable(), node.collectable(), usage.collectable()})
     std::ranges::move(collectable->Collect(), std::back_inserter(families));
