@@ -161,7 +161,7 @@ Status Agent::ShowCpus(std::string cpus) {
   return cpus_->Show(std::move(cpus));
 }
 
-Status Agent::ShowTopology(std::optional<SchedulerView> view) {
+Status Agent::ShowTopology(std::optional<cri_resmgr::v1::ShowTopologyRequest> view) {
   if (!topology_) {
     return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name topology");
   }

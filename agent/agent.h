@@ -63,7 +63,7 @@ class Agent : public AgentHandler {
   void HealthCheck(std::string query, TextDone done) override;
   Status ShowCpus(std::string cpus) override;
   StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) override;
-  Status ShowTopology(std::optional<SchedulerView> view) override;
+  Status ShowTopology(std::optional<cri_resmgr::v1::ShowTopologyRequest> view) override;
   void GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) override;
   Status ShowDevices(std::optional<ShowDevicesRequest> report) override;
   std::string Pool() const override { return node_; }

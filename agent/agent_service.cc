@@ -5,7 +5,6 @@
 
 #include "pkg/api/agent.pb.h"
 #include "pkg/api/node_claims.pb.h"
-#include "pkg/api/node_reports.pb.h"
 #include "pkg/grpc/unary_client.h"
 
 namespace resmgr::agent {
@@ -29,38 +28,6 @@ AgentHandler::Done WithStatus(const UnaryServer::Reply& reply) {
   return [reply](const Status& status) {
     reply(status.ok() ? StatusOr<std::string>(Answer().SerializeAsString()) : status);
   };
-}
-
-StatusOr<ViewZone> ZoneOf(const cri_resmgr::v1::TopologyZone& message) {
-  ViewZone zone{.numa_id = message.numa_id(),
-                .distances = {message.distances().begin(), message.distances().end()}};
-  for (const cri_resmgr::v1::TopologyAmount& amount : message.amounts()) {
-    zone.amounts.push_back({.name = amount.name(),
-                            .capacity = amount.capacity(),
-                            .allocatable = amount.allocatable(),
-                            .available = amount.available()});
-  }
-  RESMGR_ASSIGN_OR_RETURN(zone.cpus, CpuSet::Parse(message.cpus()));
-  RESMGR_ASSIGN_OR_RETURN(zone.exclusive, CpuSet::Parse(message.exclusive()));
-  return zone;
-}
-
-// nullopt: the object is to be removed.
-StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopologyRequest& request) {
-  if (request.absent()) return std::optional<SchedulerView>();
-  SchedulerView view{.refuses = request.refuses()};
-  for (const cri_resmgr::v1::TopologyZone& message : request.zones()) {
-    RESMGR_ASSIGN_OR_RETURN(ViewZone zone, ZoneOf(message));
-    view.zones.push_back(std::move(zone));
-  }
-  for (const cri_resmgr::v1::TopologyPool& message : request.pools()) {
-    ViewPool& pool = view.pools.emplace_back(ViewPool{.name = message.name()});
-    RESMGR_ASSIGN_OR_RETURN(pool.cpus, CpuSet::Parse(message.cpus()));
-    RESMGR_ASSIGN_OR_RETURN(pool.exclusive, CpuSet::Parse(message.exclusive()));
-  }
-  for (const cri_resmgr::v1::TopologyPod& pod : request.pods())
-    view.pods.push_back({pod.pod_namespace(), pod.pod()});
-  return std::optional(std::move(view));
 }
 
 // Returns kUnavailable if the API server is late. From DEADLINE_EXCEEDED the daemon would conclude
@@ -141,12 +108,11 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
              reply(answer.SerializeAsString());
            })},
       {"/cri_resmgr.v1.NodeReports/ShowTopology",
-       Reads<cri_resmgr::v1::ShowTopologyRequest>([&handler](const auto& request,
-                                                             const auto& reply) {
-         StatusOr<std::optional<SchedulerView>> view = ViewOf(request);
-         const Status taken = view.ok() ? handler.ShowTopology(*std::move(view)) : view.status();
-         WithStatus<cri_resmgr::v1::ShowTopologyReply>(reply)(taken);
-       })},
+       Reads<cri_resmgr::v1::ShowTopologyRequest>(
+           [&handler](const auto& request, const auto& reply) {
+             WithStatus<cri_resmgr::v1::ShowTopologyReply>(reply)(
+                 handler.ShowTopology(request.absent() ? std::nullopt : std::optional(request)));
+           })},
   };
   AddClaims(handler, methods);
   return methods;

@@ -13,9 +13,9 @@
 #include "agent/node_patch.h"
 #include "agent/pod_events.h"
 #include "agent/slice_writer.h"
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
-#include "pkg/schedview/scheduler_view.h"
 
 namespace resmgr::agent {
 
@@ -40,7 +40,7 @@ class AgentHandler {
   // will ever be written.
   virtual StatusOr<uint64_t> AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) = 0;
   // nullopt: the object is to be removed. Results as from ShowCpus.
-  virtual Status ShowTopology(std::optional<SchedulerView> view) = 0;
+  virtual Status ShowTopology(std::optional<cri_resmgr::v1::ShowTopologyRequest> view) = 0;
   // The ResourceClaim as JSON.
   virtual void GetClaim(const std::string& namespace_name, const std::string& name,
                         TextDone done) = 0;

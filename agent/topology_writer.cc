@@ -8,26 +8,48 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/kube/names.h"
+#include "pkg/kube/pod_fingerprint.h"
+#include "pkg/kube/topology_limits.h"
 #include "pkg/log/log.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr::agent {
 namespace {
+
+using cri_resmgr::v1::TopologyAmount;
+using cri_resmgr::v1::TopologyPod;
+using cri_resmgr::v1::TopologyPool;
+using cri_resmgr::v1::TopologyZone;
+using google::protobuf::util::MessageDifferencer;
 
 // As long as the server does not answer, the request is tried again; a missing or conflicting
 // object ends the tries.
 constexpr int kAllTries = std::numeric_limits<int>::max();
 
-std::vector<int64_t> AvailableCpus(const SchedulerView& view) {
+std::vector<int64_t> AvailableCpus(const ShowTopologyRequest& view) {
   std::vector<int64_t> available;
-  for (const ViewZone& zone : view.zones)
-    for (const ViewAmount& amount : zone.amounts)
-      if (amount.name == "cpu") available.push_back(amount.available);
+  for (const TopologyZone& zone : view.zones())
+    for (const TopologyAmount& amount : zone.amounts())
+      if (amount.name() == "cpu") available.push_back(amount.available());
   return available;
+}
+
+std::vector<PodName> PodsOf(const ShowTopologyRequest& view) {
+  std::vector<PodName> pods;
+  for (const TopologyPod& pod : view.pods())
+    pods.push_back({pod.pod_namespace(), pod.pod()});
+  return pods;
+}
+
+// The set of a list that was checked.
+CpuSet CheckedSet(const std::string& list) {
+  return CpuSet::Parse(list).value_or(CpuSet());
 }
 
 // Whether the agent has applied the object itself.
@@ -51,14 +73,14 @@ bool IsOfAnotherWriter(const Status& status) {
 constexpr std::string_view kTopologyGroup = "topology.node.k8s.io/v1alpha2";
 constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
 // Far more pods than a node has.
-constexpr size_t kMostTopologyPods = 4096;
-constexpr size_t kMostTopologyAmounts = 16;
+constexpr int kMostTopologyPods = 4096;
+constexpr int kMostTopologyAmounts = 16;
 constexpr size_t kLongestPoolName = 1024;   // bytes; a name of 253 bytes, each shown as four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
 // The least number that the scheduler's plugin accepts.
-constexpr size_t kLeastMaxNodes = 2;
+constexpr int kLeastMaxNodes = 2;
 
-std::string ZoneName(size_t index) {
+std::string ZoneName(int index) {
   return fmt::format("node-{}", index);
 }
 
@@ -77,50 +99,52 @@ void AddCpus(const CpuSet& all, const CpuSet& exclusive, Json& attributes) {
   if (!exclusive.empty()) attributes.push_back(OwnAttribute("exclusive", exclusive.ToString()));
 }
 
-Status CheckAmount(const ViewAmount& amount) {
-  const bool known = amount.name == "cpu" || amount.name == "memory" ||
-                     (amount.name.starts_with("hugepages-") && IsLabelKey(amount.name));
+Status CheckAmount(const TopologyAmount& amount) {
+  const bool known = amount.name() == "cpu" || amount.name() == "memory" ||
+                     (amount.name().starts_with("hugepages-") && IsLabelKey(amount.name()));
   if (!known)
-    return InvalidArgument("\"{}\" is not a resource of a zone", Printable(amount.name, 64));
-  const bool ordered = 0 <= amount.available && amount.available <= amount.allocatable &&
-                       amount.allocatable <= amount.capacity;
+    return InvalidArgument("\"{}\" is not a resource of a zone", Printable(amount.name(), 64));
+  const bool ordered = 0 <= amount.available() && amount.available() <= amount.allocatable() &&
+                       amount.allocatable() <= amount.capacity();
   if (!ordered) {
     return InvalidArgument("{}: available {}, allocatable {} and capacity {} are not in this order",
-                           amount.name, amount.available, amount.allocatable, amount.capacity);
+                           amount.name(), amount.available(), amount.allocatable(),
+                           amount.capacity());
   }
   return OkStatus();
 }
 
-Status CheckZone(const ViewZone& zone, size_t zones) {
-  if (zone.numa_id < 0) return InvalidArgument("{} is not a NUMA node", zone.numa_id);
-  if (zone.distances.size() != zones) {
-    return InvalidArgument("NUMA node {}: {} distances to {} zones", zone.numa_id,
-                           zone.distances.size(), zones);
+Status CheckZone(const TopologyZone& zone, int zones) {
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(zone.cpus()));
+  RESMGR_RETURN_IF_ERROR(CpuSet::Parse(zone.exclusive()).status());
+  if (zone.numa_id() < 0) return InvalidArgument("{} is not a NUMA node", zone.numa_id());
+  if (zone.distances().size() != zones) {
+    return InvalidArgument("NUMA node {}: {} distances to {} zones", zone.numa_id(),
+                           zone.distances().size(), zones);
   }
-  if (zone.amounts.size() > kMostTopologyAmounts)
-    return InvalidArgument("NUMA node {}: {} resources", zone.numa_id, zone.amounts.size());
-  if (zone.cpus.ToString().size() > kMostTopologyList)
-    return InvalidArgument("NUMA node {}: too many CPUs", zone.numa_id);
-  for (const ViewAmount& amount : zone.amounts)
+  if (zone.amounts().size() > kMostTopologyAmounts)
+    return InvalidArgument("NUMA node {}: {} resources", zone.numa_id(), zone.amounts().size());
+  if (cpus.ToString().size() > kMostTopologyList)
+    return InvalidArgument("NUMA node {}: too many CPUs", zone.numa_id());
+  for (const TopologyAmount& amount : zone.amounts())
     RESMGR_RETURN_IF_ERROR(CheckAmount(amount));
   return OkStatus();
 }
 
-Json ZoneObject(const SchedulerView& view, size_t index) {
-  const ViewZone& zone = view.zones[index];
+Json ZoneObject(const TopologyZone& zone, int index) {
   Json costs = Json::array();
-  for (size_t to = 0; to < zone.distances.size(); ++to)
-    costs.push_back({{"name", ZoneName(to)}, {"value", zone.distances[to]}});
+  for (int to = 0; to < zone.distances_size(); ++to)
+    costs.push_back({{"name", ZoneName(to)}, {"value", zone.distances(to)}});
   Json resources = Json::array();
-  for (const ViewAmount& amount : zone.amounts) {
-    resources.push_back({{"name", amount.name},
-                         {"capacity", fmt::format("{}", amount.capacity)},
-                         {"allocatable", fmt::format("{}", amount.allocatable)},
-                         {"available", fmt::format("{}", amount.available)}});
+  for (const TopologyAmount& amount : zone.amounts()) {
+    resources.push_back({{"name", amount.name()},
+                         {"capacity", fmt::format("{}", amount.capacity())},
+                         {"allocatable", fmt::format("{}", amount.allocatable())},
+                         {"available", fmt::format("{}", amount.available())}});
   }
   Json attributes = Json::array();
-  attributes.push_back(OwnAttribute("numa-id", fmt::format("{}", zone.numa_id)));
-  AddCpus(zone.cpus, zone.exclusive, attributes);
+  attributes.push_back(OwnAttribute("numa-id", fmt::format("{}", zone.numa_id())));
+  AddCpus(CheckedSet(zone.cpus()), CheckedSet(zone.exclusive()), attributes);
   return {{"name", ZoneName(index)},
           {"type", "Node"},
           {"costs", std::move(costs)},
@@ -129,51 +153,55 @@ Json ZoneObject(const SchedulerView& view, size_t index) {
 }
 
 // Zones need unique names, so the prefix distinguishes pools from NUMA nodes.
-std::string PoolZoneName(const ViewPool& pool) {
-  return fmt::format("pool:{}", pool.name);
+std::string PoolZoneName(const TopologyPool& pool) {
+  return fmt::format("pool:{}", pool.name());
 }
 
-Status CheckPools(const SchedulerView& view) {
-  if (view.pools.size() > kMostViewPools)
-    return InvalidArgument("{} pools: {} are the limit", view.pools.size(), kMostViewPools);
+Status CheckPools(const ShowTopologyRequest& view) {
+  if (view.pools().size() > kMostViewPools)
+    return InvalidArgument("{} pools: {} are the limit", view.pools().size(), kMostViewPools);
   std::set<std::string_view> names;
-  for (const ViewPool& pool : view.pools) {
-    const bool valid = !pool.name.empty() && pool.name.size() <= kLongestPoolName &&
-                       Printable(pool.name, pool.name.size()) == pool.name;
-    if (!valid || !names.insert(pool.name).second)
-      return InvalidArgument("\"{}\" is no name of a pool, or that of two", Printable(pool.name));
+  for (const TopologyPool& pool : view.pools()) {
+    RESMGR_RETURN_IF_ERROR(CpuSet::Parse(pool.cpus()).status());
+    RESMGR_RETURN_IF_ERROR(CpuSet::Parse(pool.exclusive()).status());
+    const bool valid = !pool.name().empty() && pool.name().size() <= kLongestPoolName &&
+                       Printable(pool.name(), pool.name().size()) == pool.name();
+    if (!valid || !names.insert(pool.name()).second)
+      return InvalidArgument("\"{}\" is no name of a pool, or that of two", Printable(pool.name()));
   }
   return OkStatus();
 }
 
 // A pool has no resources: they are in the zones of the NUMA nodes.
-Json PoolObject(const SchedulerView& view, const ViewPool& pool) {
+Json PoolObject(const TopologyPool& pool, const std::vector<CpuSet>& cpus_of_zones) {
+  const CpuSet cpus = CheckedSet(pool.cpus());
   Json attributes = Json::array();
-  AddCpus(pool.cpus, pool.exclusive, attributes);
+  AddCpus(cpus, CheckedSet(pool.exclusive()), attributes);
   Json zone = {
       {"name", PoolZoneName(pool)}, {"type", "pool"}, {"attributes", std::move(attributes)}};
   int parents = 0;
-  for (size_t index = 0; index < view.zones.size(); ++index) {
-    if (!pool.cpus.Intersects(view.zones[index].cpus)) continue;
-    zone["parent"] = ZoneName(index);
+  for (size_t index = 0; index < cpus_of_zones.size(); ++index) {
+    if (!cpus.Intersects(cpus_of_zones[index])) continue;
+    zone["parent"] = ZoneName(static_cast<int>(index));
     ++parents;
   }
   if (parents > 1) zone.erase("parent");
   return zone;
 }
 
-Json TopologyAttributes(const SchedulerView& view) {
+Json TopologyAttributes(const ShowTopologyRequest& view) {
   Json attributes = Json::array();
   attributes.push_back(TopologyAttribute("topologyManagerPolicy",
-                                         view.refuses ? "single-numa-node" : "best-effort"));
+                                         view.refuses() ? "single-numa-node" : "best-effort"));
   // With the scope "container" the plugin assumes a NUMA node for each container, which may differ
   // from the policy's choice (ADR 17).
   attributes.push_back(
-      TopologyAttribute("topologyManagerScope", view.refuses ? "pod" : "container"));
+      TopologyAttribute("topologyManagerScope", view.refuses() ? "pod" : "container"));
   attributes.push_back(
       TopologyAttribute("topologyManagerMaxNUMANodes",
-                        fmt::format("{}", std::max(kLeastMaxNodes, view.zones.size()))));
-  attributes.push_back(TopologyAttribute("nodeTopologyPodsFingerprint", PodFingerprint(view.pods)));
+                        fmt::format("{}", std::max(kLeastMaxNodes, view.zones().size()))));
+  attributes.push_back(
+      TopologyAttribute("nodeTopologyPodsFingerprint", PodFingerprint(PodsOf(view))));
   attributes.push_back(
       TopologyAttribute("nodeTopologyPodsFingerprintMethod", "with-exclusive-resources"));
   return attributes;
@@ -192,7 +220,7 @@ TopologyWriter::TopologyWriter(HttpTransport& transport, Clock& timers, std::str
       conflicts_(transport, timers, node_, "TopologyConflict", options.backoff, seed + 2,
                  std::move(now)) {}
 
-Status TopologyWriter::Show(std::optional<SchedulerView> view) {
+Status TopologyWriter::Show(std::optional<ShowTopologyRequest> view) {
   if (view) RESMGR_RETURN_IF_ERROR(CheckTopology(*view));
   shown_ = true;
   view_ = std::move(view);
@@ -222,14 +250,15 @@ HttpRequest TopologyWriter::Request(std::string method) const {
 
 bool TopologyWriter::UpToDate() const {
   if (delivery_.under_way())
-    return sent_.has_value() == view_.has_value() && (!view_ || sent_->SameContent(*view_));
+    return sent_.has_value() == view_.has_value() &&
+           (!view_ || MessageDifferencer::Equals(*sent_, *view_));
   if (!view_) return known_ == Known::kAbsent;
   return known_ == Known::kWritten && body_ == Body();
 }
 
 bool TopologyWriter::IsUrgent() const {
   return view_ && sent_ &&
-         (sent_->pods != view_->pods || AvailableCpus(*sent_) != AvailableCpus(*view_));
+         (PodsOf(*sent_) != PodsOf(*view_) || AvailableCpus(*sent_) != AvailableCpus(*view_));
 }
 
 void TopologyWriter::Plan() {
@@ -354,15 +383,15 @@ std::string TopologyPath(std::string_view node) {
   return fmt::format("/apis/{}/noderesourcetopologies/{}", kTopologyGroup, PercentEncoded(node));
 }
 
-Status CheckTopology(const SchedulerView& view) {
-  if (view.zones.size() > kMostViewZones)
-    return InvalidArgument("{} zones: {} are the limit", view.zones.size(), kMostViewZones);
-  for (const ViewZone& zone : view.zones)
-    RESMGR_RETURN_IF_ERROR(CheckZone(zone, view.zones.size()));
+Status CheckTopology(const ShowTopologyRequest& view) {
+  if (view.zones().size() > kMostViewZones)
+    return InvalidArgument("{} zones: {} are the limit", view.zones().size(), kMostViewZones);
+  for (const TopologyZone& zone : view.zones())
+    RESMGR_RETURN_IF_ERROR(CheckZone(zone, view.zones().size()));
   RESMGR_RETURN_IF_ERROR(CheckPools(view));
-  if (view.pods.size() > kMostTopologyPods)
-    return InvalidArgument("{} pods: {} are the limit", view.pods.size(), kMostTopologyPods);
-  for (const PodName& pod : view.pods) {
+  if (view.pods().size() > kMostTopologyPods)
+    return InvalidArgument("{} pods: {} are the limit", view.pods().size(), kMostTopologyPods);
+  for (const PodName& pod : PodsOf(view)) {
     if (!IsSubdomain(pod.namespace_name) || !IsSubdomain(pod.name)) {
       return InvalidArgument("\"{}/{}\" is not the name of a pod",
                              Printable(pod.namespace_name, 64), Printable(pod.name, 64));
@@ -371,16 +400,19 @@ Status CheckTopology(const SchedulerView& view) {
   return OkStatus();
 }
 
-Json TopologyObject(std::string_view node, std::string_view uid, const SchedulerView& view) {
+Json TopologyObject(std::string_view node, std::string_view uid, const ShowTopologyRequest& view) {
   Json zones = Json::array();
-  for (size_t zone = 0; zone < view.zones.size(); ++zone)
-    zones.push_back(ZoneObject(view, zone));
-  for (const ViewPool& pool : view.pools)
-    zones.push_back(PoolObject(view, pool));
+  std::vector<CpuSet> cpus_of_zones;
+  for (int zone = 0; zone < view.zones_size(); ++zone) {
+    zones.push_back(ZoneObject(view.zones(zone), zone));
+    cpus_of_zones.push_back(CheckedSet(view.zones(zone).cpus()));
+  }
+  for (const TopologyPool& pool : view.pools())
+    zones.push_back(PoolObject(pool, cpus_of_zones));
   Json owners = Json::array();
   owners.push_back({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", uid}});
   Json policies = Json::array();
-  policies.push_back(view.refuses ? "SingleNUMANodePodLevel" : "BestEffortContainerLevel");
+  policies.push_back(view.refuses() ? "SingleNUMANodePodLevel" : "BestEffortContainerLevel");
   return {{"apiVersion", kTopologyGroup},
           {"kind", "NodeResourceTopology"},
           {"metadata", {{"name", node}, {"ownerReferences", std::move(owners)}}},

@@ -10,11 +10,13 @@
 #include "agent/event_series.h"
 #include "agent/http.h"
 #include "agent/pacing.h"
+#include "pkg/api/node_reports.pb.h"
 #include "pkg/base/status.h"
-#include "pkg/schedview/scheduler_view.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
+
+using cri_resmgr::v1::ShowTopologyRequest;
 
 // Keeps the node's NodeResourceTopology equal to the daemon's last view, by server-side apply
 // without force. Content that the server has taken is written again only `refresh` later, in case
@@ -43,7 +45,7 @@ class TopologyWriter {
 
   // nullopt: the object is removed. kInvalidArgument as from CheckTopology: the former view stays
   // in force.
-  Status Show(std::optional<SchedulerView> view);
+  Status Show(std::optional<ShowTopologyRequest> view);
   // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
 
@@ -69,8 +71,8 @@ class TopologyWriter {
   Jitter jitter_;
   std::string uid_;     // the node's; "": not seen yet
   bool shown_ = false;  // the daemon has given its first view
-  std::optional<SchedulerView> view_;
-  std::optional<SchedulerView> sent_;  // the view of the last write
+  std::optional<ShowTopologyRequest> view_;
+  std::optional<ShowTopologyRequest> sent_;  // the view of the last write
   Known known_ = Known::kNothing;
   std::string body_;                // if kWritten
   bool paused_ = false;             // the server refused; timer_ ends this
@@ -86,15 +88,15 @@ class TopologyWriter {
 // The path of the node's NodeResourceTopology (topology.node.k8s.io/v1alpha2), which has its name.
 std::string TopologyPath(std::string_view node);
 
-// Checks that schedulers can read the view's object as intended: names of resources and pods, no
-// negative numbers, no more available than there is, a distance to each zone. kInvalidArgument
-// names the bad value.
-Status CheckTopology(const SchedulerView& view);
+// Checks that schedulers can read the view's object as intended: lists, names of resources and
+// pods, no negative numbers, no more available than there is, a distance to each zone.
+// kInvalidArgument names the bad value.
+Status CheckTopology(const ShowTopologyRequest& view);
 
-// The object, for server-side apply. Its owner is the node of this UID, so that it is deleted with
-// the node. Zones are "node-0", "node-1", ... without gaps, since the plugin of the scheduler
-// indexes lists with these numbers; an attribute has the number of the NUMA node. The fingerprint
-// covers the pods of the view, which all have exclusive resources.
-Json TopologyObject(std::string_view node, std::string_view uid, const SchedulerView& view);
+// The object of a view that was checked, for server-side apply. Its owner is the node of this UID,
+// so that it is deleted with the node. Zones are "node-0", "node-1", ... without gaps, since the
+// plugin of the scheduler indexes lists with these numbers; an attribute has the number of the NUMA
+// node. The fingerprint covers the pods of the view, which all have exclusive resources.
+Json TopologyObject(std::string_view node, std::string_view uid, const ShowTopologyRequest& view);
 
 }  // namespace resmgr::agent

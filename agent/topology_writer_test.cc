@@ -9,13 +9,16 @@
 #include <gtest/gtest.h>
 
 #include "agent/testing/fake_transport.h"
+#include "agent/testing/topology_views.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/kube/pod_fingerprint.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 namespace {
 
+using cri_resmgr::v1::TopologyZone;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -25,13 +28,11 @@ constexpr char kObject[] = "noderesourcetopologies/n1";
 constexpr char kNodeEvents[] = "/api/v1/namespaces/default/events";
 
 // One zone with so many CPUs available, and these pods in it.
-SchedulerView OneZone(int64_t available, std::vector<PodName> pods = {}) {
-  SchedulerView view;
-  view.zones = {
-      {.numa_id = 0,
-       .distances = {10},
-       .amounts = {{.name = "cpu", .capacity = 8, .allocatable = 8, .available = available}}}};
-  view.pods = std::move(pods);
+ShowTopologyRequest OneZone(int64_t available, const std::vector<PodName>& pods = {}) {
+  ShowTopologyRequest view;
+  AddAmount(AddZone(view, {10}), "cpu", 8, 8, available);
+  for (const PodName& pod : pods)
+    AddPod(view, pod.namespace_name, pod.name);
   return view;
 }
 
@@ -40,7 +41,7 @@ class TopologyWriterTest : public testing::Test {
   void SeeNode(const std::string& uid = "uid-1") {
     writer_.NodeSeen({{"metadata", {{"name", "n1"}, {"uid", uid}}}});
   }
-  void Show(std::optional<SchedulerView> view) {
+  void Show(std::optional<ShowTopologyRequest> view) {
     EXPECT_EQ(writer_.Show(std::move(view)), OkStatus());
   }
   // The body of the request that is under way, once it is due.
@@ -339,24 +340,22 @@ TEST_F(TopologyWriterTest, ABadViewIsRefusedAndTheLastOneStays) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
-ViewZone AZone(int numa_id, std::vector<int> distances, int64_t allocatable, int64_t available) {
-  return {.numa_id = numa_id,
-          .distances = std::move(distances),
-          .amounts = {
-              {.name = "cpu", .capacity = 8, .allocatable = allocatable, .available = available},
-              {.name = "memory", .capacity = 1024, .allocatable = 1024, .available = 512}}};
+void AddBoth(TopologyZone& zone, int64_t allocatable, int64_t available) {
+  AddAmount(zone, "cpu", 8, allocatable, available);
+  AddAmount(zone, "memory", 1024, 1024, 512);
 }
 
-SchedulerView TwoZones() {
-  SchedulerView view;
-  view.zones = {AZone(0, {10, 21}, 7, 7), AZone(1, {21, 10}, 8, 8)};
+ShowTopologyRequest TwoZones() {
+  ShowTopologyRequest view;
+  AddBoth(AddZone(view, {10, 21}), 7, 7);
+  AddBoth(AddZone(view, {21, 10}), 8, 8);
   return view;
 }
 
 // Row N1 of the acceptance table.
 TEST(TopologyObjectTest, IsWhatSchedulersRead) {
-  SchedulerView view = TwoZones();
-  view.zones[0].cpus = CpuSet{1, 2, 3};
+  ShowTopologyRequest view = TwoZones();
+  view.mutable_zones(0)->set_cpus("1-2,3");
   const Json object = TopologyObject("worker-1", "uid-1", view);
   const Json expected = *ParseJson(R"({
     "apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
@@ -388,16 +387,16 @@ TEST(TopologyObjectTest, IsWhatSchedulersRead) {
 
 // Row N6.
 TEST(TopologyObjectTest, ZonesHaveNoGapsInTheirNumbers) {
-  SchedulerView view = TwoZones();
-  view.zones[1].numa_id = 2;
+  ShowTopologyRequest view = TwoZones();
+  view.mutable_zones(1)->set_numa_id(2);
   const Json object = TopologyObject("n1", "u", view);
   EXPECT_EQ(object["zones"][1]["name"], "node-1");
   EXPECT_EQ(object["zones"][1]["attributes"][0]["value"], "2");
 }
 
 TEST(TopologyObjectTest, SaysThatTheNodeRefusesOnlyWhereItDoes) {
-  SchedulerView view = TwoZones();
-  view.refuses = true;
+  ShowTopologyRequest view = TwoZones();
+  view.set_refuses(true);
   const Json object = TopologyObject("n1", "u", view);
   EXPECT_EQ(object["attributes"][0]["value"], "single-numa-node");
   EXPECT_EQ(object["attributes"][1]["value"], "pod");
@@ -405,8 +404,8 @@ TEST(TopologyObjectTest, SaysThatTheNodeRefusesOnlyWhereItDoes) {
 }
 
 TEST(TopologyObjectTest, TheFingerprintIsOfTheViewsPods) {
-  SchedulerView view = TwoZones();
-  view.pods = {{"default", "pod0"}};
+  ShowTopologyRequest view = TwoZones();
+  AddPod(view, "default", "pod0");
   EXPECT_EQ(TopologyObject("n1", "u", view)["attributes"][3]["value"], "pfp0v00110399bf9eea6fbd3");
 }
 
@@ -416,27 +415,27 @@ TEST(TopologyObjectTest, NodesHaveOneObjectEachUnderTheirName) {
 
 // The daemon cuts long names, and shows control characters as text, which makes them longer.
 TEST(TopologyObjectTest, NamesOfPoolsAreTakenAsTheDaemonShowsThem) {
-  SchedulerView view = TwoZones();
+  ShowTopologyRequest view = TwoZones();
   for (const std::string& name :
        {std::string(300, 'x'), std::string(100, '\x01'), std::string(252, 'x') + "\u00e4" + "[0]"})
-    view.pools.push_back({.name = Printable(name, 253), .cpus = {1}});
+    AddPool(view, Printable(name, 253), "1");
   EXPECT_EQ(CheckTopology(view), OkStatus());
   for (const std::string& name : {std::string("a\nb"), std::string(1025, 'x'), std::string()}) {
-    SchedulerView wrong = TwoZones();
-    wrong.pools = {{.name = name, .cpus = {1}}};
+    ShowTopologyRequest wrong = TwoZones();
+    AddPool(wrong, name, "1");
     EXPECT_FALSE(CheckTopology(wrong).ok());
   }
 }
 
 // Schedulers read zones of the type Node alone, and by their position.
 TEST(TopologyObjectTest, PoolsFollowTheNumaNodesForPeople) {
-  SchedulerView view = TwoZones();
-  view.zones[0].cpus = {1, 2, 3};
-  view.zones[1].cpus = {4, 5, 6, 7};
-  view.pools = {{.name = "batch[0]", .cpus = {5, 6}, .exclusive = {6}},
-                {.name = "socket #0", .cpus = {0, 1, 2, 3, 4}},
-                {.name = "NUMA node #0", .cpus = {0, 1, 2, 3}},
-                {.name = "reserved", .cpus = {0}}};
+  ShowTopologyRequest view = TwoZones();
+  view.mutable_zones(0)->set_cpus("1-3");
+  view.mutable_zones(1)->set_cpus("4-7");
+  AddPool(view, "batch[0]", "5-6", "6");
+  AddPool(view, "socket #0", "0-4");
+  AddPool(view, "NUMA node #0", "0-3");
+  AddPool(view, "reserved", "0");
   EXPECT_TRUE(CheckTopology(view).ok());
   const Json zones = TopologyObject("n1", "u", view)["zones"];
   ASSERT_EQ(zones.size(), 6U);
@@ -451,32 +450,39 @@ TEST(TopologyObjectTest, PoolsFollowTheNumaNodesForPeople) {
   EXPECT_FALSE(zones[5].contains("parent"));
 }
 
+void Repeat(int times, const std::function<void()>& act) {
+  for (int i = 0; i < times; ++i)
+    act();
+}
+
 TEST(CheckTopologyTest, RefusesWhatIsNoObject) {
   EXPECT_TRUE(CheckTopology(TwoZones()).ok());
-  using Spoil = std::function<void(SchedulerView&)>;
+  using Spoil = std::function<void(ShowTopologyRequest&)>;
   const std::vector<std::pair<Spoil, const char*>> bad = {
-      {[](auto& view) { view.zones[0].amounts[0].available = 9; }, "in this order"},
-      {[](auto& view) { view.zones[0].amounts[0].available = -1; }, "in this order"},
-      {[](auto& view) { view.zones[0].amounts[0].name = "a b"; }, "not a resource"},
-      {[](auto& view) { view.zones[1].distances = {10}; }, "1 distances to 2 zones"},
-      {[](auto& view) { view.zones[1].numa_id = -1; }, "not a NUMA node"},
-      {[](auto& view) { view.zones.resize(65); }, "65 zones"},
-      {[](auto& view) { view.pools.resize(257, {.name = "a"}); }, "257 pools"},
-      {[](auto& view) { view.pools.resize(2, {.name = "a"}); }, "no name of a pool"},
-      {[](auto& view) { view.pools = {{.name = "a\n"}}; }, "no name of a pool"},
-      {[](auto& view) {
-         view.pods = {{"a", "B/c"}};
-       },
-       "not the name of a pod"},
-      {[](auto& view) {
-         view.pods.resize(5000, {"a", "b"});
-       },
-       "5000 pods"},
-      {[](auto& view) { view.zones[0].amounts.resize(17, view.zones[0].amounts[0]); },
+      {[](auto& view) { view.mutable_zones(0)->mutable_amounts(0)->set_available(9); },
+       "in this order"},
+      {[](auto& view) { view.mutable_zones(0)->mutable_amounts(0)->set_available(-1); },
+       "in this order"},
+      {[](auto& view) { view.mutable_zones(0)->mutable_amounts(0)->set_name("a b"); },
+       "not a resource"},
+      {[](auto& view) { view.mutable_zones(1)->mutable_distances()->Truncate(1); },
+       "1 distances to 2 zones"},
+      {[](auto& view) { view.mutable_zones(1)->set_numa_id(-1); }, "not a NUMA node"},
+      {[](auto& view) { view.mutable_zones(0)->set_cpus("1-x"); }, "1-x"},
+      {[](auto& view) { view.mutable_zones(0)->set_exclusive("1-x"); }, "1-x"},
+      {[](auto& view) { AddPool(view, "a", "1-x"); }, "1-x"},
+      {[](auto& view) { AddPool(view, "a", "1", "1-x"); }, "1-x"},
+      {[](auto& view) { Repeat(63, [&] { AddZone(view, {}); }); }, "65 zones"},
+      {[](auto& view) { Repeat(257, [&] { AddPool(view, "a", ""); }); }, "257 pools"},
+      {[](auto& view) { Repeat(2, [&] { AddPool(view, "a", ""); }); }, "no name of a pool"},
+      {[](auto& view) { AddPool(view, "a\n", ""); }, "no name of a pool"},
+      {[](auto& view) { AddPod(view, "a", "B/c"); }, "not the name of a pod"},
+      {[](auto& view) { Repeat(5000, [&] { AddPod(view, "a", "b"); }); }, "5000 pods"},
+      {[](auto& view) { Repeat(15, [&] { AddAmount(*view.mutable_zones(0), "cpu", 8, 8, 8); }); },
        "17 resources"},
   };
   for (const auto& [spoil, message] : bad) {
-    SchedulerView view = TwoZones();
+    ShowTopologyRequest view = TwoZones();
     spoil(view);
     const Status status = CheckTopology(view);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << message;

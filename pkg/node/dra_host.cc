@@ -109,7 +109,7 @@ DraHost::DraHost(Options options)
               .metadata_on_host = std::string(kMetadataDirectory)}),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
-              .tell = [this](const SchedulerView* view) { TakeView(view); },
+              .tell = [this](const SchedulerView& view) { TakeView(view.absent()); },
               .repeats = true,
               .empty = true}),
       closing_(options_.loop, "dra-sockets", std::chrono::milliseconds(0)) {
@@ -166,7 +166,7 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   untaken_ = 0;
   beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Beat(); }) : nullptr;
   // Under the null policy the watch reports the missing view only once, so it is set here.
-  if (options_.host.manager() == nullptr) TakeView(nullptr);
+  if (options_.host.manager() == nullptr) TakeView(true);
 }
 
 // The drivers whose sockets a daemon that was killed may have left: neither a later daemon nor the
@@ -288,9 +288,9 @@ void DraHost::ClaimsChanged::OnClaims(const HeldClaims& /*held*/) {
   soon_ = host_.options_.loop.After(std::chrono::milliseconds(0), [this] { host_.FollowGrants(); });
 }
 
-void DraHost::TakeView(const SchedulerView* view) {
+void DraHost::TakeView(bool absent) {
   const ResourceManager* const manager = options_.host.manager();
-  if (view == nullptr || manager == nullptr) {
+  if (absent || manager == nullptr) {
     devices_.clear();
     known_ = true;
     return Report();

@@ -113,7 +113,7 @@ class DraHost {
   void ReconcileFiles();
   void FollowGrants();
   std::vector<dra::ClaimFacts> FactsOf(const std::vector<ClaimGrant>& grants) const;
-  void TakeView(const SchedulerView* view);
+  void TakeView(bool absent);
   void Report();
   void ShowHealth();
 

@@ -71,8 +71,7 @@ struct Reported {
         scheduler(
             {.loop = loop,
              .machine = machine,
-             .tell =
-                 [this](const SchedulerView* view) { reports.ShowTopology(TopologyReport(view)); },
+             .tell = [this](const auto& view) { reports.ShowTopology(view.SerializeAsString()); },
              .metrics = metrics}),
         events([this](PodEvent event) { reports.Add(std::move(event)); }) {}
   Reported(const Reported&) = delete;

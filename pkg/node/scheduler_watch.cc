@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/api/node_reports.pb.h"
+#include <google/protobuf/util/message_differencer.h>
 
 namespace resmgr {
 namespace {
 
+using google::protobuf::util::MessageDifferencer;
 using ViewClock = std::chrono::steady_clock;
 
 // The pause after a view, as a multiple of the time that the view took (tens of milliseconds on a
@@ -43,19 +44,17 @@ void SchedulerWatch::Look() {
   if (host_ == nullptr) return;
   const ResourceManager* const manager = host_->manager();
   if (manager == nullptr || !config_.publish) {
-    told_.reset();
-    if (!std::exchange(told_none_, true)) options_.tell(nullptr);
-    return;
+    if (told_ && told_->absent()) return;
+    told_.emplace().set_absent(true);
+    return options_.tell(*told_);
   }
   if (!manager->synchronizer().ready()) return LookAfter(options_.period);
   const ViewClock::time_point start = ViewClock::now();
   SchedulerView view = options_.empty ? SchedulerView() : Make(*manager);
   looked_ = options_.loop.Now();
-  told_none_ = false;
-  if (options_.repeats || !told_ || !told_->SameContent(view)) {
-    view.sequence = ++sequence_;
+  if (options_.repeats || !told_ || !MessageDifferencer::Equals(*told_, view)) {
     told_ = std::move(view);
-    options_.tell(&*told_);
+    options_.tell(*told_);
   }
   pause_ = std::clamp<ViewClock::duration>(
       kPauseForTime * (ViewClock::now() - start), options_.period,
@@ -66,43 +65,9 @@ SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
   const ViewClock::time_point start = ViewClock::now();
   SchedulerView view = MakeSchedulerView(options_.machine, manager.policy(), manager.snapshot(),
                                          config_.alignment == NrtAlignment::kRefuse);
-  if (config_.pools) view.pools = ViewPools(manager.policy(), manager.snapshot());
+  if (config_.pools) AddViewPools(manager.policy(), manager.snapshot(), view);
   if (options_.metrics != nullptr) options_.metrics->SchedulerViewMade(ViewClock::now() - start);
   return view;
-}
-
-std::string TopologyReport(const SchedulerView* view) {
-  cri_resmgr::v1::ShowTopologyRequest request;
-  request.set_absent(view == nullptr);
-  if (view == nullptr) return request.SerializeAsString();
-  request.set_refuses(view->refuses);
-  for (const ViewZone& zone : view->zones) {
-    cri_resmgr::v1::TopologyZone& message = *request.add_zones();
-    message.set_numa_id(zone.numa_id);
-    for (const int distance : zone.distances)
-      message.add_distances(distance);
-    for (const ViewAmount& amount : zone.amounts) {
-      cri_resmgr::v1::TopologyAmount& told = *message.add_amounts();
-      told.set_name(amount.name);
-      told.set_capacity(amount.capacity);
-      told.set_allocatable(amount.allocatable);
-      told.set_available(amount.available);
-    }
-    message.set_cpus(zone.cpus.ToString());
-    message.set_exclusive(zone.exclusive.ToString());
-  }
-  for (const ViewPool& pool : view->pools) {
-    cri_resmgr::v1::TopologyPool& message = *request.add_pools();
-    message.set_name(pool.name);
-    message.set_cpus(pool.cpus.ToString());
-    message.set_exclusive(pool.exclusive.ToString());
-  }
-  for (const PodName& pod : view->pods) {
-    cri_resmgr::v1::TopologyPod& message = *request.add_pods();
-    message.set_pod_namespace(pod.namespace_name);
-    message.set_pod(pod.name);
-  }
-  return request.SerializeAsString();
 }
 
 }  // namespace resmgr

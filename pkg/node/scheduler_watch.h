@@ -2,11 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "pkg/config/module_configs.h"
 #include "pkg/metrics/node_metrics.h"
@@ -28,8 +26,8 @@ class SchedulerWatch final : public Observer {
   struct Options {
     EventLoop& loop;
     const Machine& machine;
-    // Gets each new view; nullptr if there is none, under the null policy or without publication.
-    std::function<void(const SchedulerView* view)> tell;
+    // Gets each new view; `absent`: there is none, under the null policy or without publication.
+    std::function<void(const SchedulerView& view)> tell;
     // Also reports views that equal the former one.
     bool repeats = false;
     // Does not ask the policy: views are empty, and each is only a signal to look.
@@ -75,12 +73,7 @@ class SchedulerWatch final : public Observer {
   EventLoop::HandlePtr timer_;                   // fires for the next view
   std::optional<Time> looked_;                   // when the last view was made
   std::chrono::steady_clock::duration pause_{};  // the pause after the last view
-  uint64_t sequence_ = 0;
   std::optional<SchedulerView> told_;
-  bool told_none_ = false;
 };
-
-// The request of cri_resmgr.v1.NodeReports/ShowTopology; nullptr asks to remove the object.
-std::string TopologyReport(const SchedulerView* view);
 
 }  // namespace resmgr

@@ -12,7 +12,6 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include "pkg/api/node_reports.pb.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/cpus_watch.h"
 #include "pkg/node/testing/fake_door.h"
@@ -88,10 +87,9 @@ class SchedulerWatchTest : public WatchTest {
   SchedulerWatch watch_{{.loop = loop_,
                          .machine = machine_,
                          .tell =
-                             [this](const SchedulerView* view) {
+                             [this](const SchedulerView& view) {
                                std::this_thread::sleep_for(slow_);
-                               told_.push_back(view == nullptr ? std::nullopt
-                                                               : std::optional(*view));
+                               told_.push_back(view.absent() ? std::nullopt : std::optional(view));
                              },
                          .metrics = &metrics_,
                          .gather = kGather,
@@ -131,10 +129,11 @@ TEST_F(SchedulerWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
   ListTheRuntime();
   ASSERT_TRUE(Told(1));
   ASSERT_NE(told_[0], std::nullopt);
-  EXPECT_EQ(told_[0]->sequence, 1U);
-  ASSERT_THAT(told_[0]->zones, SizeIs(1));
-  EXPECT_EQ(told_[0]->zones[0].amounts[0],
-            (ViewAmount{.name = "cpu", .capacity = 4, .allocatable = 3, .available = 3}));
+  ASSERT_EQ(told_[0]->zones_size(), 1);
+  EXPECT_EQ(told_[0]->zones(0).amounts(0).name(), "cpu");
+  EXPECT_EQ(told_[0]->zones(0).amounts(0).capacity(), 4);
+  EXPECT_EQ(told_[0]->zones(0).amounts(0).allocatable(), 3);
+  EXPECT_EQ(told_[0]->zones(0).amounts(0).available(), 3);
 }
 
 TEST_F(SchedulerWatchTest, PoolsAreToldWhereTheConfigurationSaysSo) {
@@ -142,15 +141,14 @@ TEST_F(SchedulerWatchTest, PoolsAreToldWhereTheConfigurationSaysSo) {
   ListTheRuntime();
   watch_.NoteConfiguration({});
   ASSERT_TRUE(Told(1));
-  EXPECT_THAT(told_[0]->pools, IsEmpty());
+  EXPECT_EQ(told_[0]->pools_size(), 0);
   watch_.NoteConfiguration({.pools = true});
   ASSERT_TRUE(Told(2));
-  EXPECT_THAT(told_[1]->pools, ElementsAre(ViewPool{.name = "shared", .cpus = {0, 1, 2, 3}},
-                                           ViewPool{.name = "reserved", .cpus = {0}}));
-  cri_resmgr::v1::ShowTopologyRequest request;
-  ASSERT_TRUE(request.ParseFromString(TopologyReport(&*told_[1])));
-  ASSERT_EQ(request.pools_size(), 2);
-  EXPECT_EQ(request.pools(0).cpus(), "0-3");
+  ASSERT_EQ(told_[1]->pools_size(), 2);
+  EXPECT_EQ(told_[1]->pools(0).name(), "shared");
+  EXPECT_EQ(told_[1]->pools(0).cpus(), "0-3");
+  EXPECT_EQ(told_[1]->pools(1).name(), "reserved");
+  EXPECT_EQ(told_[1]->pools(1).cpus(), "0");
 }
 
 TEST_F(SchedulerWatchTest, WhatIsTheSameIsToldOnce) {
@@ -213,36 +211,6 @@ TEST_F(SchedulerWatchTest, ManyChangesAreOneQuestionToThePolicy) {
   EXPECT_EQ(made(), 1);
   ASSERT_TRUE(RunUntil(loop_, [&] { return made() > 1; }));
   EXPECT_EQ(made(), 2);
-}
-
-TEST(TopologyReportTest, HasAllThatAnAgentWrites) {
-  const SchedulerView view{
-      .sequence = 3,
-      .refuses = true,
-      .zones = {{.numa_id = 2,
-                 .distances = {10},
-                 .amounts = {{.name = "cpu", .capacity = 8, .allocatable = 7, .available = 5}},
-                 .cpus = CpuSet{1, 2, 3},
-                 .exclusive = CpuSet{2}}},
-      .pods = {{"default", "pod0"}}};
-  cri_resmgr::v1::ShowTopologyRequest request;
-  ASSERT_TRUE(request.ParseFromString(TopologyReport(&view)));
-  EXPECT_FALSE(request.absent());
-  EXPECT_TRUE(request.refuses());
-  ASSERT_EQ(request.zones_size(), 1);
-  EXPECT_EQ(request.zones(0).numa_id(), 2);
-  EXPECT_EQ(request.zones(0).distances(0), 10);
-  EXPECT_EQ(request.zones(0).amounts(0).name(), "cpu");
-  EXPECT_EQ(request.zones(0).amounts(0).capacity(), 8);
-  EXPECT_EQ(request.zones(0).amounts(0).allocatable(), 7);
-  EXPECT_EQ(request.zones(0).amounts(0).available(), 5);
-  EXPECT_EQ(request.zones(0).cpus(), "1-3");
-  EXPECT_EQ(request.zones(0).exclusive(), "2");
-  ASSERT_EQ(request.pods_size(), 1);
-  EXPECT_EQ(request.pods(0).pod_namespace(), "default");
-  EXPECT_EQ(request.pods(0).pod(), "pod0");
-  ASSERT_TRUE(request.ParseFromString(TopologyReport(nullptr)));
-  EXPECT_TRUE(request.absent());
 }
 
 class CpusWatchTest : public WatchTest {

@@ -2,19 +2,30 @@
 #include "pkg/schedview/scheduler_view.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/pod_fingerprint.h"
 #include "pkg/kube/quantity.h"
+#include "pkg/kube/topology_limits.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/schedview/placeable.h"
 
 namespace resmgr {
 namespace {
+
+using cri_resmgr::v1::TopologyAmount;
+using cri_resmgr::v1::TopologyPod;
+using cri_resmgr::v1::TopologyPool;
+using cri_resmgr::v1::TopologyZone;
 
 constexpr std::string_view kHugePages = "hugepages-";
 constexpr size_t kLongestViewName = 253;  // bytes
@@ -25,7 +36,7 @@ constexpr int64_t kMostHeld = int64_t{1} << 48;
 std::vector<const NumaNode*> ViewedNodes(const Machine& machine) {
   std::vector<const NumaNode*> nodes;
   for (const NumaNode& node : machine.nodes())
-    if (!node.cpus.empty() && nodes.size() < kMostViewZones) nodes.push_back(&node);
+    if (!node.cpus.empty() && std::ssize(nodes) < kMostViewZones) nodes.push_back(&node);
   return nodes;
 }
 
@@ -60,64 +71,71 @@ HeldMemory MemoryHeld(const Snapshot& snapshot) {
   return held;
 }
 
-ViewAmount MemoryAmount(std::string name, Bytes all, const HeldMemory& held, int node) {
+void AddAmount(const std::string& name, int64_t capacity, int64_t allocatable, int64_t available,
+               TopologyZone& zone) {
+  TopologyAmount& amount = *zone.add_amounts();
+  amount.set_name(name);
+  amount.set_capacity(capacity);
+  amount.set_allocatable(allocatable);
+  amount.set_available(available);
+}
+
+void AddMemoryAmount(const std::string& name, Bytes all, const HeldMemory& held, int node,
+                     TopologyZone& zone) {
   int64_t taken = 0;
   const auto of_node = held.find(node);
   if (of_node != held.end()) {
     const auto found = of_node->second.find(name);
     if (found != of_node->second.end()) taken = found->second;
   }
-  return {.name = std::move(name),
-          .capacity = all.value,
-          .allocatable = all.value,
-          .available = std::max<int64_t>(0, all.value - taken)};
+  AddAmount(name, all.value, all.value, std::max<int64_t>(0, all.value - taken), zone);
 }
 
-void AddMemory(const NumaNode& node, const HeldMemory& held, ViewZone& zone) {
+void AddMemory(const NumaNode& node, const HeldMemory& held, TopologyZone& zone) {
   if (!node.allowed) return;
-  zone.amounts.push_back(MemoryAmount("memory", node.OrdinaryMemory(), held, node.id));
+  AddMemoryAmount("memory", node.OrdinaryMemory(), held, node.id, zone);
   for (const HugePages& pages : node.huge_pages) {
     if (pages.count == 0) continue;
-    zone.amounts.push_back(
-        MemoryAmount(HugePagesResource(pages.size), pages.Total(), held, node.id));
+    AddMemoryAmount(HugePagesResource(pages.size), pages.Total(), held, node.id, zone);
   }
 }
 
-std::vector<int> DistancesAmong(const Machine& machine, const NumaNode& from,
-                                const std::vector<const NumaNode*>& nodes) {
-  std::vector<int> distances;
-  for (const NumaNode* const to : nodes) {
-    const auto at = static_cast<size_t>(to - machine.nodes().data());
-    distances.push_back(from.distances[at]);
-  }
-  return distances;
+void AddDistances(const Machine& machine, const NumaNode& from,
+                  const std::vector<const NumaNode*>& nodes, TopologyZone& zone) {
+  for (const NumaNode* const to : nodes)
+    zone.add_distances(from.distances[static_cast<size_t>(to - machine.nodes().data())]);
 }
 
-// Guaranteed pods of which the runtime has containers, unless these are all known to be init
+// Adds Guaranteed pods of which the runtime has containers, unless these are all known to be init
 // containers.
-std::vector<PodName> CountedPods(const Snapshot& snapshot) {
+void AddCountedPods(const Snapshot& snapshot, SchedulerView& view) {
   std::set<PodName> pods;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (pod.qos != QosClass::kGuaranteed) return;
     if (RoleOf(snapshot, pod, container) == ContainerRole::kInit) return;
     pods.insert({pod.namespace_name, pod.name});
   });
-  return {pods.begin(), pods.end()};
+  for (const PodName& pod : pods) {
+    TopologyPod& added = *view.add_pods();
+    added.set_pod_namespace(pod.namespace_name);
+    added.set_pod(pod.name);
+  }
 }
 
 }  // namespace
 
-std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot) {
-  std::vector<ViewPool> pools;
+void AddViewPools(const Policy& policy, const Snapshot& snapshot, SchedulerView& view) {
   std::set<std::string> names;
   for (const Zone& zone : policy.Zones(snapshot)) {
-    if (pools.size() == kMostViewPools) break;
+    if (view.pools_size() == kMostViewPools) break;
     // The names of balloon types may be any text.
     const std::string name = Printable(zone.name, kLongestViewName);
     if (zone.cpus.empty() || !names.insert(name).second) continue;
-    pools.push_back({.name = name, .cpus = zone.cpus, .exclusive = zone.exclusive});
+    TopologyPool& pool = *view.add_pools();
+    pool.set_name(name);
+    pool.set_cpus(zone.cpus.ToString());
+    pool.set_exclusive(zone.exclusive.ToString());
   }
-  return pools;
 }
 
 SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
@@ -133,20 +151,17 @@ SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
   const CpuSet exclusive = ExclusiveCpus(policy, snapshot);
   const HeldMemory held = MemoryHeld(snapshot);
   SchedulerView view;
-  view.refuses = alignment_refuses && RefusesToSplit(policy, zones, options);
+  view.set_refuses(alignment_refuses && RefusesToSplit(policy, zones, options));
   for (size_t at = 0; at < nodes.size(); ++at) {
-    ViewZone& zone = view.zones.emplace_back();
-    zone.numa_id = nodes[at]->id;
-    zone.distances = DistancesAmong(machine, *nodes[at], nodes);
-    zone.cpus = zones[at];
-    zone.exclusive = zones[at] & exclusive;
-    zone.amounts.push_back({.name = "cpu",
-                            .capacity = nodes[at]->cpus.size(),
-                            .allocatable = zones[at].size(),
-                            .available = placeable[at]});
+    TopologyZone& zone = *view.add_zones();
+    zone.set_numa_id(nodes[at]->id);
+    AddDistances(machine, *nodes[at], nodes, zone);
+    zone.set_cpus(zones[at].ToString());
+    zone.set_exclusive((zones[at] & exclusive).ToString());
+    AddAmount("cpu", nodes[at]->cpus.size(), zones[at].size(), placeable[at], zone);
     AddMemory(*nodes[at], held, zone);
   }
-  view.pods = CountedPods(snapshot);
+  AddCountedPods(snapshot, view);
   return view;
 }
 

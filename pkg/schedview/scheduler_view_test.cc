@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/kube/pod_fingerprint.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "test/integration/brain/policy_node.h"
@@ -41,11 +42,21 @@ SchedulerView ViewOf(test::PolicyNode& node, bool refuse = false) {
   return MakeSchedulerView(node.machine(), node.policy(), node.snapshot(), refuse);
 }
 
-// Capacity, allocatable and available CPUs of a zone.
-std::vector<int64_t> CpuNumbers(const ViewZone& zone) {
-  const ViewAmount& cpu = zone.amounts.at(0);
-  EXPECT_EQ(cpu.name, "cpu");
-  return {cpu.capacity, cpu.allocatable, cpu.available};
+// Capacity, allocatable and available of a resource.
+std::vector<int64_t> Numbers(const cri_resmgr::v1::TopologyAmount& amount) {
+  return {amount.capacity(), amount.allocatable(), amount.available()};
+}
+
+std::vector<int64_t> CpuNumbers(const cri_resmgr::v1::TopologyZone& zone) {
+  EXPECT_EQ(zone.amounts(0).name(), "cpu");
+  return Numbers(zone.amounts(0));
+}
+
+std::vector<PodName> PodsOf(const SchedulerView& view) {
+  std::vector<PodName> pods;
+  for (const auto& pod : view.pods())
+    pods.push_back({pod.pod_namespace(), pod.pod()});
+  return pods;
 }
 
 class SchedulerViewTest : public testing::Test {
@@ -56,25 +67,26 @@ class SchedulerViewTest : public testing::Test {
 // Row N1 of the acceptance table.
 TEST_F(SchedulerViewTest, ShowsAnIdleNode) {
   const SchedulerView view = ViewOf(node_);
-  ASSERT_EQ(view.zones.size(), 2U);
-  EXPECT_THAT(CpuNumbers(view.zones[0]), ElementsAre(8, 7, 7));
-  EXPECT_THAT(CpuNumbers(view.zones[1]), ElementsAre(8, 8, 8));
-  EXPECT_THAT(view.zones[0].distances, ElementsAre(10, 21));
-  EXPECT_THAT(view.zones[1].distances, ElementsAre(21, 10));
-  EXPECT_FALSE(view.refuses);
-  EXPECT_THAT(view.pods, IsEmpty());
-  EXPECT_EQ(view.zones[0].amounts.at(1), (ViewAmount{.name = "memory",
-                                                     .capacity = int64_t{32} << 30,
-                                                     .allocatable = int64_t{32} << 30,
-                                                     .available = int64_t{32} << 30}));
+  ASSERT_EQ(view.zones_size(), 2);
+  EXPECT_THAT(CpuNumbers(view.zones(0)), ElementsAre(8, 7, 7));
+  EXPECT_THAT(CpuNumbers(view.zones(1)), ElementsAre(8, 8, 8));
+  EXPECT_THAT(view.zones(0).distances(), ElementsAre(10, 21));
+  EXPECT_THAT(view.zones(1).distances(), ElementsAre(21, 10));
+  EXPECT_FALSE(view.refuses());
+  EXPECT_THAT(PodsOf(view), IsEmpty());
+  EXPECT_EQ(view.zones(0).cpus(), "1-7");
+  EXPECT_EQ(view.zones(1).cpus(), "8-15");
+  EXPECT_EQ(view.zones(0).amounts(1).name(), "memory");
+  constexpr int64_t kMemory = int64_t{32} << 30;
+  EXPECT_THAT(Numbers(view.zones(0).amounts(1)), ElementsAre(kMemory, kMemory, kMemory));
 }
 
 // Rows N2 and N3.
 TEST_F(SchedulerViewTest, NamesThePodsThatItContains) {
   const auto burstable = node_.Create("shares", QosClass::kBurstable, 500);
   ASSERT_TRUE(burstable.ok());
-  EXPECT_THAT(ViewOf(node_).pods, IsEmpty()) << "its resources are not exclusive";
-  EXPECT_EQ(PodFingerprint(ViewOf(node_).pods), "pfp0v001ef46db3751d8e999");
+  EXPECT_THAT(PodsOf(ViewOf(node_)), IsEmpty()) << "its resources are not exclusive";
+  EXPECT_EQ(PodFingerprint(PodsOf(ViewOf(node_))), "pfp0v001ef46db3751d8e999");
   // So the pod gets its CPUs in node 1.
   const auto full = node_.Create("full", QosClass::kGuaranteed, 7000);
   ASSERT_TRUE(full.ok());
@@ -83,12 +95,12 @@ TEST_F(SchedulerViewTest, NamesThePodsThatItContains) {
   node_.Remove(*full);
   node_.snapshot().PodOf(*key).namespace_name = "default";
   const SchedulerView view = ViewOf(node_);
-  EXPECT_THAT(view.pods, ElementsAre(PodName{"default", "pod0"}));
-  EXPECT_EQ(PodFingerprint(view.pods), "pfp0v00110399bf9eea6fbd3");
-  EXPECT_THAT(view.zones[0].exclusive, IsEmpty());
-  EXPECT_EQ(view.zones[1].exclusive.size(), 3);
-  EXPECT_THAT(CpuNumbers(view.zones[0]), ElementsAre(8, 7, 7));
-  EXPECT_THAT(CpuNumbers(view.zones[1]), ElementsAre(8, 8, 5));
+  EXPECT_THAT(PodsOf(view), ElementsAre(PodName{"default", "pod0"}));
+  EXPECT_EQ(PodFingerprint(PodsOf(view)), "pfp0v00110399bf9eea6fbd3");
+  EXPECT_EQ(view.zones(0).exclusive(), "");
+  EXPECT_EQ(CpuSet::Parse(view.zones(1).exclusive()).value().size(), 3);
+  EXPECT_THAT(CpuNumbers(view.zones(0)), ElementsAre(8, 7, 7));
+  EXPECT_THAT(CpuNumbers(view.zones(1)), ElementsAre(8, 8, 5));
 }
 
 TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
@@ -97,8 +109,9 @@ TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
   node_.snapshot().At(*key).state = ContainerState::kExited;
   ASSERT_TRUE(node_.policy().Release(node_.snapshot(), *key).ok());
   const SchedulerView view = ViewOf(node_);
-  EXPECT_THAT(view.pods, ElementsAre(PodName{"ns", "pod0"})) << "its phase is Succeeded or Failed";
-  EXPECT_THAT(CpuNumbers(view.zones[1]), ElementsAre(8, 8, 8)) << "and its CPUs are free";
+  EXPECT_THAT(PodsOf(view), ElementsAre(PodName{"ns", "pod0"}))
+      << "its phase is Succeeded or Failed";
+  EXPECT_THAT(CpuNumbers(view.zones(1)), ElementsAre(8, 8, 8)) << "and its CPUs are free";
 }
 
 // The phase of a pod is Pending while its init containers run.
@@ -107,18 +120,18 @@ TEST_F(SchedulerViewTest, APodThatRunsItsInitContainersDoesNotCount) {
   ASSERT_TRUE(init.ok());
   node_.snapshot().PodOf(*init).annotations.Set(
       "intel.com/resources", R"({"initContainers": {"setup": {}}, "containers": {"main": {}}})");
-  EXPECT_THAT(ViewOf(node_).pods, IsEmpty());
+  EXPECT_THAT(PodsOf(ViewOf(node_)), IsEmpty());
   node_.Remove(*init);
   const auto main = node_.Create("main", QosClass::kGuaranteed, 1000);
   ASSERT_TRUE(main.ok());
-  EXPECT_THAT(ViewOf(node_).pods, ElementsAre(PodName{"ns", "main"}));
+  EXPECT_THAT(PodsOf(ViewOf(node_)), ElementsAre(PodName{"ns", "main"}));
 }
 
 // Row N4: of seven free CPUs, the sibling of the reserved one cannot be granted.
 TEST(SchedulerViewRowsTest, WholeCoresAlone) {
   test::PolicyNode node(StaticPolicyFactory(), ViewedMachine(2), "0",
                         "{Options: {full-pcpus-only: true}}");
-  EXPECT_THAT(CpuNumbers(ViewOf(node).zones[0]), ElementsAre(8, 7, 6));
+  EXPECT_THAT(CpuNumbers(ViewOf(node).zones(0)), ElementsAre(8, 7, 6));
 }
 
 // Row N5: one CPU of node 0 stays for those that share, whatever their requests.
@@ -128,8 +141,8 @@ TEST(SchedulerViewRowsTest, LeavesWhatThePolicyLeavesToSharedContainers) {
     ASSERT_TRUE(node.Create(name, QosClass::kBurstable, 500).ok());
   ASSERT_TRUE(node.Create("all", QosClass::kGuaranteed, 8000).ok());
   const SchedulerView view = ViewOf(node);
-  EXPECT_THAT((std::vector<int64_t>{view.zones[0].amounts[0].available,
-                                    view.zones[1].amounts[0].available}),
+  EXPECT_THAT((std::vector<int64_t>{view.zones(0).amounts(0).available(),
+                                    view.zones(1).amounts(0).available()}),
               testing::UnorderedElementsAre(0, 8 - 1));
 }
 
@@ -137,10 +150,10 @@ TEST(SchedulerViewRowsTest, LeavesWhatThePolicyLeavesToSharedContainers) {
 TEST(SchedulerViewRowsTest, KeepsTheNumbersOfNodesWithGaps) {
   test::PolicyNode node(StaticPolicyFactory(), ViewedMachine(1, 2), "0", "");
   const SchedulerView view = ViewOf(node);
-  ASSERT_EQ(view.zones.size(), 2U);
-  EXPECT_EQ(view.zones[0].numa_id, 0);
-  EXPECT_EQ(view.zones[1].numa_id, 2);
-  EXPECT_THAT(view.zones[1].distances, ElementsAre(21, 10));
+  ASSERT_EQ(view.zones_size(), 2);
+  EXPECT_EQ(view.zones(0).numa_id(), 0);
+  EXPECT_EQ(view.zones(1).numa_id(), 2);
+  EXPECT_THAT(view.zones(1).distances(), ElementsAre(21, 10));
 }
 
 TEST(SchedulerViewRowsTest, ZonesAreTheFirst64NodesWithCpus) {
@@ -154,10 +167,10 @@ TEST(SchedulerViewRowsTest, ZonesAreTheFirst64NodesWithCpus) {
   parts.nodes.insert(parts.nodes.begin(), NumaNode{.id = 0, .memory = Bytes{1 << 30}});
   test::PolicyNode node(StaticPolicyFactory(), test::MakeMachine(std::move(parts)), "0", "");
   const SchedulerView view = ViewOf(node);
-  ASSERT_EQ(view.zones.size(), 64U);
-  EXPECT_EQ(view.zones.front().numa_id, 1);
-  EXPECT_EQ(view.zones.back().numa_id, 64);
-  EXPECT_EQ(view.zones.back().distances.size(), 64U);
+  ASSERT_EQ(view.zones_size(), 64);
+  EXPECT_EQ(view.zones(0).numa_id(), 1);
+  EXPECT_EQ(view.zones(63).numa_id(), 64);
+  EXPECT_EQ(view.zones(63).distances_size(), 64);
 }
 
 // Has pools, and grants nothing.
@@ -183,18 +196,21 @@ TEST_F(SchedulerViewTest, PoolsAreTheFirst256WithCpusOnceEach) {
       {.name = "empty"}, {.name = "twice", .cpus = {1}}, {.name = "twice", .cpus = {2}}};
   for (int pool = 0; pool < 300; ++pool)
     policy.zones.push_back({.name = "pool" + std::to_string(pool), .cpus = {3}});
-  const std::vector<ViewPool> pools = ViewPools(policy, node_.snapshot());
-  ASSERT_EQ(pools.size(), 256U);
-  EXPECT_EQ(pools.front(), (ViewPool{.name = "twice", .cpus = {1}}));
-  EXPECT_EQ(pools.back().name, "pool254");
+  SchedulerView view;
+  AddViewPools(policy, node_.snapshot(), view);
+  ASSERT_EQ(view.pools_size(), 256);
+  EXPECT_EQ(view.pools(0).name(), "twice");
+  EXPECT_EQ(view.pools(0).cpus(), "1");
+  EXPECT_EQ(view.pools(0).exclusive(), "");
+  EXPECT_EQ(view.pools(255).name(), "pool254");
 }
 
 TEST(SchedulerViewRowsTest, RefusesOnlyWhereThePolicyDoes) {
   test::PolicyNode splits(StaticPolicyFactory(), ViewedMachine(), "0", "");
-  EXPECT_FALSE(ViewOf(splits, true).refuses);
+  EXPECT_FALSE(ViewOf(splits, true).refuses());
   test::PolicyNode aligns(StaticPolicyFactory(), ViewedMachine(), "0", "{Alignment: numa}");
-  EXPECT_TRUE(ViewOf(aligns, true).refuses);
-  EXPECT_FALSE(ViewOf(aligns, false).refuses) << "as configured";
+  EXPECT_TRUE(ViewOf(aligns, true).refuses());
+  EXPECT_FALSE(ViewOf(aligns, false).refuses()) << "as configured";
 }
 
 TEST_F(SchedulerViewTest, MemoryThatIsBoundIsNotAvailable) {
@@ -203,12 +219,12 @@ TEST_F(SchedulerViewTest, MemoryThatIsBoundIsNotAvailable) {
   Container& container = node_.snapshot().At(*key);
   container.requirements.memory_request = Bytes{int64_t{4} << 30};
   container.placement.mems = NodeSet{0};
-  EXPECT_EQ(ViewOf(node_).zones[0].amounts[1].available, int64_t{28} << 30);
+  EXPECT_EQ(ViewOf(node_).zones(0).amounts(1).available(), int64_t{28} << 30);
   container.placement.mems = NodeSet{0, 1};
-  EXPECT_EQ(ViewOf(node_).zones[0].amounts[1].available, int64_t{30} << 30);
-  EXPECT_EQ(ViewOf(node_).zones[1].amounts[1].available, int64_t{30} << 30);
+  EXPECT_EQ(ViewOf(node_).zones(0).amounts(1).available(), int64_t{30} << 30);
+  EXPECT_EQ(ViewOf(node_).zones(1).amounts(1).available(), int64_t{30} << 30);
   container.placement.mems.reset();
-  EXPECT_EQ(ViewOf(node_).zones[0].amounts[1].available, int64_t{32} << 30);
+  EXPECT_EQ(ViewOf(node_).zones(0).amounts(1).available(), int64_t{32} << 30);
 }
 
 TEST_F(SchedulerViewTest, RequestsOfAnySizeTakeAllThatThereIs) {
@@ -219,8 +235,9 @@ TEST_F(SchedulerViewTest, RequestsOfAnySizeTakeAllThatThereIs) {
     container.requirements.memory_request = Bytes{std::numeric_limits<int64_t>::max()};
     container.placement.mems = NodeSet{0, 1};
   }
-  for (const ViewZone& zone : ViewOf(node_).zones)
-    EXPECT_EQ(zone.amounts[1].available, 0);
+  const SchedulerView view = ViewOf(node_);
+  for (const auto& zone : view.zones())
+    EXPECT_EQ(zone.amounts(1).available(), 0);
 }
 
 TEST_F(SchedulerViewTest, HugePagesAreAResourceOfTheirOwn) {
@@ -234,30 +251,20 @@ TEST_F(SchedulerViewTest, HugePagesAreAResourceOfTheirOwn) {
   node.snapshot().At(*key).requested.hugepage_limits["2MB"] = 64 << 20;
   node.snapshot().At(*key).placement.mems = NodeSet{0};
   const SchedulerView view = ViewOf(node);
-  ASSERT_EQ(view.zones[0].amounts.size(), 3U);
-  EXPECT_EQ(view.zones[0].amounts[1].capacity, (int64_t{32} << 30) - (int64_t{1} << 30));
-  EXPECT_EQ(view.zones[0].amounts[2], (ViewAmount{.name = "hugepages-2Mi",
-                                                  .capacity = int64_t{1} << 30,
-                                                  .allocatable = int64_t{1} << 30,
-                                                  .available = (1024 - 64) << 20}));
+  ASSERT_EQ(view.zones(0).amounts_size(), 3);
+  EXPECT_EQ(view.zones(0).amounts(1).capacity(), (int64_t{32} << 30) - (int64_t{1} << 30));
+  EXPECT_EQ(view.zones(0).amounts(2).name(), "hugepages-2Mi");
+  EXPECT_THAT(Numbers(view.zones(0).amounts(2)),
+              ElementsAre(int64_t{1} << 30, int64_t{1} << 30, (1024 - 64) << 20));
   node.snapshot().At(*key).placement.mems = NodeSet{0, 1};
   for (const uint64_t limit : {uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
     node.snapshot().At(*key).requested.hugepage_limits["2MB"] = limit;
-    EXPECT_EQ(ViewOf(node).zones[0].amounts[2].available, 0) << limit;
+    EXPECT_EQ(ViewOf(node).zones(0).amounts(2).available(), 0) << limit;
   }
   node.snapshot().PodOf(*key).annotations.Set(
       "intel.com/resources",
       R"({"containers": {"a": {"limits": {"hugepages-2Mi": "9223372036854775807"}}}})");
-  EXPECT_EQ(ViewOf(node).zones[0].amounts[2].available, 0);
-}
-
-TEST_F(SchedulerViewTest, TheSequenceIsNoContent) {
-  SchedulerView first = ViewOf(node_);
-  SchedulerView second = first;
-  second.sequence = 7;
-  EXPECT_TRUE(first.SameContent(second));
-  second.zones[1].amounts[0].available = 3;
-  EXPECT_FALSE(first.SameContent(second));
+  EXPECT_EQ(ViewOf(node).zones(0).amounts(2).available(), 0);
 }
 
 }  // namespace

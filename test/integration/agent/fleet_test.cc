@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
+#include "agent/testing/topology_views.h"
 #include "pkg/api/node_claims.pb.h"
 #include "pkg/api/node_reports.pb.h"
 #include "pkg/base/json.h"
@@ -215,11 +216,8 @@ class FleetDaemon : public agent::ConfigClient {
 
   // Reports the same for schedulers.
   void TellSchedulers(int available) {
-    SchedulerView view;
-    view.zones = {
-        {.numa_id = 0,
-         .distances = {10},
-         .amounts = {{.name = "cpu", .capacity = 64, .allocatable = 64, .available = available}}}};
+    agent::ShowTopologyRequest view;
+    agent::AddAmount(agent::AddZone(view, {10}), "cpu", 64, 64, available);
     EXPECT_THAT(agent_->ShowTopology(std::move(view)), IsOk());
   }
 

@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/testing/topology_views.h"
 #include "agent/topology_writer.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/clock.h"
@@ -96,15 +97,11 @@ class CachedNode {
 
   // The daemon makes a view of the node as it is.
   void Tell() {
-    SchedulerView view;
-    view.refuses = true;
-    view.zones = {{.numa_id = 0,
-                   .distances = {10},
-                   .amounts = {{.name = "cpu",
-                                .capacity = kCpusOfZone,
-                                .allocatable = kCpusOfZone,
-                                .available = kCpusOfZone - running_}}}};
-    if (running_ > 0) view.pods = {{"default", Key().second}};
+    agent::ShowTopologyRequest view;
+    view.set_refuses(true);
+    agent::AddAmount(agent::AddZone(view, {10}), "cpu", kCpusOfZone, kCpusOfZone,
+                     kCpusOfZone - running_);
+    if (running_ > 0) agent::AddPod(view, "default", Key().second);
     EXPECT_EQ(writer_.Show(std::move(view)), OkStatus());
   }
   void Changed() {

@@ -20,7 +20,6 @@
 #include "pkg/dra/claim_object.h"
 #include "pkg/dra/driver.h"
 #include "pkg/node/dra_reports.h"
-#include "pkg/node/scheduler_watch.h"
 #include "pkg/schedview/placeable.h"
 #include "pkg/schedview/scheduler_view.h"
 #include "test/integration/brain/random_requests.h"
@@ -228,7 +227,7 @@ PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
       ClaimableCpus(policy, snapshot, places, machine, {.step = objects.step});
   KeepingAgent agent;
   const UnaryServer::Methods methods = agent::AgentService(agent);
-  Tell(methods, "/cri_resmgr.v1.NodeReports/ShowTopology", TopologyReport(&view));
+  Tell(methods, "/cri_resmgr.v1.NodeReports/ShowTopology", view.SerializeAsString());
   Tell(methods, "/cri_resmgr.v1.NodeClaims/ShowDevices",
        DeviceReport(
            driver,

@@ -137,8 +137,8 @@ TEST(SchedulerRowsTest, RequestsOfSharedContainersAreNotAvailable) {
   const SchedulerView view =
       MakeSchedulerView(node.machine(), node.policy(), node.snapshot(), false);
   std::vector<int64_t> kept;
-  for (const ViewZone& zone : view.zones)
-    kept.push_back(zone.amounts[0].allocatable - zone.amounts[0].available);
+  for (const auto& zone : view.zones())
+    kept.push_back(zone.amounts(0).allocatable() - zone.amounts(0).available());
   EXPECT_THAT(kept, testing::UnorderedElementsAre(3, 0));
 }
 
