@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies the machine that a state was saved on.
-#ifndef PKG_STATE_STATE_LABEL_H_
-#define PKG_STATE_STATE_LABEL_H_
+#pragma once
 
 #include <array>
 #include <string>
@@ -34,5 +32,3 @@ struct StateLabel {
 };
 
 }  // namespace resmgr
-
-#endif  // PKG_STATE_STATE_LABEL_H_
