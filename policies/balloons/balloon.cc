@@ -29,11 +29,12 @@ CpuSet BalloonPart::All() const {
 void Balloon::Recount() {
   if (!part.parts.empty()) all = part.All();
   size = cpus().size();
-  request = demand = 0;
+  request = demand = guest_demand = 0;
   key_bits = pod_bits = 0;
   for (const BalloonMemberPtr& member : members) {
     request += member->request;
     demand += member->demand;
+    if (member->type != type) guest_demand += member->demand;
     key_bits |= KeyBit(member->key);
     pod_bits |= member->pod_bit;
   }
@@ -47,10 +48,10 @@ BalloonMemberPtr Balloon::MemberOf(ContainerKey key) const {
   return nullptr;
 }
 
-int Balloon::Pods(const PodSandboxId& with) const {
-  std::set<PodSandboxId> pods = {with};
+int Balloon::Pods(const BalloonMember& with) const {
+  std::set<PodSandboxId> pods = {with.pod};
   for (const BalloonMemberPtr& member : members)
-    pods.insert(member->pod);
+    if (member->type == type || with.type != type) pods.insert(member->pod);
   return static_cast<int>(pods.size());
 }
 

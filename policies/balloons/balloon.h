@@ -78,15 +78,17 @@ struct Balloon {
   int size = 0;         // CPUs
   int64_t request = 0;  // sum of the members' requests
   int64_t demand = 0;
-  CpuSet all{};           // the CPUs of all components
-  uint64_t key_bits = 0;  // a bit for each member's key and pod: without the bit, no such member
+  int64_t guest_demand = 0;  // the part of it that members of other types need
+  CpuSet all{};              // the CPUs of all components
+  uint64_t key_bits = 0;     // a bit for each member's key and pod: without the bit, no such member
   uint64_t pod_bits = 0;
 
   void Recount();
 
   const CpuSet& cpus() const { return part.parts.empty() ? part.cpus : all; }
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if it is not here
-  int Pods(const PodSandboxId& with) const;           // number of different pods, `with` included
+  // The number of different pods, that of `with` included; those of guests only beside a guest.
+  int Pods(const BalloonMember& with) const;
   bool HoldsPodOf(const BalloonMember& other) const;
   // Whether both balloons together have at most `most` different pods; 0 is no limit.
   bool PodsFit(const Balloon& other, int64_t most) const;

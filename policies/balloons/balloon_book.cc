@@ -84,9 +84,14 @@ CpuSet BalloonBook::FreeFor(const Balloon& balloon) const {
   return FreeForNew(balloon.type, balloon.index);
 }
 
-bool BalloonBook::PodFits(const Balloon& balloon, const PodSandboxId& pod) const {
+bool BalloonBook::PodFits(const Balloon& balloon, const BalloonMember& member) const {
   const int64_t most = setup_->type(balloon.type).max_pods;
-  return most == 0 || balloon.Pods(pod) <= most;
+  return most == 0 || balloon.Pods(member) <= most;
+}
+
+bool BalloonBook::SizeFits(const Balloon& balloon, const BalloonMember& member) const {
+  const int64_t guests = member.type == balloon.type ? balloon.guest_demand : 0;
+  return Needed(balloon, member.demand - guests) <= setup_->MaxCpus(balloon.type, balloon.index);
 }
 
 int BalloonBook::Needed(const Balloon& balloon, int64_t more) const {
@@ -230,7 +235,7 @@ Status BalloonBook::Join(size_t place, const BalloonMemberPtr& member) {
   if (needed > most) {
     return ResourceExhausted("{} needs {} CPUs, its limit is {}", NameOf(present), needed, most);
   }
-  if (!PodFits(present, member->pod)) {
+  if (!PodFits(present, *member)) {
     return ResourceExhausted("{} has as many pods as it may", NameOf(present));
   }
   Put(place, member);

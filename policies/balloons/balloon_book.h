@@ -103,8 +103,10 @@ class BalloonBook {
   // of CPUs that it can have now.
   int Needed(const Balloon& balloon, int64_t more) const;
   int MostNow(const Balloon& balloon) const;
-  // Whether maxPods of its type allows a container of this pod.
-  bool PodFits(const Balloon& balloon, const PodSandboxId& pod) const;
+  // Whether maxPods, or maxCPUs, of its type allows the member. Containers of the type do not share
+  // these limits with guests, which count only beside another guest.
+  bool PodFits(const Balloon& balloon, const BalloonMember& member) const;
+  bool SizeFits(const Balloon& balloon, const BalloonMember& member) const;
   // Idle CPUs that a new balloon of a type may take.
   CpuSet FreeForNew(int type, int index) const;
   int NextIndex(int type) const;

@@ -85,7 +85,7 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
   for (size_t place = 0; place < book.balloons().size(); ++place) {
     const Balloon& balloon = book.balloons()[place];
     if (balloon.type != member.type || !belongs(balloon, member)) continue;
-    if (!book.PodFits(balloon, member.pod)) continue;
+    if (!book.PodFits(balloon, member)) continue;
     const int present = balloon.size;
     const int size = room == Room::kPresent ? present : book.MostNow(balloon);
     if (size == 0 || book.Needed(balloon, member.demand) > size) continue;
@@ -212,9 +212,8 @@ StatusOr<size_t> BalloonPlacer::PlaceRunning(const std::shared_ptr<BalloonMember
 bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
   const BalloonSetup& setup = book_.setup();
   for (const Balloon& balloon : book_.balloons()) {
-    if (balloon.type != member.type || !book_.PodFits(balloon, member.pod)) continue;
-    if (book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index))
-      return true;
+    if (balloon.type != member.type || !book_.PodFits(balloon, member)) continue;
+    if (book_.SizeFits(balloon, member)) return true;
   }
   return book_.Count(member.type) < setup.MaxBalloons(member.type) &&
          setup.CpusFor(member.type, member.demand) <=
@@ -375,14 +374,13 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
     const BalloonType& type = setup.type(balloon.type);
     if (size == 0 || type.alone) continue;
     const bool own = balloon.type == member.type;
-    const bool fits =
-        book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
+    const bool fits = book_.SizeFits(balloon, member);
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
     // Balloons that keep containers apart get guests only late.
     const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
     int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !apart ? 1 : 2));
-    if (!book_.PodFits(balloon, member.pod)) group = 5;
+    if (!book_.PodFits(balloon, member)) group = 5;
     const int64_t load = (balloon.demand + member.demand) / size;
     candidates.push_back({{group, load, balloon.serial}, place});
   }
@@ -417,7 +415,7 @@ std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& me
                           .size = balloon.size,
                           .needed = book_.Needed(balloon, member.demand),
                           .most = book_.MostNow(balloon),
-                          .pods_fit = book_.PodFits(balloon, member.pod)});
+                          .pods_fit = book_.PodFits(balloon, member)});
     if (considered.size() > kMostToldBalloons) break;
   }
   return considered;

@@ -282,6 +282,37 @@ TEST(BalloonsLimitsTest, AGuestComesWhereItsPodFits) {
   EXPECT_EQ(node.PoolOf(z), "y[0]");
 }
 
+// A container of another type shares its CPUs, as any where room is short.
+TEST(BalloonsLimitsTest, GuestsLeaveItsLimitsToTheContainersOfTheType) {
+  BalloonsNode node("balloonTypes: [{name: x, maxCPUs: 1, maxBalloons: 1}, {name: y}, {name: z}]",
+                    test::MakeMachine({.cores = 2}));
+  const ContainerKey x = *node.Run("x1", {.request = 500, .type = "x"});
+  const ContainerKey y = *node.Run("y", {.request = 950, .type = "y"});
+  ASSERT_EQ(node.PoolOf(*node.Run("z", {.request = 400, .type = "z"})), "x[0]");
+  const StatusOr<ContainerKey> second = node.Run("x2", {.request = 150, .type = "x"});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(node.PoolOf(*second), "x[0]");
+  node.Remove(*second);
+  const Status larger = node.Resize(x, 650);
+  EXPECT_TRUE(larger.ok()) << larger;
+  EXPECT_EQ(node.PoolOf(x), "x[0]");
+  node.Remove(y);
+  EXPECT_TRUE(node.Resize(x, 1000).ok());
+  EXPECT_FALSE(node.Resize(x, 1001).ok()) << "the type's own limit";
+}
+
+TEST(BalloonsLimitsTest, GuestsLeaveItsPodsToTheContainersOfTheType) {
+  BalloonsNode node("balloonTypes: [{name: x, maxPods: 2, maxBalloons: 1}, {name: y}, {name: z}]",
+                    test::MakeMachine({.cores = 2}));
+  ASSERT_TRUE(node.Run("x1", {.request = 500, .type = "x"}).ok());
+  ASSERT_TRUE(node.Run("y", {.request = 950, .type = "y"}).ok());
+  ASSERT_EQ(node.PoolOf(*node.Run("z", {.request = 400, .type = "z"})), "x[0]");
+  const StatusOr<ContainerKey> second = node.Run("x2", {.request = 50, .type = "x"});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(node.PoolOf(*second), "x[0]");
+  EXPECT_FALSE(node.Run("x3", {.request = 50, .type = "x"}).ok()) << "the third pod of the type";
+}
+
 TEST(BalloonsLimitsTest, AnotherAttemptKeepsTheLimitOfPods) {
   BalloonsNode node("balloonTypes: [{name: x, maxPods: 1}]");
   const ContainerKey first = *node.Run("a", {.request = 100, .type = "x"});

@@ -33,7 +33,7 @@ std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
 // Whether the member fits into the balloon's present CPUs.
 bool MaySuit(const BalloonBook& book, const Balloon& from, const Balloon& to,
              const BalloonMember& member) {
-  return to.type == from.type && to.index != from.index && book.PodFits(to, member.pod) &&
+  return to.type == from.type && to.index != from.index && book.PodFits(to, member) &&
          book.Needed(to, member.demand) <=
              std::min(to.size, book.setup().MaxCpus(to.type, to.index));
 }
