@@ -63,19 +63,9 @@ BalloonBook BalloonAdoption::Run() {
   return Explained(groups).value_or(std::move(book));
 }
 
-// Makes the balloons of types that list CPUs first: no other balloon may have these CPUs, even if
-// its containers run there.
-void BalloonAdoption::CreateFixed(BalloonBook& book) const {
-  for (int type = 0; type < setup_->types(); ++type) {
-    while (setup_->type(type).own_cpus && book.Count(type) < setup_->MinBalloons(type)) {
-      if (!book.Create(type).ok()) break;
-    }
-  }
-}
-
 BalloonBook BalloonAdoption::ByLikelihood() {
   BalloonBook book(setup_);
-  CreateFixed(book);
+  (void)book.CreateFixed();
   AdoptAlone(book);
   AdoptNamed(book);
   for (const bool loosely : {false, true}) {
@@ -202,7 +192,7 @@ void BalloonAdoption::CreateAlways(BalloonBook& book) const {
     return to.CreateAlwaysBy([&](int type) { return CreateEmpty(to, type); });
   };
   BalloonBook with_rooms = book;
-  with_rooms.KeepRooms();
+  (void)with_rooms.Complete();
   if (create_in(with_rooms).ok()) {
     book = std::move(with_rooms);
     return;
@@ -210,7 +200,7 @@ void BalloonAdoption::CreateAlways(BalloonBook& book) const {
   // Before the restart the rooms may have been elsewhere, so now they are chosen after the
   // balloons.
   (void)create_in(book);
-  book.KeepRooms();
+  (void)book.Complete();
 }
 
 Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {

@@ -61,7 +61,6 @@ class BalloonAdoption {
   enum class Fit { kExact, kFewer, kOther };
 
   BalloonBook ByLikelihood();
-  void CreateFixed(BalloonBook& book) const;
   void AdoptAlone(BalloonBook& book);
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;

@@ -116,7 +116,7 @@ std::optional<BalloonBook> BalloonAdoption::Explained(std::vector<Group>& groups
   for (Found& found : found_)
     found.placed = false;
   BalloonBook start(setup_);
-  CreateFixed(start);
+  (void)start.CreateFixed();
   AdoptAlone(start);
   std::vector<SeenBalloon> seen;
   for (const Group& group : groups) {

@@ -56,9 +56,13 @@ class BalloonBook {
   // components or a room, or the limits of the types do not allow it.
   bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);
 
-  // Chooses the rooms of adopted balloons; if a balloon finds too little room, it grows without
-  // one. To be called after all were adopted, since a room may not have CPUs of another balloon.
-  void KeepRooms();
+  // Makes the balloons of types that list CPUs, with these CPUs alone: no other balloon may have
+  // them, even if its containers run there.
+  Status CreateFixed();
+  // Completes these balloons and adopted ones: chooses their rooms, and the CPUs that a minimum
+  // size wants beyond a list. If a balloon finds too little room, it grows without one. To be
+  // called after all were adopted, since these CPUs may not be those of another balloon.
+  Status Complete();
 
   // The container joins, and the balloon grows to the size that it then needs.
   Status Join(size_t place, const BalloonMemberPtr& member);

@@ -216,11 +216,39 @@ bool BalloonBook::Retype(size_t place, int type, std::vector<BalloonMemberPtr> m
   return true;
 }
 
-void BalloonBook::KeepRooms() {
-  if (!setup_->keeps_rooms()) return;
-  for (size_t place = 0; place < balloons_.size(); ++place) {
-    if (balloons_[place].room.empty()) (void)KeepRoom(balloons_.Change(place));
+Status BalloonBook::CreateFixed() {
+  for (int type = 0; type < setup_->types(); ++type) {
+    while (setup_->type(type).own_cpus && Count(type) < setup_->MinBalloons(type)) {
+      Balloon balloon{.type = type, .index = NextIndex(type), .part = MakePart(type)};
+      const CpuSet fixed = setup_->Fixed(type, balloon.index);
+      if (!fixed.IsSubsetOf(idle_)) {
+        return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(),
+                                 setup_->type(type).name);
+      }
+      balloon.part.cpus = fixed;
+      idle_ -= fixed;
+      Add(std::move(balloon));
+    }
   }
+  return OkStatus();
+}
+
+Status BalloonBook::Complete() {
+  Status first_error;
+  const auto note = [&first_error](const Status& status) {
+    if (first_error.ok()) first_error = status;
+  };
+  for (size_t place = 0; place < balloons_.size(); ++place) {
+    const Balloon& present = balloons_[place];
+    const BalloonType& type = setup_->type(present.type);
+    const bool wants_room = type.grow_within != BalloonLevel::kNone && present.room.empty();
+    const int least = type.own_cpus ? setup_->MinCpus(present.type, present.index) : 0;
+    if (!wants_room && present.size >= least) continue;
+    Balloon& balloon = balloons_.Change(place);
+    if (wants_room) note(KeepRoom(balloon));
+    if (balloon.size < least) note(Resize(balloon, least));
+  }
+  return first_error;
 }
 
 // The components' CPUs are not saved, so each component gets those that its hints want.

@@ -155,7 +155,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     const int index = book_.NextIndex(type);
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
       place = book_.Adopt(type, index, own);
-      book_.KeepRooms();
+      (void)book_.Complete();
     }
   }
   if (place && book_.Join(*place, member).ok()) {

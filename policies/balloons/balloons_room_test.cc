@@ -515,6 +515,32 @@ TEST(BalloonsOfflineTest, ATypeMayListCpusThatAreOffline) {
   EXPECT_EQ(node.CpusOf(key), "4-7");
 }
 
+// Rooms, and CPUs beyond the list, are chosen after the balloons of running containers are known.
+TEST(BalloonsOfflineTest, NoRoomIsKeptWhereOthersRun) {
+  for (const std::string_view more : {"growWithin: package", "minCPUs: 4"}) {
+    SCOPED_TRACE(more);
+    const std::string types =
+        fmt::format("balloonTypes: [{{name: x, cpus: 0-1, maxCPUs: 4, {}}}, {{name: y}}]", more);
+    BalloonsNode node(types);
+    const ContainerKey b = *node.Run("b", {.request = 2000, .type = "y"});
+    ASSERT_EQ(node.CpusOf(b), "4-5");
+    node.SetOffline({2});
+    EXPECT_EQ(node.CpusOf(b), "4-5");
+    EXPECT_EQ(node.PoolOf(b), "y[0]");
+    const ContainerKey a = *node.Run("a", {.request = 4000, .type = "x"});
+    EXPECT_EQ(node.SetOf(a).size(), 4) << node.CpusOf(a);
+    // The type with the list comes later.
+    BalloonsNode other("balloonTypes: [{name: y}]");
+    const ContainerKey first = *other.Run("first", {.request = 2000, .type = "y"});
+    const ContainerKey second = *other.Run("second", {.request = 2000});
+    ASSERT_EQ(other.CpusOf(second), "2-3");
+    other.Remove(first);
+    other.ChangeSection(types);
+    other.Reconcile();
+    EXPECT_EQ(other.CpusOf(second), "2-3");
+  }
+}
+
 // Others have all other CPUs: the container has what is left, and says so.
 TEST(BalloonsOfflineTest, ABalloonOfListedCpusThatLostOneSaysSo) {
   BalloonsNode node(

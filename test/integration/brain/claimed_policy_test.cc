@@ -503,6 +503,20 @@ TEST(ClaimsOfPoliciesTest, AClaimKeepsItsCpusThatAreOnline) {
   EXPECT_TRUE(left.IsSubsetOf(node.policy().held().Find("a")->Cpus()));
 }
 
+// The balloon's room is chosen anew, among CPUs that no claim has.
+TEST(ClaimsOfPoliciesTest, AClaimKeepsItsCpusWhereABalloonKeepsRoom) {
+  ClaimedNode node(
+      BalloonsPolicyFactory(),
+      test::MakeMachine(
+          {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false}),
+      "", "balloonTypes: [{name: x, cpus: 0-1, maxCPUs: 4, growWithin: package}]");
+  const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})));
+  ASSERT_EQ(grant.All(), test::Cpus("4-5"));
+  Must(node.CreateCarrier("c", {"a"}));
+  ASSERT_TRUE(node.TakeOffline({2}).ok());
+  EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant.All());
+}
+
 // A policy does not take such a claim for a container that shares.
 TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusKeepsNoneFromOthers) {
   for (const PolicyFactory& factory : GrantingPolicies()) {
