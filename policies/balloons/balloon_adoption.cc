@@ -214,10 +214,10 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   const int size = parts == nullptr ? setup_->MinCpus(type, index) : parts->All().size();
   const CpuSet free = book.FreeForNew(type, index);
   const CpuSet first = missed & free;
-  const bool fixed = own.own_cpus || own.grow_within != BalloonLevel::kNone;
+  const bool keeps_room = own.grow_within != BalloonLevel::kNone;
   // If fewer CPUs are missed than the balloon needs, it gets all of these and some others. If there
   // are enough, it chooses among them by its rules.
-  if (!fixed && !first.empty() && first.size() < size) {
+  if (!keeps_room && !first.empty() && first.size() < size) {
     for (const CpuSet& from : {free & unused, free}) {
       const StatusOr<CpuSet> rest =
           setup_->chooser().Grow(setup_->rules(type), first, from - first, size - first.size());

@@ -40,9 +40,9 @@ class BalloonBook {
   // maximum number of balloons.
   StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {},
                           const BalloonPart* parts = nullptr);
-  // Makes those balloons that must always exist and are missing.
-  Status CreateAlways(const std::vector<BalloonHint>& hints = {});
-  // Calls `create` for each balloon that always exists and is missing.
+  // Makes the balloons that must always exist, on an empty machine.
+  Status CreateAlways();
+  // Calls `create` for each balloon that always exists and is missing, once CreateFixed was called.
   Status CreateAlwaysBy(const std::function<Status(int type)>& create);
   // Makes a balloon for one container of a type whose containers are alone; it keeps its CPUs until
   // the container leaves. Takes idle CPUs within `place`: splits no idle core if possible, and
@@ -61,7 +61,7 @@ class BalloonBook {
   Status CreateFixed();
   // Completes these balloons and adopted ones: chooses their rooms, and the CPUs that a minimum
   // size wants beyond a list. If a balloon finds too little room, it grows without one. To be
-  // called after all were adopted, since these CPUs may not be those of another balloon.
+  // called after all were made or adopted, since these CPUs may not be those of another balloon.
   Status Complete();
 
   // The container joins, and the balloon grows to the size that it then needs.

@@ -89,24 +89,12 @@ StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& h
   Balloon balloon{.type = type,
                   .index = NextIndex(type),
                   .part = parts == nullptr ? MakePart(type) : WithoutCpus(*parts)};
-  const CpuSet fixed = setup_->Fixed(type, balloon.index);
-  if (!fixed.IsSubsetOf(idle_)) {
-    return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(), own.name);
-  }
-  balloon.part.cpus = fixed;
-  balloon.Recount();
   RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
   if (!hints.empty()) {
     // A stand-in for the first container has the hints while Resize chooses the CPUs.
     balloon.members.push_back(std::make_shared<BalloonMember>(BalloonMember{.hints = hints}));
   }
-  const CpuSet before = idle_;
-  idle_ -= fixed;
-  const Status sized = Resize(balloon, setup_->MinCpus(type, balloon.index));
-  if (!sized.ok()) {
-    idle_ = before;
-    return sized;
-  }
+  RESMGR_RETURN_IF_ERROR(Resize(balloon, setup_->MinCpus(type, balloon.index)));
   balloon.members.clear();
   return Add(std::move(balloon));
 }
@@ -138,18 +126,22 @@ Status BalloonBook::KeepRoom(Balloon& balloon) const {
   return OkStatus();
 }
 
-Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
-  return CreateAlwaysBy([&](int type) { return Create(type, hints).status(); });
+Status BalloonBook::CreateAlways() {
+  const auto create = [this](int type) { return Create(type).status(); };
+  Status first_error;
+  for (const Status& made : {CreateFixed(), Complete(), CreateAlwaysBy(create)})
+    if (first_error.ok()) first_error = made;
+  return first_error;
 }
 
 // If there is no room for a type's balloons, those of the other types are made nevertheless.
 Status BalloonBook::CreateAlwaysBy(const std::function<Status(int type)>& create) {
   Status first_error;
-  // Types that list CPUs come first; then the order is by priority, then by the list.
-  for (int round = -1; round < 4; ++round) {
+  // The order is by priority, then by the list.
+  for (int round = 0; round < 4; ++round) {
     for (int type = 0; type < setup_->types(); ++type) {
       const BalloonType& own = setup_->type(type);
-      if (round < 0 ? !own.own_cpus : own.priority != round) continue;
+      if (own.priority != round || own.own_cpus) continue;
       while (Count(type) < setup_->MinBalloons(type)) {
         const Status made = create(type);
         if (made.ok()) continue;
@@ -217,20 +209,22 @@ bool BalloonBook::Retype(size_t place, int type, std::vector<BalloonMemberPtr> m
 }
 
 Status BalloonBook::CreateFixed() {
+  Status first_error;
   for (int type = 0; type < setup_->types(); ++type) {
     while (setup_->type(type).own_cpus && Count(type) < setup_->MinBalloons(type)) {
       Balloon balloon{.type = type, .index = NextIndex(type), .part = MakePart(type)};
       const CpuSet fixed = setup_->Fixed(type, balloon.index);
       if (!fixed.IsSubsetOf(idle_)) {
-        return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(),
-                                 setup_->type(type).name);
+        first_error = ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(),
+                                        setup_->type(type).name);
+        break;
       }
       balloon.part.cpus = fixed;
       idle_ -= fixed;
       Add(std::move(balloon));
     }
   }
-  return OkStatus();
+  return first_error;
 }
 
 Status BalloonBook::Complete() {

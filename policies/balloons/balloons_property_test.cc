@@ -34,7 +34,7 @@ constexpr std::string_view kTypes = R"(
 constexpr std::string_view kWideTypes = R"(
 - {{name: leaf}}
 - {{name: pair, namespaces: [pair], preferNewBalloons: true, components: [{{balloonType: leaf}}, {{balloonType: leaf}}]}}
-- {{name: fixed, namespaces: [fixed], cpus: "{0}-2", maxCPUs: 4}}
+- {{name: fixed, namespaces: [fixed], cpus: "{0}-2", maxCPUs: 4{2}}}
 - {{name: parts, namespaces: [flex], minCPUs: 1, instances: 1 per package}}
 - {{name: grows, namespaces: [sharing], maxCPUs: {1}, growWithin: numa}}
 - {{name: pods, namespaces: [new], maxPods: {1}, groupBy: "${{qosclass}}"}}
@@ -49,10 +49,11 @@ std::string Section(bool overcommit) {
                      overcommit ? "overcommit" : "refuse", kTypes);
 }
 
-std::string WideSection(int low, int high, bool overcommit) {
-  return fmt::format("reservedResources: {{cpu: \"1\"}}\nwhenShort: {}\nballoonTypes:{}",
-                     overcommit ? "overcommit" : "refuse",
-                     fmt::format(fmt::runtime(kWideTypes), low, high));
+std::string WideSection(int low, int high, bool room, bool overcommit) {
+  return fmt::format(
+      "reservedResources: {{cpu: \"1\"}}\nwhenShort: {}\nballoonTypes:{}",
+      overcommit ? "overcommit" : "refuse",
+      fmt::format(fmt::runtime(kWideTypes), low, high, room ? ", growWithin: package" : ""));
 }
 
 // The first types, which follow use.
@@ -73,7 +74,7 @@ Machine RandomMachine(std::mt19937& random, int least_cores = 2) {
   shape.packages = number(1, 2);
   shape.nodes = number(1, 3);
   shape.l3s = number(0, 2);
-  shape.cores = std::max(shape.l3s, 1) * number(least_cores, 4);
+  shape.cores = std::max(shape.l3s, 1) * number(least_cores, std::max(least_cores, 4));
   shape.threads = number(1, 2);
   shape.siblings_apart = number(0, 1) == 1;
   return test::MakeMachine(shape);
@@ -86,9 +87,10 @@ class Stream {
         overcommit_(overcommit),
         node_(Section(overcommit), RandomMachine(random_)) {}
 
-  // A stream with the wide types, on machines with room for the balloons that always exist.
-  static Stream Wide(unsigned seed, bool overcommit) {
-    return {seed, overcommit, std::mt19937(seed)};
+  // A stream with the wide types, on machines with room for the balloons that always exist. `room`:
+  // some streams have room for the balloon with listed CPUs, too.
+  static Stream Wide(unsigned seed, bool overcommit, bool room) {
+    return {seed, overcommit, std::mt19937(seed), room && seed % 2 == 1};
   }
 
   static Stream Following(unsigned seed) { return {seed, FollowingSection()}; }
@@ -108,7 +110,7 @@ class Stream {
     changed_ = true;
     const int low = Number(1, 2);
     high_ = Number(1, 3);
-    node_.ChangeSection(WideSection(low, high_, overcommit_));
+    node_.ChangeSection(WideSection(low, high_, room_, overcommit_));
     node_.Reconcile();
   }
   int64_t refused_wrongly() const { return refused_wrongly_; }
@@ -174,11 +176,12 @@ class Stream {
  private:
   Stream(unsigned seed, const std::string& section)
       : random_(seed), overcommit_(true), node_(section, RandomMachine(random_)) {}
-  Stream(unsigned seed, bool overcommit, std::mt19937 random)
+  Stream(unsigned seed, bool overcommit, std::mt19937 random, bool room)
       : random_(seed),
         overcommit_(overcommit),
         wide_(true),
-        node_(WideSection(1, high_, overcommit), RandomMachine(random, 4)) {}
+        room_(room),
+        node_(WideSection(1, high_, room, overcommit), RandomMachine(random, room ? 6 : 4)) {}
 
   // Whether the type's own containers, this one included, ask for more than its limit allows.
   bool ExceedsItsType(std::string_view ns, int64_t request) {
@@ -230,8 +233,9 @@ class Stream {
   std::mt19937 random_;
   const bool overcommit_;
   const bool wide_ = false;
-  bool changed_ = false;  // limits may be lower than what containers ask for
-  int high_ = 2;          // the second number of WideSection
+  const bool room_ = false;  // whether room is kept for the balloon with listed CPUs
+  bool changed_ = false;     // limits may be lower than what containers ask for
+  int high_ = 2;             // the second number of WideSection
   BalloonsNode node_;
   std::vector<ContainerKey> keys_;
   int count_ = 0;
@@ -279,8 +283,9 @@ std::function<Stream(unsigned seed)> Plain(bool overcommit) {
   return [overcommit](unsigned seed) { return Stream(seed, overcommit); };
 }
 
-std::function<Stream(unsigned seed)> Wide(bool overcommit) {
-  return [overcommit](unsigned seed) { return Stream::Wide(seed, overcommit); };
+// A restart may choose another room, so that containers which share idle CPUs see others.
+std::function<Stream(unsigned seed)> Wide(bool overcommit, bool room = false) {
+  return [=](unsigned seed) { return Stream::Wide(seed, overcommit, room); };
 }
 
 TEST(BalloonsPropertyTest, WhatASchedulerSendsIsNeverRefused) {
@@ -314,12 +319,12 @@ TEST(BalloonsPropertyTest, ARestartMovesNothing) {
 TEST(BalloonsPropertyTest, LimitsAndCompositesHoldTheSame) {
   for (const bool overcommit : {true, false}) {
     SCOPED_TRACE(overcommit);
-    LiveAll(Wide(overcommit), 50);
+    LiveAll(Wide(overcommit, true), 50);
   }
 }
 
 TEST(BalloonsPropertyTest, ChangedLimitsLeaveAllContainersWithCpus) {
-  LiveAll(Wide(true), 50, [](Stream& stream, int step) {
+  LiveAll(Wide(true, true), 50, [](Stream& stream, int step) {
     if (step % 10 == 9) stream.ChangeLimits();
     stream.Step();
   });

@@ -362,6 +362,28 @@ TEST(BalloonsLimitsTest, RoomIsKeptWhereTheCpusOfTheTypeAre) {
   EXPECT_EQ(node.CpusOf(a), "4-7");
 }
 
+// The lists of other types, and reserved CPUs, are no part of the room, nor of a minimum size.
+TEST(BalloonsLimitsTest, RoomIsNotKeptOnCpusThatOtherTypesList) {
+  for (const std::string_view more : {"growWithin: package", "minCPUs: 4"}) {
+    for (const std::string_view others :
+         {"balloonTypes: [{}, {{name: g, cpus: 6-7}}]",
+          "balloonTypes: [{}, {{name: reserved}}]\nreservedResources: {{cpu: \"cpuset:6-7\"}}"}) {
+      const std::string section = fmt::format(
+          fmt::runtime(others), fmt::format("{{name: f, cpus: 4-5, maxCPUs: 4, {}}}", more));
+      SCOPED_TRACE(section);
+      ASSERT_EQ(Error(section), "");
+      BalloonsNode node(section);
+      const ContainerKey a = *node.Run("a", {.request = 1000, .type = "f"});
+      ASSERT_TRUE(node.Resize(a, 4000).ok());
+      EXPECT_EQ(node.SetOf(a).size(), 4) << node.PlacementOf(a).reason;
+      EXPECT_TRUE(node.SetOf(a).IsSubsetOf(Cpus("0-5"))) << node.CpusOf(a);
+    }
+  }
+  EXPECT_THAT(Error("balloonTypes: [{name: f, cpus: 4-5, maxCPUs: 4, growWithin: numa}, "
+                    "{name: g, cpus: 6-7}]"),
+              HasSubstr("no numa has room for 4 CPUs"));
+}
+
 TEST(BalloonsLimitsTest, RoomThatNoPartHasIsAnError) {
   const Machine machine = test::N4C16();
   ASSERT_TRUE(PartsAt(machine, BalloonLevel::kNuma, machine.online()).size() == 4);
