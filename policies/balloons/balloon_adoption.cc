@@ -311,8 +311,8 @@ int BalloonAdoption::IndexFor(const BalloonBook& book, int type, const CpuSet& o
     if (balloon.type == type) used.insert(balloon.index);
   }
   const int count = static_cast<int>(used.size());
-  if (count >= setup_->MaxBalloons(type)) return -1;
-  const int end = setup_->HasBounds(type) ? setup_->MaxBalloons(type) : count + 1;
+  if (count >= setup_->MostKept(type)) return -1;
+  const int end = setup_->HasBounds(type) ? setup_->MostKept(type) : count + 1;
   for (int index = 0; index < end; ++index) {
     if (!used.contains(index) && own.IsSubsetOf(setup_->Bounds(type, index))) return index;
   }
@@ -328,7 +328,7 @@ bool BalloonAdoption::IsClaimed(const BalloonBook& book, const std::vector<Group
     return std::ranges::all_of(group.members,
                                [&](const Found* found) { return found->member.type == type; });
   });
-  return claims > 0 && book.Count(type) + claims >= setup_->MaxBalloons(type);
+  return claims > 0 && book.Count(type) + claims >= setup_->MostKept(type);
 }
 
 // The types that a group's balloon may have, the likeliest first. If only the CPUs are known, the
@@ -396,7 +396,7 @@ bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   };
   auto at = std::ranges::find_if(book.balloons(), same);
   const bool there = at != book.balloons().end();
-  if (!there && book.Count(group.type) >= setup_->MaxBalloons(group.type)) return false;
+  if (!there && book.Count(group.type) >= setup_->MostKept(group.type)) return false;
   const CpuSet more = there ? own - at->cpus() : own;
   if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return false;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);

@@ -360,7 +360,7 @@ bool ExplanationSearch::MayBeOneMore(size_t place, int type) const {
   const auto others = std::ranges::count_if(decided_, [type](const Decided& decided) {
     return decided.known_type < 0 && decided.type == type;
   });
-  return book_.Count(type) + others < setup_.MaxBalloons(type);
+  return book_.Count(type) + others < setup_.MostKept(type);
 }
 
 // Decides the types of the balloons from `depth` on. False: there are no such types, or the try is

@@ -197,16 +197,18 @@ Status BalloonSetup::CountInstances() {
   const int ordinary = available_.size() - Up(reserved_milli_, 1000);
   for (BalloonType& type : options_.types) {
     std::vector<CpuSet>& parts = instance_parts_.emplace_back();
+    int64_t& online = instances_online_.emplace_back();
     const BalloonInstances& instances = type.instances;
     if (instances.number == 0) continue;
     int64_t count = InstancesOn(type, ordinary);
+    online = InstancesOn(type, ordinary + offline_.size());
     if (instances.per != BalloonLevel::kNone) {
       // Parts that are wholly offline count, so that the numbers of the others stay.
       parts = PartsAt(*machine_, instances.per, available_ | offline_);
       count *= static_cast<int64_t>(parts.size());
+      online *= static_cast<int64_t>(parts.size());
     }
-    if (count <= 0 && instances.per == BalloonLevel::kNone)
-      count = std::min<int64_t>(InstancesOn(type, ordinary + offline_.size()), 1);
+    if (count <= 0 && instances.per == BalloonLevel::kNone) count = std::min<int64_t>(online, 1);
     if (count <= 0) {
       return InvalidArgument(
           "policy.balloons: type {}: instances makes no balloon at all on this "
@@ -334,6 +336,11 @@ int BalloonSetup::MaxBalloons(int index) const {
   const BalloonType& own = type(index);
   if (own.own_cpus && own.instances.per == BalloonLevel::kNone) return 1;
   return own.max_balloons == 0 ? kUnlimited : static_cast<int>(own.max_balloons);
+}
+
+int BalloonSetup::MostKept(int index) const {
+  const int64_t online = instances_online_[static_cast<size_t>(index)];
+  return std::max(MaxBalloons(index), static_cast<int>(std::min<int64_t>(online, kUnlimited)));
 }
 
 const CpuSet& BalloonSetup::Bounds(int index, int balloon) const {

@@ -43,6 +43,9 @@ class BalloonSetup {
 
   int MinBalloons(int type) const;
   int MaxBalloons(int type) const;  // a very large number if there is no limit
+  // How many may go on existing: `instances` may mean fewer while CPUs are offline, but that
+  // dissolves no balloon.
+  int MostKept(int type) const;
   // The CPUs that balloon `index` of a type may have, offline ones included; all CPUs if the type
   // does not have its instances per level.
   const CpuSet& Bounds(int type, int index) const;
@@ -76,9 +79,10 @@ class BalloonSetup {
   CpuSet available_;
   BalloonsOptions options_;
   CpuChooser chooser_;
-  CpuSet offline_;              // CPUs that would be available if they were online
-  std::vector<int> missing_;    // by type: number of the CPUs in its list that are offline
-  int64_t reserved_milli_ = 0;  // not allocatable
+  CpuSet offline_;            // CPUs that would be available if they were online
+  std::vector<int> missing_;  // by type: number of the CPUs in its list that are offline
+  std::vector<int64_t> instances_online_;  // by type: what `instances` means without offline CPUs
+  int64_t reserved_milli_ = 0;             // not allocatable
   bool keeps_rooms_ = false;
   bool follows_use_ = false;
   std::vector<CpuChoiceRules> rules_;

@@ -605,6 +605,32 @@ TEST(BalloonsOfflineTest, BalloonsOfOtherNodesStayWhereANodeIsOffline) {
   }
 }
 
+// A CPU that nobody uses goes offline: fewer balloons would be made then, but those that exist
+// stay.
+TEST(BalloonsOfflineTest, ASmallerShareOfTheCpusDissolvesNoBalloonThatIsInUse) {
+  for (const std::string_view instances : {"50 %", "8 CPUs"}) {
+    SCOPED_TRACE(instances);
+    BalloonsNode node(fmt::format(
+        "balloonTypes: [{{name: pool, minCPUs: 4, maxCPUs: 4, instances: {}}}]", instances));
+    ASSERT_TRUE(node.Run("a", {.request = 4000, .type = "pool"}).ok());
+    const ContainerKey b = *node.Run("b", {.request = 4000, .type = "pool"});
+    const CpuSet own = node.SetOf(b);
+    ASSERT_EQ(node.PoolOf(b), "pool[1]");
+    const CpuSet lost = instances == "50 %" ? Cpus("15") : Cpus("8-15") | Cpus("0");
+    for (const CpuSet& offline : {lost, CpuSet()}) {
+      node.SetOffline(offline);
+      EXPECT_EQ(node.PoolOf(b), "pool[1]") << node.PlacementOf(b).reason;
+      EXPECT_EQ(node.SetOf(b), own);
+    }
+    node.SetOffline(lost);
+    node.ForgetDecisions();
+    node.Reconcile();
+    EXPECT_EQ(node.SetOf(b), own) << "nor without the daemon's state";
+    node.Remove(b);
+    EXPECT_FALSE(node.Run("c", {.request = 4000, .type = "pool"}).ok()) << "no new one is made";
+  }
+}
+
 // The containers of a balloon that has no CPU left run on those of others.
 TEST(BalloonsOfflineTest, NoContainerIsInABalloonWithoutCpus) {
   BalloonsNode node("balloonTypes: [{name: fixed}]", test::MakeMachine({.cores = 3}));
