@@ -26,6 +26,15 @@ CpuSet BalloonPart::All() const {
   return all;
 }
 
+std::vector<CpuSet> BalloonPart::Leaves() const {
+  if (parts.empty()) return {cpus};
+  std::vector<CpuSet> leaves;
+  for (const BalloonPart& below : parts)
+    for (const CpuSet& leaf : below.Leaves())
+      leaves.push_back(leaf);
+  return leaves;
+}
+
 void Balloon::Recount() {
   if (!part.parts.empty()) all = part.All();
   size = cpus().size();

@@ -53,6 +53,8 @@ struct BalloonPart {
   std::vector<BalloonPart> parts{};
 
   CpuSet All() const;
+  // The CPUs of its innermost components, in their order; those of the part if it has none.
+  std::vector<CpuSet> Leaves() const;
 };
 
 // A value. Recount must be called after each change of members or parts.

@@ -399,7 +399,8 @@ bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   if (!there && book.Count(group.type) >= setup_->MostKept(group.type)) return false;
   const CpuSet more = there ? own - at->cpus() : own;
   if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return false;
-  const std::optional<size_t> place = book.Adopt(group.type, index, own);
+  const std::optional<size_t> place = book.Adopt(
+      group.type, index, own, PartsOfReason(group.members.front()->container->placement.reason));
   // A balloon that exists always may have no CPU, since all that its type lists are offline.
   if (!place || book.balloons()[*place].size == 0) return false;
   for (Found* const found : group.members) {

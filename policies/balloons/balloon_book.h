@@ -49,8 +49,10 @@ class BalloonBook {
   // takes CPUs that others borrow last. ResourceExhausted: too few are idle there.
   StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
   // Makes a balloon with this number and those of the CPUs that are idle; if it exists already,
-  // adds them. Returns its place; nullopt if it is new and none of the CPUs is idle.
-  std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
+  // adds them. Returns its place; nullopt if it is new and none of the CPUs is idle. `parts`: the
+  // CPUs of its components, as BalloonPart::Leaves, if they are known.
+  std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus,
+                              const std::vector<CpuSet>& parts = {});
 
   // Changes the type, to one without components, and the members of a balloon. False: it has
   // components or a room, or the limits of the types do not allow it.

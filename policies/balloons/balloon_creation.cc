@@ -32,6 +32,28 @@ CpuSet CoresWithin(const Machine& machine, const CpuSet& cpus) {
   return whole;
 }
 
+// Gives the innermost components their former CPUs, as far as these are among its present ones.
+// Does nothing if these are not all of its CPUs, or of other components.
+void TakeFormer(BalloonPart& whole, const std::vector<CpuSet>& former) {
+  std::vector<CpuSet*> leaves;
+  const auto add = [&leaves](auto& self, BalloonPart& part) -> void {
+    if (part.parts.empty()) leaves.push_back(&part.cpus);
+    for (BalloonPart& below : part.parts)
+      self(self, below);
+  };
+  add(add, whole);
+  const CpuSet cpus = whole.All();
+  int sum = 0;
+  CpuSet all;
+  for (const CpuSet& its : former) {
+    sum += its.CountCommon(cpus);
+    all |= its;
+  }
+  if (leaves.size() != former.size() || sum != cpus.size() || !cpus.IsSubsetOf(all)) return;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    *leaves[i] = former[i] & cpus;
+}
+
 // A copy of the part and its components, without CPUs.
 BalloonPart WithoutCpus(const BalloonPart& part) {
   BalloonPart made{.type = part.type, .cpus = {}};
@@ -173,7 +195,8 @@ StatusOr<size_t> BalloonBook::CreateAlone(const BalloonMemberPtr& member, const 
   return ResourceExhausted("{} CPUs are needed, and {} idle", count, free.size());
 }
 
-std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus) {
+std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus,
+                                         const std::vector<CpuSet>& parts) {
   const CpuSet own = cpus & FreeForNew(type, index);
   for (size_t place = 0; place < balloons_.size(); ++place) {
     if (balloons_[place].type != type || balloons_[place].index != index) continue;
@@ -189,6 +212,7 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   Balloon balloon{.type = type, .index = index, .part = MakePart(type)};
   idle_ -= own;
   SplitAdopted(balloon.part, own);
+  if (parts.size() > 1) TakeFormer(balloon.part, parts);
   return Add(std::move(balloon));
 }
 
@@ -245,7 +269,7 @@ Status BalloonBook::Complete() {
   return first_error;
 }
 
-// The components' CPUs are not saved, so each component gets those that its hints want.
+// Each component gets its share, of those CPUs that its hints want.
 void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   if (part.parts.empty()) {
     part.cpus = cpus;
@@ -265,11 +289,17 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
       component.parts.push_back(MakePart(inner));
     part.parts = {std::move(component)};
   }
+  // The size of the balloon by which its components have so many CPUs together.
+  int size = 1;
+  while (size < cpus.size() && SizeAt(part, size) < cpus.size())
+    ++size;
   CpuSet left = cpus;
   const auto count = static_cast<int>(part.parts.size());
   for (int i = 0; i < count; ++i) {
     BalloonPart& below = part.parts[static_cast<size_t>(i)];
-    const int share = (left.size() + count - i - 1) / (count - i);
+    const int whole = SizeAt(below, setup_->ShareOf(below.type, size, part.parts.size()));
+    // The others have one CPU each at least.
+    const int share = std::min(whole, std::max(left.size() - (count - i - 1), 1));
     CpuChoiceRules rules = setup_->rules(below.type);
     if (!below.parts.empty()) rules.hints.insert(rules.hints.begin(), {"", WantedBy(below.type)});
     const CpuSet its =

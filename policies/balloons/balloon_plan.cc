@@ -82,12 +82,19 @@ bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& n
 constexpr std::string_view kBorrowed = "; by use CPUs ";
 constexpr std::string_view kOwn = "; own CPUs ";
 constexpr std::string_view kBeforeFewer = "; ";
+constexpr char kBetweenParts = '+';
 
 // The end of a reason, with the balloon's borrowed and own CPUs.
-std::string OwnCpusText(const CpuSet& own, const CpuSet& borrowed) {
+std::string OwnCpusText(const Balloon& balloon) {
   const std::string by_use =
-      borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, borrowed.ToString());
-  return fmt::format("{}{}{}", by_use, kOwn, own.ToString());
+      balloon.borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, balloon.borrowed.ToString());
+  if (balloon.part.parts.empty())
+    return fmt::format("{}{}{}", by_use, kOwn, balloon.cpus().ToString());
+  std::string own;
+  for (const CpuSet& leaf : balloon.part.Leaves())
+    own += leaf.ToString() + kBetweenParts;
+  own.pop_back();
+  return fmt::format("{}{}{}", by_use, kOwn, own);
 }
 
 // The text of a container in a balloon that has fewer CPUs than needed.
@@ -117,7 +124,7 @@ BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
   view.own = balloon.cpus() | balloon.borrowed;
   view.cpus = view.own | book_.SharedIdle(balloon);
   view.pool = book_.NameOf(balloon);
-  view.own_text = OwnCpusText(balloon.cpus(), balloon.borrowed);
+  view.own_text = OwnCpusText(balloon);
   view.is_short = IsShort(book_.setup(), balloon);
   return view;
 }
@@ -213,10 +220,23 @@ std::string TextOfReason(const std::string& reason) {
   return text;
 }
 
-CpuSet OwnCpusOfReason(const std::string& reason) {
+std::vector<CpuSet> PartsOfReason(const std::string& reason) {
   const size_t at = reason.rfind(kOwn);
   if (at == std::string::npos) return {};
-  return ParsedCpus(std::string_view(reason).substr(at + kOwn.size()));
+  std::vector<CpuSet> parts;
+  for (size_t begin = at + kOwn.size(); begin <= reason.size();) {
+    const size_t end = std::min(reason.find(kBetweenParts, begin), reason.size());
+    parts.push_back(ParsedCpus(std::string_view(reason).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+CpuSet OwnCpusOfReason(const std::string& reason) {
+  CpuSet own;
+  for (const CpuSet& part : PartsOfReason(reason))
+    own |= part;
+  return own;
 }
 
 CpuSet BorrowedCpusOfReason(const std::string& reason) {

@@ -56,9 +56,11 @@ CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
                               const std::string& type);
 // The two parts of a reason: the text, and the balloon's own CPUs, which are empty if the reason
-// has none.
+// has none. PartsOfReason: those of each component, as BalloonPart::Leaves; former versions wrote
+// the CPUs of all together.
 std::string TextOfReason(const std::string& reason);
 CpuSet OwnCpusOfReason(const std::string& reason);
+std::vector<CpuSet> PartsOfReason(const std::string& reason);
 CpuSet BorrowedCpusOfReason(const std::string& reason);
 
 }  // namespace resmgr

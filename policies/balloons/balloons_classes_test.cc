@@ -67,6 +67,28 @@ TEST(BalloonsClassesTest, CpusOfComponentsHaveThoseOfTheComponentsTypes) {
   EXPECT_EQ(FindZone(zones, "both[0]/plain.1"), nullptr);
 }
 
+TEST(BalloonsClassesTest, CpusOfComponentsStayThoseOfTheirClassAtARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: fast, cpuClass: turbo, minCPUs: 1}, {name: plain, minCPUs: 1}, "
+      "{name: both, namespaces: [n], components: [{balloonType: fast}, {balloonType: plain}]}]");
+  const ContainerKey a = *node.Run("a", {.namespace_name = "n", .request = 2000});
+  ASSERT_TRUE(node.Resize(a, 4000).ok());
+  const auto fast = [&node] {
+    return FindZone(node.policy().Zones(node.snapshot()), "both[0]/fast.0")->cpus.ToString();
+  };
+  const std::string before = fast();
+  EXPECT_EQ(before, "0,2");
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+  EXPECT_EQ(fast(), before);
+  // The next attempt, whose balloon is gone.
+  const Container gone = node.snapshot().At(a);
+  node.Remove(a);
+  const ContainerKey again = node.Add("a", {.namespace_name = "n", .request = 4000});
+  ASSERT_TRUE(node.Place(again, &gone).ok());
+  EXPECT_EQ(fast(), before);
+}
+
 TEST(BalloonsClassesTest, SharedCpusBesideOnesOfItsOwnAreRefusedWithTheWayOut) {
   const auto refusal = [](std::string_view name, QosClass qos, int64_t request) {
     BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");

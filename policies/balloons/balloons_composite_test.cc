@@ -110,6 +110,28 @@ TEST(BalloonsCompositeTest, AComponentHasTheLeastSizeOfItsType) {
   EXPECT_EQ(node.SetOf(big).size(), 4) << "three of a and one of b";
 }
 
+// The sizes of components follow their types where only the CPUs of the whole are known.
+TEST(BalloonsCompositeTest, ComponentsHaveTheirSizesAgainAfterARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: a, minCPUs: 5, cpuClass: x}, {name: b, cpuClass: y}, "
+      "{name: t, components: [{balloonType: a}, {balloonType: b}]}]");
+  const ContainerKey key = *node.Run("a", {.request = 6000, .type = "t"});
+  ASSERT_EQ(node.CpusOfBalloon("t[0]/a.0"), "0-4");
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+  EXPECT_EQ(node.CpusOfBalloon("t[0]/a.0"), "0-4");
+  // As a former version wrote it.
+  std::string& reason = node.snapshot().At(key).placement.reason;
+  reason = reason.substr(0, reason.rfind(' ')) + " 0-7";
+  node.RestartPolicy();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOfBalloon("t[0]/a.0"), "0-4");
+  EXPECT_EQ(node.CpusOfBalloon("t[0]/b.1"), "5-7");
+  node.ForgetDecisions();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOfBalloon("t[0]/a.0"), "0-4");
+}
+
 TEST(BalloonsCompositeTest, WhatCameWithAContainerGoesWithItThoughComponentsAreRoundedUp) {
   BalloonsNode node(kPair);
   const ContainerKey first = *node.Run("first", {.request = 500, .type = "pair"});

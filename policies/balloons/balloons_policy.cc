@@ -154,7 +154,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   } else if (book_.Count(type) < setup_->MaxBalloons(type)) {
     const int index = book_.NextIndex(type);
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
-      place = book_.Adopt(type, index, own);
+      place = book_.Adopt(type, index, own, PartsOfReason(former.reason));
       (void)book_.Complete();
     }
   }

@@ -23,8 +23,9 @@ bool UsesIdleCpus(const Placement& placement) {
   constexpr std::string_view kOwn = "; own CPUs ";
   const size_t at = placement.reason.rfind(kOwn);
   if (at == std::string::npos) return false;
-  const std::string own = placement.reason.substr(at + kOwn.size());
-  return own != placement.cpus.value_or(CpuSet()).ToString();
+  std::string own = placement.reason.substr(at + kOwn.size());
+  std::ranges::replace(own, '+', ',');  // between components
+  return CpuSet::Parse(own).value_or(CpuSet()) != placement.cpus.value_or(CpuSet());
 }
 
 }  // namespace
