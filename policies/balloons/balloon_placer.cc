@@ -137,27 +137,35 @@ BalloonPlacer::Try BalloonPlacer::New(BalloonBook& book, BalloonMember& member,
   return *place;
 }
 
+BalloonPlacer::Try BalloonPlacer::Together(BalloonBook& book, BalloonMember& member,
+                                           const BalloonMemberPtr& shared) {
+  const BalloonType& type = book.setup().type(member.type);
+  Try found = NoSuch("any rule");
+  const auto fill = [&](bool applies, std::string_view step,
+                        bool (*belongs)(const Balloon&, const BalloonMember&)) {
+    if (applies && !found.ok())
+      found = Fill(book, member, shared, step, belongs, Room::kMostByPresent);
+  };
+  fill(!member.group.empty(), "balloon of its group", OfGroup);
+  fill(!type.spread_pods, "balloon of its pod", OfPod);
+  fill(type.per_namespace, "balloon of its namespace", OfNamespace);
+  return found;
+}
+
 BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member,
                                         const BalloonMemberPtr& shared) {
   const BalloonType& type = book.setup().type(member.type);
   if (type.alone) return Alone(book, member, shared);
-  Try found = NoSuch("any rule");
-  const auto fill = [&](std::string_view step,
-                        bool (*belongs)(const Balloon&, const BalloonMember&), Room room) {
-    if (!found.ok()) found = Fill(book, member, shared, step, belongs, room);
+  Try found = Together(book, member, shared);
+  const auto fill = [&](std::string_view step, Room room) {
+    if (!found.ok()) found = Fill(book, member, shared, step, Any, room);
   };
   const auto create = [&] {
     if (!found.ok()) found = New(book, member, shared);
   };
-  if (!member.group.empty()) fill("balloon of its group", OfGroup, Room::kMostByPresent);
-  if (!type.spread_pods) fill("balloon of its pod", OfPod, Room::kMostByPresent);
-  if (type.per_namespace) {
-    fill("balloon of its namespace", OfNamespace, Room::kMostByPresent);
-    create();
-  }
-  if (type.prefer_new) create();
-  fill("balloon with room", Any, SpreadsEvenly(type, member) ? Room::kMost : Room::kPresent);
-  fill("balloon that can grow", Any, Room::kMost);
+  if (type.per_namespace || type.prefer_new) create();
+  fill("balloon with room", SpreadsEvenly(type, member) ? Room::kMost : Room::kPresent);
+  fill("balloon that can grow", Room::kMost);
   create();
   return found;
 }
@@ -165,6 +173,11 @@ BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member
 StatusOr<size_t> BalloonPlacer::PlaceWithoutOthers(const std::shared_ptr<BalloonMember>& member) {
   member->considered = Considered(*member);
   return ByRules(*member, member);
+}
+
+StatusOr<size_t> BalloonPlacer::PlaceTogether(const std::shared_ptr<BalloonMember>& member) {
+  member->considered = Considered(*member);
+  return Together(book_, *member, member);
 }
 
 Status BalloonPlacer::GrowInPlace(size_t place, const std::shared_ptr<BalloonMember>& member) {

@@ -31,6 +31,8 @@ class BalloonPlacer {
   StatusOr<size_t> Place(const std::shared_ptr<BalloonMember>& member);
   // As Place, but takes only balloons that need nothing of others, so fewer containers find one.
   StatusOr<size_t> PlaceWithoutOthers(const std::shared_ptr<BalloonMember>& member);
+  // As PlaceWithoutOthers, but takes only the balloon of the member's group, pod or namespace.
+  StatusOr<size_t> PlaceTogether(const std::shared_ptr<BalloonMember>& member);
   // Makes room for larger needs of a container where it is, so that it keeps its CPUs.
   Status GrowInPlace(size_t place, const std::shared_ptr<BalloonMember>& member);
   // Options that would let a container in that Place refuses: single changes of its type or of the
@@ -56,6 +58,7 @@ class BalloonPlacer {
   };
 
   Try Chain(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
+  Try Together(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try Fill(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared,
            std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&), Room room);
   Try Alone(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared) const;

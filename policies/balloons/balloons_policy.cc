@@ -147,6 +147,13 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   const auto at = std::ranges::find_if(book_.balloons(), [&](const Balloon& balloon) {
     return balloon.type == type && book_.NameOf(balloon) == former.pool;
   });
+  // A new balloon, or an empty one, is the right one only where those that the container belongs to
+  // cannot have it.
+  if (at == book_.balloons().end() || at->members.empty()) {
+    member->text = text;
+    if (BalloonPlacer(book_).PlaceTogether(member).ok()) return true;
+    member->text += kWhereItWas;
+  }
   std::optional<size_t> place;
   const CpuSet own = OwnCpusOfReason(former.reason);
   if (at != book_.balloons().end()) {
@@ -156,6 +163,8 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
       place = book_.Adopt(type, index, own, PartsOfReason(former.reason));
       (void)book_.Complete();
+      const bool wants_room = setup_->type(type).grow_within != BalloonLevel::kNone;
+      if (wants_room && book_.balloons()[*place].room.empty()) place.reset();
     }
   }
   if (place && book_.Join(*place, member).ok()) {

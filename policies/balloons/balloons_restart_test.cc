@@ -136,6 +136,49 @@ TEST(BalloonsPolicyTest, ANewAttemptKeepsItsPlace) {
   EXPECT_EQ(node.PoolOf(third), pool);
 }
 
+// Its former CPU is idle, but no room is left there.
+TEST(BalloonsPolicyTest, ANewAttemptHasRoomInOnePartOfTheMachine) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, maxCPUs: 4, growWithin: numa}, "
+      "{name: y, preferCloseToDevices: [/sys/devices/system/cpu/cpu3]}]",
+      test::MakeMachine({.nodes = 2, .cores = 4}));
+  const ContainerKey a = *node.Run("a", {.request = 1000, .type = "x"});
+  ASSERT_EQ(node.CpusOf(a), "0");
+  const Container gone = node.snapshot().At(a);
+  node.Remove(a);
+  ASSERT_EQ(node.CpusAt("y", {.request = 1000, .type = "y"}), "3");
+  const ContainerKey again = node.Add("a", {.request = 1000, .type = "x"});
+  ASSERT_TRUE(node.Place(again, &gone).ok());
+  ASSERT_TRUE(node.Resize(again, 4000).ok());
+  EXPECT_EQ(node.CpusOf(again), "4-7");
+}
+
+TEST(BalloonsPolicyTest, ANewAttemptWhoseBalloonIsGoneJoinsItsGroup) {
+  for (const std::string_view type :
+       {"groupBy: \"${pod/labels/g}\", preferNewBalloons: true", "preferPerNamespaceBalloon: true",
+        "groupBy: \"${pod/labels/g}\", preferNewBalloons: true, minBalloons: 2"}) {
+    SCOPED_TRACE(type);
+    BalloonsNode node(fmt::format("balloonTypes: [{{name: x, {}}}]", type));
+    const auto add = [&node](std::string_view name, std::string_view group) {
+      const ContainerKey key =
+          node.Add(name, {.namespace_name = group, .request = 1000, .type = "x"});
+      node.snapshot().PodOf(key).labels.Set("g", std::string(group));
+      return key;
+    };
+    const ContainerKey a = *node.Place(add("a", "g1"));
+    const Container gone = node.snapshot().At(a);
+    ASSERT_EQ(node.PoolOf(a), "x[0]");
+    node.Remove(a);
+    const ContainerKey z = *node.Place(add("z", "g2"));
+    const ContainerKey b = *node.Place(add("b", "g1"));
+    ASSERT_EQ(node.PoolOf(b), "x[1]");
+    node.Remove(z);
+    const ContainerKey again = add("a", "g1");
+    ASSERT_TRUE(node.Place(again, &gone).ok());
+    EXPECT_EQ(node.PoolOf(again), node.PoolOf(b));
+  }
+}
+
 // The balloon had CPUs for both containers of the pod.
 TEST(BalloonsPolicyTest, ANewAttemptTakesNoMoreThanItNeeds) {
   BalloonsNode node("balloonTypes: [{name: x}]");
