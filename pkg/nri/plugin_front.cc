@@ -368,9 +368,10 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       SendAgain(container);
       return reply(api::Empty());
     case api::EVENT_POST_START_CONTAINER:
-      mirror_.SetState(container, ContainerState::kRunning);
-      events_.happened({.kind = ContainerEvent::Kind::kStarted, .id = event.container().id()});
-      SendAgain(container);
+      if (mirror_.SetState(container, ContainerState::kRunning)) {
+        events_.happened({.kind = ContainerEvent::Kind::kStarted, .id = event.container().id()});
+        SendAgain(container);
+      }
       early_.Remove(container);
       return reply(api::Empty());
     default:

@@ -24,12 +24,14 @@
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "test/support/machines/machines.h"
+#include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
 using resmgr::test::FirstFitPolicy;
 using resmgr::test::FunctionStage;
+using resmgr::test::RunFor;
 using resmgr::test::TestNode;
 using test::FakeHost;
 using testing::ElementsAre;
@@ -109,8 +111,9 @@ class SlowLook final : public ValuesOfOthers {
 
 class PluginFrontTest : public testing::Test {
  protected:
-  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}, bool looks = false)
-      : by_cri_(std::move(by_cri)), looks_(looks) {
+  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}, bool looks = false,
+                           std::chrono::milliseconds refresh_pause = std::chrono::minutes(1))
+      : by_cri_(std::move(by_cri)), looks_(looks), refresh_pause_(refresh_pause) {
     pipeline_.SetPolicyStage(&stage_);
     front_.StartOn(std::move(sockets_.theirs));
   }
@@ -145,12 +148,22 @@ class PluginFrontTest : public testing::Test {
     return Tell(kind, About<api::StateChangeEvent>(name, guaranteed, milli_cpu));
   }
 
+  // The state that the resource manager knows; nullopt: it does not know the container.
+  std::optional<ContainerState> StateOf(const std::string& name) {
+    std::optional<ContainerState> state;
+    manager_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      if (container.name == name) state = container.state;
+    });
+    return state;
+  }
+
   static constexpr std::chrono::milliseconds kPatience{300};
   static constexpr std::chrono::milliseconds kUpdatesPatience{400};
 
   EventLoop loop_;
   const UpdateQueue::ByCri by_cri_;
   const bool looks_;
+  const std::chrono::milliseconds refresh_pause_;
   SlowLook look_{loop_};
   const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
   LoopClock clock_{loop_};
@@ -173,7 +186,7 @@ class PluginFrontTest : public testing::Test {
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     // The runtime reports everything: no refusal waits for a list.
-    options.refresh_pause = std::chrono::minutes(1);
+    options.refresh_pause = refresh_pause_;
     if (looks_) options.others = &look_;
     return options;
   }
@@ -481,11 +494,29 @@ TEST_F(PluginFrontTest, AStartIsKnown) {
   auto event = About<api::StateChangeEvent>("dsp", true, 1000);
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, event).ok());
   ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, event).ok());
-  bool running = false;
-  manager_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-    running = container.state == ContainerState::kRunning;
-  });
-  EXPECT_TRUE(running);
+  EXPECT_EQ(StateOf("dsp"), ContainerState::kRunning);
+}
+
+// The resource manager soon takes over what events tell.
+class PluginFrontWithListsTest : public PluginFrontTest {
+ protected:
+  PluginFrontWithListsTest() : PluginFrontTest({}, false, std::chrono::milliseconds(1)) {}
+};
+
+// Runtimes report the end of a process at once, also before the start that is over.
+TEST_F(PluginFrontWithListsTest, AStartThatIsReportedAfterTheEndRevivesNothing) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("init", true, 5000).ok());
+  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "init", true, 5000).ok());
+  ASSERT_TRUE(host_
+                  .Call<api::StopContainerResponse>(
+                      "StopContainer", About<api::StopContainerRequest>("init", true, 5000))
+                  .ok());
+  ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, "init", true, 5000).ok());
+  RunFor(loop_, 50 * Options().event_pause);
+  EXPECT_EQ(StateOf("init"), ContainerState::kExited);
+  const auto app = Create("app", true, 5000);
+  EXPECT_TRUE(app.ok()) << app.status();
 }
 
 // NRI does not report which sandboxes are ready.

@@ -63,8 +63,11 @@ RuntimeContainer* RuntimeMirror::Find(const ContainerId& id) {
   return container == containers_.end() ? nullptr : &container->second;
 }
 
-void RuntimeMirror::SetState(const ContainerId& id, ContainerState state) {
-  if (RuntimeContainer* const container = Find(id)) container->state = state;
+bool RuntimeMirror::SetState(const ContainerId& id, ContainerState state) {
+  RuntimeContainer* const container = Find(id);
+  if (container == nullptr) return false;
+  if (container->state != ContainerState::kExited) container->state = state;
+  return container->state == state;
 }
 
 void RuntimeMirror::Apply(const ContainerId& id, const ResourceValues& values) {

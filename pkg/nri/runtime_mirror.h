@@ -35,7 +35,9 @@ class RuntimeMirror {
   // The runtime does not report which pods are ready: those without a container that may run count
   // as stopped.
   void GuessStopped();
-  void SetState(const ContainerId& id, ContainerState state);
+  // Returns whether the container has this state now. One that has ended stays so: it never runs
+  // again, and the report of its start may follow that of its end.
+  bool SetState(const ContainerId& id, ContainerState state);
   // Applies values that the runtime has been asked to set, or that it reports as in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
