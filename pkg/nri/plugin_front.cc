@@ -235,6 +235,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
   const ContainerId id(request.container().id());
   const LinuxResources wanted = ToResources(request.linux_resources());
   if (updates_.TakeOwn(id, wanted)) return reply(api::UpdateContainerResponse());
+  Learn(request.pod(), request.container());
   Running& running = Begin(Operation::kUpdateContainerResources);
   running.call.request().container_id = id;
   running.call.request().files = FilesOf(request.linux_resources());
@@ -327,6 +328,16 @@ void PluginFront::OnStart(const api::StateChangeEvent& event, const Reply<api::E
       });
 }
 
+void PluginFront::Learn(const api::PodSandbox& pod, const api::Container& shown) {
+  if (mirror_.Has(ContainerId(shown.id()))) return;
+  RuntimeContainer container = ToRuntimeContainer(shown);
+  if (container.state == ContainerState::kExited) return;
+  if (!mirror_.Has(container.pod_id)) mirror_.Add(ToPod(pod));
+  if (container.state == ContainerState::kCreated) early_.Add(container.id);
+  mirror_.Add(std::move(container));
+  events_.happened({.kind = ContainerEvent::Kind::kCreated, .id = shown.id()});
+}
+
 void PluginFront::SendAgain(const ContainerId& id) {
   if (early_.WasSent(id)) events_.doubtful(id);
 }
@@ -356,11 +367,14 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       early_.Remove(container);
       return OnPodEvent(event, Operation::kRemoveContainer, reply);
     case api::EVENT_START_CONTAINER:
+      Learn(event.pod(), event.container());
       return OnStart(event, reply);
     case api::EVENT_POST_UPDATE_CONTAINER:
+      Learn(event.pod(), event.container());
       TakeTold(event.container());
       return reply(api::Empty());
     case api::EVENT_POST_CREATE_CONTAINER:
+      Learn(event.pod(), event.container());
       TakeTold(event.container());
       // The runtime may have changed CPUs and memory nodes after all plugins, as CRI-O's workloads
       // do.
@@ -368,6 +382,7 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       SendAgain(container);
       return reply(api::Empty());
     case api::EVENT_POST_START_CONTAINER:
+      Learn(event.pod(), event.container());
       if (mirror_.SetState(container, ContainerState::kRunning)) {
         events_.happened({.kind = ContainerEvent::Kind::kStarted, .id = event.container().id()});
         SendAgain(container);

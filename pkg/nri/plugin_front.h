@@ -108,6 +108,9 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   template <typename Response>
   void Answer(const ContainerId& own, Response response, Reply<WithUpdates<Response>> reply);
   void SendAnswers();
+  // Adds a container that has not ended and of which neither the inventory nor a creation has told:
+  // the runtime created it while this plugin registered.
+  void Learn(const api::PodSandbox& pod, const api::Container& shown);
   // Has the container's updates sent again if they may have come too early.
   void SendAgain(const ContainerId& id);
   void TakeTold(const api::Container& container);

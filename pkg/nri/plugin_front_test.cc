@@ -519,6 +519,49 @@ TEST_F(PluginFrontWithListsTest, AStartThatIsReportedAfterTheEndRevivesNothing) 
   EXPECT_TRUE(app.ok()) << app.status();
 }
 
+// The runtime may create a container after its inventory and before it tells this plugin of
+// creations.
+TEST_F(PluginFrontWithListsTest, AContainerThatWasCreatedDuringTheRegistrationIsFoundByItsEvents) {
+  Synchronize();
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  for (const api::Event each : {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_START_CONTAINER,
+                                api::EVENT_POST_START_CONTAINER}) {
+    ASSERT_TRUE(Tell(each, "lost", false, 100).ok());
+    RunFor(loop_, 50 * Options().event_pause);
+  }
+  EXPECT_EQ(StateOf("lost"), ContainerState::kRunning);
+  ASSERT_FALSE(host_.updates.empty());
+  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-lost 0,2-7"))
+      << "again, since it runs now";
+}
+
+TEST_F(PluginFrontWithListsTest, AnUpdateOrAStartAloneShowsAContainerToo) {
+  Synchronize(false);
+  auto resize = About<api::UpdateContainerRequest>("resized", false, 100);
+  resize.mutable_container()->set_state(api::CONTAINER_RUNNING);
+  *resize.mutable_linux_resources() = ResourcesOf(200);
+  ASSERT_TRUE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize).ok());
+  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "started", false, 100).ok());
+  RunFor(loop_, 50 * Options().event_pause);
+  EXPECT_EQ(StateOf("resized"), ContainerState::kRunning);
+  EXPECT_TRUE(StateOf("started").has_value());
+}
+
+TEST_F(PluginFrontWithListsTest, EventsOfContainersThatHaveEndedAddNone) {
+  Synchronize(false);
+  auto over = About<api::StateChangeEvent>("over", false, 100);
+  over.mutable_container()->set_state(api::CONTAINER_STOPPED);
+  ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, over).ok());
+  ASSERT_TRUE(host_
+                  .Call<api::StopContainerResponse>(
+                      "StopContainer", About<api::StopContainerRequest>("stopped", false, 100))
+                  .ok());
+  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "removed", false, 100).ok());
+  RunFor(loop_, 50 * Options().event_pause);
+  for (const char* const name : {"over", "stopped", "removed"})
+    EXPECT_FALSE(StateOf(name).has_value()) << name;
+}
+
 // NRI does not report which sandboxes are ready.
 TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromised) {
   RuntimeMirror mirror;
