@@ -271,6 +271,7 @@ void Inventory::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
 }
 
 void Inventory::TakeList(const RuntimeAccess::Everything& everything) {
+  asked_at_ = begin_;
   for (const SandboxFacts& facts : everything.sandboxes)
     if (!IsRemovedSince(facts.pod.id.value(), begin_)) Learn(facts, ++count_);
   for (const ContainerFacts& facts : everything.containers) {
@@ -355,6 +356,7 @@ void Inventory::AskFor(const PodSandboxId& id, Found<InventoryPod> done) {
         facts.ok() ? CheckKeptSince(facts->pod.id.value(), begin) : facts.status();
     EndQuestion(begin);
     if (!status.ok()) return done(status);
+    asked_at_ = begin;
     done(Learn(*facts, begin));
   };
   runtime_.InspectSandbox(id, lifetime_.Guard(answered));
@@ -370,6 +372,7 @@ void Inventory::AskFor(const ContainerId& id, Found<InventoryContainer> done) {
     if (status.ok()) status = CheckKeptSince(container.pod_id.value(), begin);
     EndQuestion(begin);
     if (!status.ok()) return done(status);
+    asked_at_ = begin;
     done(Learn(*pod, facts, begin));
   };
   const auto answered = [this, end](const StatusOr<ContainerFacts>& facts) {

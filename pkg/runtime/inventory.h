@@ -149,6 +149,10 @@ class Inventory {
   void LookUp(size_t slot, const PodSandboxId& id, Found<InventoryPod> done);
   void LookUp(size_t slot, const ContainerId& id, Found<InventoryContainer> done);
 
+  // The inventory's time, and when the runtime was asked for the facts that OnFacts tells now.
+  uint64_t time() const { return count_; }
+  uint64_t asked_at() const { return asked_at_; }
+
   const ById<InventoryPod>& pods() const { return pods_; }
   const ById<InventoryContainer>& containers() const { return containers_; }
 
@@ -189,6 +193,7 @@ class Inventory {
   ById<InventoryContainer> containers_;
   // Times are numbers: the count of changes noticed so far.
   uint64_t count_ = 0;
+  uint64_t asked_at_ = 0;
   std::multiset<uint64_t> open_;                          // the begin of each question under way
   std::map<std::string, uint64_t, std::less<>> removed_;  // removals since the oldest open question
   uint64_t not_noted_ = 0;  // when a removal was last left out of `removed_`

@@ -21,6 +21,7 @@ class FakeAccess final : public RuntimeAccess {
   std::map<std::string, ImageFacts, std::less<>> images;
   std::vector<std::string> asked;
   std::vector<ResourceChange> changes;  // of UpdateContainer
+  Status updated;                       // the answer to UpdateContainer at that time
 
   // Gives the answers to all former questions.
   void Answer() {
@@ -65,7 +66,7 @@ class FakeAccess final : public RuntimeAccess {
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,
                        std::function<void(Status)> done) override {
     changes.push_back(change);
-    Later("update " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
+    Later("update " + std::string(id.value()), [this, done = std::move(done)] { done(updated); });
   }
   void StopContainer(const ContainerId& id, std::chrono::seconds,
                      std::function<void(Status)> done) override {

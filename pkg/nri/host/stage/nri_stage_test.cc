@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -626,6 +627,97 @@ TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
   Want("id-main", file);
   EXPECT_EQ(runtime_.changes[3].resources.memory_limit, 1000);
   runtime_.Answer();
+}
+
+// The runtime may have carried out the update or not.
+class UnclearUpdatesTest : public NriStageTest {
+ protected:
+  static constexpr int kUnavailable = 14;
+
+  UnclearUpdatesTest() {
+    HavePod("p");
+    HaveContainer("p", "main");
+    SetLimit(1000);
+    Refresh();
+  }
+  // The runtime reports this memory limit.
+  void SetLimit(int64_t bytes) {
+    runtime_.everything->containers[0].container.resources.memory_limit = bytes;
+  }
+  void Resize(int64_t bytes, int code) {
+    resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
+    update.request.container_id = ContainerId("id-main");
+    update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = bytes}};
+    update.Start();
+    ASSERT_TRUE(update.passed());
+    update.Reply(code);
+  }
+  void WantLimit(uint64_t bytes) {
+    api::LinuxResources limit;
+    limit.mutable_memory()->mutable_limit()->set_value(static_cast<int64_t>(bytes));
+    Want("id-main", limit);
+  }
+  // The list after the unclear outcome.
+  void List() {
+    clock_.Advance(std::chrono::milliseconds(0));
+    runtime_.Answer();
+  }
+  // The memory limit that goes to the runtime with a plugin's next update of other values.
+  std::optional<int64_t> SentLimit() {
+    api::LinuxResources shares;
+    shares.mutable_cpu()->mutable_shares()->set_value(512);
+    Want("id-main", shares);
+    const auto sent = runtime_.changes.back().resources.memory_limit;
+    runtime_.Answer();
+    return sent;
+  }
+};
+
+TEST_F(UnclearUpdatesTest, AClientsUpdateThatTookEffectIsNotUndone) {
+  Resize(2000, kUnavailable);
+  EXPECT_EQ(SentLimit(), 2000) << "it is not known yet";
+  SetLimit(2000);
+  List();
+  EXPECT_EQ(SentLimit(), 2000);
+}
+
+TEST_F(UnclearUpdatesTest, AClientsUpdateWithoutEffectIsForgotten) {
+  Resize(2000, kUnavailable);
+  List();
+  EXPECT_EQ(SentLimit(), 1000);
+}
+
+TEST_F(UnclearUpdatesTest, APluginsUpdateThatTookEffectIsNotUndone) {
+  runtime_.updated = Unavailable("the connection is lost");
+  WantLimit(2000);
+  SetLimit(2000);
+  runtime_.Answer();
+  runtime_.updated = OkStatus();
+  EXPECT_EQ(SentLimit(), 2000);
+  List();
+  EXPECT_EQ(SentLimit(), 2000);
+}
+
+TEST_F(UnclearUpdatesTest, AListThatIsOlderDoesNotCount) {
+  inventory_.Refresh();
+  Resize(2000, kUnavailable);
+  runtime_.Answer();
+  EXPECT_EQ(SentLimit(), 2000);
+  SetLimit(2000);
+  List();
+  EXPECT_EQ(SentLimit(), 2000);
+}
+
+// The list may have the values before or after that update.
+TEST_F(UnclearUpdatesTest, AListDuringAnotherUpdateDoesNotCount) {
+  Resize(2000, kUnavailable);
+  clock_.Advance(std::chrono::milliseconds(0));
+  Resize(3000, 0);
+  runtime_.Answer();
+  EXPECT_EQ(SentLimit(), 3000);
+  SetLimit(3000);
+  List();
+  EXPECT_EQ(SentLimit(), 3000);
 }
 
 }  // namespace

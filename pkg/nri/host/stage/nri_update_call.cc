@@ -72,8 +72,9 @@ class UpdateCall final : public StageCall {
 
   void After(Request& request, const Outcome& outcome) override {
     stage_.view().inventory().TakeOutcome(request, outcome);
-    if (container_ == nullptr || !outcome.ok()) return;
-    OverlayResources(*wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
+    if (container_ == nullptr) return;
+    stage_.view().EndChange(*container_, wanted_, outcome.kind());
+    if (!outcome.ok()) return;
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,

@@ -18,10 +18,12 @@ ResourceValues NumbersOf(const LinuxResources& resources) {
           .cpu_period = resources.cpu_period};
 }
 
-// The container's resources as they are when the runtime has answered all former updates. Values of
-// an update that it refuses in the end are sent again by this one.
+// The container's resources as they are when the runtime has answered all former updates, and if
+// those with an unclear outcome took effect. Values of an update that it refuses in the end are
+// sent again by this one.
 api::LinuxResources ExpectedResources(const HostContainer& container) {
   api::LinuxResources resources = container.message->linux().resources();
+  if (container.unclear != nullptr) OverlayResources(container.unclear->values, resources);
   for (const auto& each : container.changing)
     if (const auto change = each.lock()) OverlayResources(*change, resources);
   return resources;
@@ -109,10 +111,10 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   container->NoteChange(wanted_now);
   const auto done =
       lifetime_.Guard([this, container, wanted_now, update, numbers, batch](const Status& status) {
+        const Outcome outcome{.known = true, .code = static_cast<int>(status.code())};
+        view_.EndChange(*container, wanted_now, outcome.kind());
         if (status.ok()) {
           Tell(container->id, numbers, true);
-          OverlayResources(*wanted_now,
-                           *container->message.Edit().mutable_linux()->mutable_resources());
         } else {
           NoteFailure(*container, status);
         }

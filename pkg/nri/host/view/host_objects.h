@@ -109,9 +109,16 @@ struct HostContainer {
   // Held by calls that start it, until the new start is known.
   std::weak_ptr<const void> starting{};
 
-  // Resources that the runtime is being asked to set: each as long as its owner, the update, keeps
-  // it.
-  std::vector<std::weak_ptr<const api::LinuxResources>> changing{};
+  // Resources that the runtime is being asked to set: each until HostView::EndChange, or as long as
+  // its owner, the update, keeps it.
+  using Change = std::shared_ptr<const api::LinuxResources>;
+  std::vector<Change::weak_type> changing{};
+  // After an update with an unclear outcome, until the runtime reports what is in force.
+  struct Unclear {
+    api::LinuxResources values;  // of that update and later ones
+    uint64_t since = 0;          // the end of the last of them, in the inventory's time
+  };
+  std::unique_ptr<Unclear> unclear{};
 
   bool creating() const { return id.empty(); }
   bool HasEnded() const { return message->state() == api::CONTAINER_STOPPED; }
@@ -129,9 +136,12 @@ struct HostContainer {
     if (held == nullptr) starting = held = std::make_shared<bool>();
     return held;
   }
-  void NoteChange(const std::shared_ptr<const api::LinuxResources>& change) {
+  void NoteChange(const Change& change) {
     std::erase_if(changing, [](const auto& each) { return each.expired(); });
     changing.push_back(change);
+  }
+  bool IsBeingChanged() const {
+    return std::ranges::any_of(changing, [](const auto& each) { return !each.expired(); });
   }
   void SetState(api::ContainerState state) {
     message.EditLater([state](api::Container& container) { container.set_state(state); });

@@ -77,6 +77,40 @@ void HostView::Remove(const HostContainer& container) {
   }
 }
 
+void HostView::EndChange(HostContainer& container, const HostContainer::Change& change,
+                         Outcome::Kind end) {
+  std::erase_if(container.changing,
+                [&change](const auto& each) { return each.expired() || each.lock() == change; });
+  const bool unclear = end == Outcome::Kind::kUnclear;
+  if (end == Outcome::Kind::kDone) {
+    OverlayResources(*change, *container.message.Edit().mutable_linux()->mutable_resources());
+  }
+  if (unclear && container.unclear == nullptr) {
+    container.unclear = std::make_unique<HostContainer::Unclear>();
+  }
+  if (container.unclear == nullptr) return;
+  const bool counts = unclear || end == Outcome::Kind::kDone;
+  AddUnclear(*container.unclear, counts ? *change : api::LinuxResources());
+}
+
+// A list under way may have older values.
+void HostView::AddUnclear(HostContainer::Unclear& unclear, const api::LinuxResources& values) {
+  OverlayResources(values, unclear.values);
+  unclear.since = inventory().time();
+  inventory().RefreshSoon();
+}
+
+void HostView::EndUnclear(HostContainer& container, const ContainerFacts& facts) {
+  if (container.unclear == nullptr || facts.status_missing || container.IsBeingChanged()) return;
+  if (inventory().asked_at() <= container.unclear->since) return;
+  api::LinuxResources& resources = *container.message.Edit().mutable_linux()->mutable_resources();
+  OverlayResources(container.unclear->values, resources);
+  OverlayResources(ToNriResources(facts.container.resources, facts.details.memory_swap_limit,
+                                  facts.details.unified),
+                   resources);
+  container.unclear = nullptr;
+}
+
 std::vector<HostContainerPtr> HostView::ContainersOf(const HostPod& pod) const {
   std::vector<HostContainerPtr> containers;
   for (const auto& [alias, container] : by_alias_)
@@ -141,6 +175,7 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
     if (known->RunsAnew(facts)) return ends_.runs_again(known, facts);
     if (!ended && known->HasEnded()) return;
     AddFacts(facts, known->message.Edit());
+    EndUnclear(*known, facts);
     if (ended && !known->stop_told) ends_.exited(known);
     return;
   }
@@ -164,6 +199,7 @@ void HostView::OnValues(InventoryContainer& container, const LinuxResources& val
   data->message.EditLater([values](api::Container& message) {
     OverlayResources(ToNriResources(values), *message.mutable_linux()->mutable_resources());
   });
+  if (data->unclear != nullptr) AddUnclear(*data->unclear, ToNriResources(values));
 }
 
 void HostView::OnStarted(InventoryContainer& container) {

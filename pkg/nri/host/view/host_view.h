@@ -16,6 +16,7 @@
 #include "pkg/nri/host/session/plugin_port.h"
 #include "pkg/nri/host/view/host_objects.h"
 #include "pkg/pipeline/runtime_access.h"
+#include "pkg/pipeline/stage.h"
 #include "pkg/runtime/typed_view.h"
 
 namespace resmgr::nri {
@@ -56,6 +57,9 @@ class HostView final : public TypedView<HostPod, HostContainer> {
   // Finds by the runtime's id, an unambiguous beginning of it, or the alias. nullptr: unknown.
   HostContainerPtr Find(std::string_view id) const;
   void Remove(const HostContainer& container);
+  // A change of the container has ended. After an unclear end the runtime is asked for the values
+  // in force.
+  void EndChange(HostContainer& container, const HostContainer::Change& change, Outcome::Kind end);
   std::vector<HostContainerPtr> ContainersOf(const HostPod& pod) const;
 
   std::vector<HostContainerPtr> Containers() const;
@@ -79,6 +83,10 @@ class HostView final : public TypedView<HostPod, HostContainer> {
   };
 
   SharedSyncMessages Encode(bool real_ids);
+  // Adds later values, and asks the runtime.
+  void AddUnclear(HostContainer::Unclear& unclear, const api::LinuxResources& values);
+  // Takes the values in force for unclear ones.
+  void EndUnclear(HostContainer& container, const ContainerFacts& facts);
 
   void Bind(const HostContainerPtr& container, InventoryContainer& object);
 
