@@ -350,6 +350,15 @@ TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
   EXPECT_EQ(everything->containers[0].container.id.value(), container_);
   EXPECT_EQ(everything->containers[0].container.name, "main");
   EXPECT_TRUE(everything->containers[0].status_missing);
+  ASSERT_THAT(everything->sandboxes, SizeIs(1));
+  EXPECT_FALSE(everything->sandboxes[0].status_missing);
+  runtime_.ClearScripts();
+  runtime_.Script("PodSandboxStatus",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
+  const auto without_pod = All();
+  ASSERT_THAT(without_pod, IsOk());
+  ASSERT_THAT(without_pod->sandboxes, SizeIs(1));
+  EXPECT_TRUE(without_pod->sandboxes[0].status_missing);
   runtime_.ClearScripts();
   const auto later = All();
   ASSERT_THAT(later, IsOk());

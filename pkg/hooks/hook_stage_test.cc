@@ -610,5 +610,27 @@ TEST_F(HookViewTest, AListKeepsWhatIsKnown) {
   EXPECT_NE(view_.FindContainer("fresh"), nullptr);
 }
 
+// The runtime lists an object, but does not answer for its status: for example its shim hangs.
+TEST_F(HookViewTest, WhatIsListedWithoutItsStatusIsNotKnownYet) {
+  SandboxFacts sandbox = SandboxOf("p");
+  sandbox.status_missing = true;
+  sandbox.pod.cgroup_parent.clear();
+  ContainerFacts facts = ContainerOf("c", "p");
+  facts.status_missing = true;
+  facts.container.resources = {};
+  facts.details = {};
+  EXPECT_EQ(Listed(sandbox, facts), nullptr);
+  EXPECT_EQ(view_.FindPod("p"), nullptr);
+  EXPECT_NE(inventory_.FindContainer("c"), nullptr);
+  inventory_.Refresh();
+  const HookContainerPtr container = Listed(SandboxOf("p"), ContainerOf("c", "p"));
+  ASSERT_NE(container, nullptr);
+  api::ContainerResourceHookRequest request;
+  ASSERT_TRUE(request.ParseFromString(EncodedRequestOf(*container)));
+  EXPECT_EQ(request.pod_cgroup_parent(), "/kubepods/p");
+  EXPECT_EQ(request.container_resources().cpu_shares(), 512);
+  EXPECT_EQ(request.container_envs().at("A"), "1");
+}
+
 }  // namespace
 }  // namespace resmgr::hooks

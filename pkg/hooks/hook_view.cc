@@ -71,14 +71,14 @@ void HookView::SetContainer(InventoryContainer& container, HookPodPtr pod,
 }
 
 void HookView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
-  if (Of(pod) != nullptr) return;
+  if (Of(pod) != nullptr || facts.status_missing) return;
   Set(pod, std::make_shared<HookPod>(
                HookPod{.id = pod.id, .request = ToPodRequest(facts.pod, facts.attempt)}));
 }
 
 void HookView::OnFacts(InventoryContainer& container, const ContainerFacts& facts) {
   HookPodPtr pod = Of(*container.pod);
-  if (pod == nullptr || Of(container) != nullptr) return;
+  if (pod == nullptr || Of(container) != nullptr || facts.status_missing) return;
   SetContainer(container, std::move(pod), RequestOf(facts), nullptr);
 }
 

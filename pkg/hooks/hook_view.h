@@ -50,7 +50,8 @@ class HookView final : public TypedView<HookPod, HookContainer> {
                     api::ContainerResourceHookRequest request, HookEnvironment environment);
 
   // Data that is already known stays unchanged: it comes from a request, which has more than the
-  // runtime reports.
+  // runtime reports. Facts without a status add nothing: the first call about the object, or a
+  // later list, does.
   void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
   void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
   // Docker starts containers again by itself: the next stop is another one.

@@ -28,6 +28,9 @@ struct LinuxNamespace {
 // A runtime's facts about an existing pod sandbox. Unknown ones are empty or 0.
 struct SandboxFacts {
   Pod pod;
+  // The runtime has listed the sandbox but not answered for its status: only what lists tell of
+  // `pod`, `attempt` and `ready` is known.
+  bool status_missing = false;
   uint32_t attempt = 0;
   bool ready = false;
   uint32_t pid = 0;

@@ -33,6 +33,8 @@ RuntimeAccess::Everything RuntimeListing::Result::ToEverything() && {
   std::erase_if(containers, [this](const ContainerFacts& facts) {
     return gone_containers.contains(facts.container.id);
   });
+  for (SandboxFacts& facts : sandboxes)
+    facts.status_missing = unclear.pods.contains(facts.pod.id);
   for (ContainerFacts& facts : containers) {
     facts.status_missing = unclear.containers.contains(facts.container.id);
   }

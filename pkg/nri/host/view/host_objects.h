@@ -91,6 +91,7 @@ struct HostPod {
   bool ready = true;         // false: the pod is stopped
   bool stop_told = false;    // plugins have got the event of its stop
   bool remove_told = false;  // plugins have got the event of its removal
+  bool incomplete = false;   // the runtime has not answered for its status yet
   Turns turns;               // for all events of the pod and of its containers
 };
 
@@ -106,6 +107,7 @@ struct HostContainer {
   bool told = false;                    // a plugin may have been shown it
   bool stop_told = false;
   bool remove_told = false;
+  bool incomplete = false;  // as HostPod's
   // Held by calls that start it, until the new start is known.
   std::weak_ptr<const void> starting{};
 

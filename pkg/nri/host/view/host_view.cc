@@ -156,14 +156,37 @@ SharedSyncMessages HostView::Encode(bool real_ids) {
   return writer.Finish();
 }
 
+// Resources that the former message has were set after the list that lacked the status.
+void HostView::Complete(HostPod& pod, const SandboxFacts& facts) {
+  api::PodSandbox whole = ToPodSandbox(facts.pod, facts);
+  const api::LinuxPodSandbox& former = pod.message->linux();
+  OverlayResources(former.pod_overhead(), *whole.mutable_linux()->mutable_pod_overhead());
+  OverlayResources(former.pod_resources(), *whole.mutable_linux()->mutable_pod_resources());
+  pod.message.Edit() = std::move(whole);
+  pod.incomplete = false;
+}
+
+void HostView::Complete(HostContainer& container, const ContainerFacts& facts) {
+  api::Container whole = ToContainer(facts);
+  const api::Container& former = *container.message;
+  whole.set_id(former.id());
+  whole.set_state(former.state());
+  (*whole.mutable_annotations())[std::string(kIdAnnotation)] = container.id.value();
+  OverlayResources(former.linux().resources(), *whole.mutable_linux()->mutable_resources());
+  container.message.Edit() = std::move(whole);
+  container.incomplete = false;
+}
+
 void HostView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
   if (const HostPodPtr known = Of(pod)) {
+    if (known->incomplete && !facts.status_missing) Complete(*known, facts);
     if (known->ready && !facts.ready) ends_.pod_stopped(known);
     return;
   }
   auto added = std::make_shared<HostPod>(edits_);
   added->message.Edit() = ToPodSandbox(facts.pod, facts);
   added->ready = facts.ready;
+  added->incomplete = facts.status_missing;
   Set(pod, std::move(added));
 }
 
@@ -172,7 +195,9 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
     const bool ended = facts.container.state == ContainerState::kExited;
     // A report without an end may be older than the known end; if the container runs again, it was
     // started later. The end itself may have been missed.
-    if (known->RunsAnew(facts)) return ends_.runs_again(known, facts);
+    const bool runs_anew = known->RunsAnew(facts);
+    if (known->incomplete && !facts.status_missing) Complete(*known, facts);
+    if (runs_anew) return ends_.runs_again(known, facts);
     if (!ended && known->HasEnded()) return;
     AddFacts(facts, known->message.Edit());
     EndUnclear(*known, facts);
@@ -189,7 +214,9 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
     AddFacts(facts, container->message.Edit());
     Bind(container, object);
   } else {
-    Bind(Begin(pod, ToContainer(facts), listed.attempt), object);
+    const HostContainerPtr added = Begin(pod, ToContainer(facts), listed.attempt);
+    added->incomplete = facts.status_missing;
+    Bind(added, object);
   }
 }
 

@@ -83,6 +83,9 @@ class HostView final : public TypedView<HostPod, HostContainer> {
   };
 
   SharedSyncMessages Encode(bool real_ids);
+  // Builds the message of a record that was made without a status.
+  static void Complete(HostPod& pod, const SandboxFacts& facts);
+  static void Complete(HostContainer& container, const ContainerFacts& facts);
   // Adds later values, and asks the runtime.
   void AddUnclear(HostContainer::Unclear& unclear, const api::LinuxResources& values);
   // Takes the values in force for unclear ones.

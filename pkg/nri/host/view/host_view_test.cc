@@ -222,6 +222,55 @@ TEST_F(HostViewTest, EachChangeIsInWhatTheNextOneIsTold) {
   EXPECT_FALSE(changed());
 }
 
+// The runtime lists an object, but does not answer for its status: for example its shim hangs.
+TEST_F(HostViewTest, WhatIsListedWithoutItsStatusIsCompletedLater) {
+  clock_.Advance(std::chrono::milliseconds(0));
+  SandboxFacts sandbox;
+  sandbox.pod.id = PodSandboxId("pod");
+  sandbox.status_missing = true;
+  ContainerFacts facts;
+  facts.container.id = ContainerId("real");
+  facts.container.pod_id = sandbox.pod.id;
+  facts.container.name = "main";
+  facts.container.state = ContainerState::kRunning;
+  facts.status_missing = true;
+  runtime_.everything = RuntimeAccess::Everything{.sandboxes = {sandbox}, .containers = {facts}};
+  runtime_.Answer();
+  const HostContainerPtr container = view_.Find("real");
+  ASSERT_NE(container, nullptr) << "plugins need its id";
+  inventory_.SetValues(ContainerId("real"), {.cpus = CpuSet{2, 3}});
+
+  sandbox.status_missing = false;
+  sandbox.pod.cgroup_parent = "/kubepods/pod";
+  facts.status_missing = false;
+  facts.container.resources = {.cpu_shares = 512, .cpuset_cpus = "0-7"};
+  facts.details.command = {"/entry"};
+  facts.details.environment.Add("A", "1");
+  facts.started_at = 7;
+  runtime_.everything = RuntimeAccess::Everything{.sandboxes = {sandbox}, .containers = {facts}};
+  const auto list = [this] {
+    inventory_.Refresh();
+    runtime_.Answer();
+  };
+  list();
+  EXPECT_EQ(view_.Find("real"), container);
+  const api::Container& message = *container->message;
+  EXPECT_EQ(container->pod->message->linux().cgroup_parent(), "/kubepods/pod");
+  EXPECT_EQ(message.id(), container->alias);
+  EXPECT_EQ(message.annotations().at(std::string(HostView::kIdAnnotation)), "real");
+  EXPECT_EQ(message.state(), api::CONTAINER_RUNNING);
+  EXPECT_EQ(message.started_at(), 7);
+  EXPECT_THAT(message.args(), ElementsAre("/entry"));
+  EXPECT_THAT(message.env(), ElementsAre("A=1"));
+  EXPECT_EQ(message.linux().resources().cpu().shares().value(), 512u);
+  EXPECT_EQ(message.linux().resources().cpu().cpus(), "2-3") << "set after the first list";
+
+  // What is known stays.
+  container->message.Edit().add_args("-v");
+  list();
+  EXPECT_THAT(container->message->args(), ElementsAre("/entry", "-v"));
+}
+
 class ImageCacheTest : public testing::Test {
  protected:
   // The image's entry point, "" for none; nullopt: unknown image.
