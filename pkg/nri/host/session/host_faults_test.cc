@@ -6,6 +6,7 @@
 #include "pkg/nri/bounded_message.h"
 #include "pkg/nri/testing/host_fixture.h"
 #include "pkg/ttrpc/frame.h"
+#include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
@@ -151,6 +152,37 @@ TEST_F(HostFaultsTest, WhatWaitsIsBounded) {
   EXPECT_EQ(last.code(), StatusCode::kUnavailable);
 }
 
+// It would not hear of an end, for example. When it connects again it gets the state of that time.
+TEST_F(HostFaultsTest, OneForWhichTooManyEventsWaitEnds) {
+  options.strikes = 0;
+  const auto plugin = Ready();
+  plugin->Hang();
+  PluginPort& port = *listener.ready[0];
+  std::optional<Status> last;
+  for (size_t i = 0; i <= QuestionQueue::kMostQuestions; ++i)
+    Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_FALSE(last.has_value()) << "one is asked, and the others wait";
+  Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_EQ(last->code(), StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(RunUntil([&] { return plugin->lost.has_value(); }));
+  EXPECT_THAT(listener.told.back(), HasSubstr("it is too slow: 256 questions wait for it"));
+}
+
+// Its late answer does not make room for those that wait.
+TEST_F(HostFaultsTest, OneThatHangsEndsWhenTooManyEventsWait) {
+  options.strikes = 0;
+  const auto plugin = Ready();
+  plugin->Hang();
+  PluginPort& port = *listener.ready[0];
+  EXPECT_EQ(AskCreate(port, milliseconds(20)).status().code(), StatusCode::kDeadlineExceeded);
+  std::optional<Status> last;
+  for (size_t i = 0; i < QuestionQueue::kMostQuestions; ++i)
+    Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+}
+
 TEST_F(HostFaultsTest, AQuestionThatIsTooLongIsNotAsked) {
   const auto plugin = Ready();
   auto request = test::About<api::CreateContainerRequest>("p", "c");
@@ -263,6 +295,21 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   plugin->Die();
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
   listener.waiting.back()({});
+}
+
+TEST_F(HostFaultsTest, AFloodingPluginHearsOfEvents) {
+  const auto plugin = Ready();
+  plugin->UpdateContainers({}, 2 * PluginSession::kMostRefusals);
+  ASSERT_TRUE(RunUntil([&] { return host().plugins()[0].failures > 0; }));
+  resmgr::test::RunFor(loop, milliseconds(200));
+  std::optional<Status> answer;
+  Notify(*listener.ready[0], api::EVENT_START_CONTAINER, answer);
+  ASSERT_TRUE(answer.has_value()) << "calls do not wait for it";
+  EXPECT_EQ(answer->code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(ttrpc::test::RunUntil(
+      loop, [&] { return plugin->told.back() == "StartContainer p/c"; }, kPatience))
+      << plugin->told.back();
+  EXPECT_THAT(listener.ready, SizeIs(1));
 }
 
 // Refused requests do not take the room for the plugin's answers.

@@ -269,14 +269,15 @@ Status PluginSession::Decode(api::Event event, const Answer& answer,
 void PluginSession::Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
                         std::shared_ptr<google::protobuf::Message> response, Answered answered) {
   if (queue_ == nullptr) return answered(Unavailable("it has not registered"));
-  if (shadow_ && !ended()) {
-    // Only for information: the plugin that this one will replace still decides.
+  // The answer of a flooding plugin comes behind all its other data, so calls do not wait for it.
+  // A shadow is asked only for information: the plugin that it will replace still decides.
+  const bool floods = Floods();
+  if (!ended() && (shadow_ || (floods && question.tells))) {
     question.tells = true;
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
-    return answered(OkStatus());
+    return answered(shadow_ ? OkStatus() : DeadlineExceeded("it floods this daemon"));
   }
-  // The answer of a flooding plugin comes behind all its other data, so calls do not wait for it.
-  if (Floods()) timeout = std::chrono::milliseconds(0);
+  if (floods) timeout = std::chrono::milliseconds(0);
   queue_->Ask(std::move(question), timeout,
               [this, event, response = std::move(response), answered = std::move(answered)](
                   const Answer& answer) { answered(Decode(event, answer, *response)); });

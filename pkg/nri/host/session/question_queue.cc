@@ -78,9 +78,10 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   }
   if (!refusal.ok()) {
     stats_.NoteFailure(refusal);
-    const bool later = ended_.ok() && question.tells && HasRoom(question) &&
-                       question.payload->size() <= kLongestQuestion;
-    if (!later) return done(refusal);
+    const bool must_hear =
+        ended_.ok() && question.tells && question.payload->size() <= kLongestQuestion;
+    if (must_hear && !HasRoom(question)) GiveUpSoon();
+    if (!must_hear || !HasRoom(question)) return done(refusal);
   }
   auto entry = std::make_unique<Entry>();
   entry->timeout = std::max(timeout, std::chrono::milliseconds(1));
@@ -97,6 +98,15 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   }
   waiting_.push_back(std::move(entry));
   Next();
+}
+
+// The plugin's picture would be wrong from now on. When it connects again, it gets a new one.
+void QuestionQueue::GiveUpSoon() {
+  if (too_slow_ != nullptr) return;
+  const Status why = DeadlineExceeded("it is too slow: {} questions wait for it", waiting_.size());
+  too_slow_ = loop_.After(std::chrono::milliseconds(0), [this, why] {
+    if (ended_.ok()) give_up_(why);
+  });
 }
 
 void QuestionQueue::Open() {

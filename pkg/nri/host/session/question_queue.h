@@ -46,8 +46,8 @@ class QuestionQueue {
   static constexpr size_t kLongestQuestion = ttrpc::kLongestMessage - 256;  // less the envelope
 
   using Done = std::function<void(StatusOr<std::string>)>;
-  // Called last, when the plugin must not be asked any more: it was late too often, or an answer
-  // was malformed. May call End, but not destroy the queue.
+  // Called last, when the plugin must not be asked any more: it was late too often, an answer was
+  // malformed, or there was no room for a notice. May call End, but not destroy the queue.
   using GiveUp = std::function<void(const Status& why)>;
 
   // All outlive the queue. `strikes`: see HostOptions.
@@ -90,6 +90,7 @@ class QuestionQueue {
   // `deadline`.
   void CountLateAt(EventLoop::Clock::time_point deadline);
   void WaitForNextLate();
+  void GiveUpSoon();
   void OnOverdue(Entry& entry);
   void FailWaiting(const Status& why);
   // False: the plugin was given up.
@@ -107,7 +108,8 @@ class QuestionQueue {
   std::multiset<EventLoop::Clock::time_point> late_at_;  // see CountLateAt
   EntryPtr asked_;
   std::deque<EntryPtr> waiting_;
-  size_t bytes_ = 0;  // payload bytes of waiting questions
+  size_t bytes_ = 0;               // payload bytes of waiting questions
+  EventLoop::HandlePtr too_slow_;  // set when there was no room for a notice
   Status ended_;
 };
 

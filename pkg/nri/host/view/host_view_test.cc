@@ -265,7 +265,7 @@ TEST_F(HostViewTest, WhatIsListedWithoutItsStatusIsCompletedLater) {
   EXPECT_EQ(message.linux().resources().cpu().shares().value(), 512u);
   EXPECT_EQ(message.linux().resources().cpu().cpus(), "2-3") << "set after the first list";
 
-  // What is known stays.
+  // A whole message stays.
   container->message.Edit().add_args("-v");
   list();
   EXPECT_THAT(container->message->args(), ElementsAre("/entry", "-v"));
