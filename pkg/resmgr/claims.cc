@@ -35,6 +35,12 @@ bool HasAll(const HeldClaim& held, const Machine& machine) {
   return true;
 }
 
+std::string LostCpus(const HeldClaim& held) {
+  const CpuSet cpus = held.Cpus();
+  return fmt::format("{} has lost CPUs and holds {}", TitleOfClaim(held.claim),
+                     cpus.empty() ? "none" : cpus.ToString());
+}
+
 }  // namespace
 
 Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state)
@@ -152,9 +158,8 @@ void Claims::ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved don
                                    TitleOfClaim(claim)));
   }
   if (!HasAll(held, brain_.machine)) {
-    return done(FailedPrecondition(
-        "{} has lost CPUs and holds {}, which is not what it asks for: its pod has to end first",
-        TitleOfClaim(claim), held.Cpus().empty() ? "none" : held.Cpus().ToString()));
+    return done(FailedPrecondition("{}, which is not what it asks for: its pod has to end first",
+                                   LostCpus(held)));
   }
   HeldClaims now = *brain_.decider.claims();
   if (now.Renew(claim)) {
@@ -201,6 +206,8 @@ void Claims::Examine() {
     const HeldClaim* const held = brain_.decider.claims()->Find(wait->second.uid);
     if (held == nullptr) {
       Finish(number, Unavailable("the claim was released meanwhile"));
+    } else if (!HasAll(*held, brain_.machine)) {
+      TakeBack(number, Unavailable("{}: try again", LostCpus(*held)));
     } else if (InTheWay(*held).empty()) {
       Finish(number, held->Grant());
     }

@@ -14,6 +14,7 @@
 
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/failing_file_systems.h"
+#include "test/support/captured_log.h"
 
 namespace resmgr {
 namespace {
@@ -365,6 +366,36 @@ TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
+}
+
+// The kubelet would count it as prepared, and the pod's containers would be refused for ever.
+TEST_F(ClaimsTest, AReservationThatLosesCpusBeforeItsReplyIsTakenBack) {
+  node_.Run("app", kGuaranteed, 3000);
+  node_.Run("shared", kBurstable, 100);
+  Reply reply;
+  Reserve(ClaimFor("u1", 4), reply);
+  ASSERT_EQ(manager().claims().Held().at(0).All(), CpuSet::Range(4, 7));
+  ASSERT_FALSE(reply.has_value()) << "the shared container is still there";
+  ASSERT_TRUE(node_.SetOffline({7}).ok());
+  runtime().AnswerAll();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(manager().claims().Held(), IsEmpty());
+  ASSERT_TRUE(node_.SetOffline({}).ok());
+  EXPECT_TRUE(node_.Reserve(ClaimFor("u1", 4)).ok()) << "at the kubelet's next try";
+}
+
+TEST_F(ClaimsTest, ALaterCallWhoseClaimLosesCpusFailsAndReleasesNothing) {
+  node_.KeepState(files_);
+  node_.Run("app", kGuaranteed, 3000);
+  ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 4)).ok());
+  Reply reply;
+  Reserve(ClaimFor("u1", 4), reply);
+  ASSERT_FALSE(reply.has_value()) << "it waits for the disk";
+  ASSERT_TRUE(node_.SetOffline({7}).ok());
+  ASSERT_TRUE(node_.RunUntil([&] { return reply.has_value(); }));
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(manager().claims().Held(), SizeIs(1));
 }
 
 TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {

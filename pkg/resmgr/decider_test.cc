@@ -85,32 +85,17 @@ TEST_F(OnlineViewTest, WithAllCpusOnlineNothingChanges) {
 
 class OfflineTest : public testing::Test {
  protected:
-  // The machine, with these CPUs offline.
-  static Machine Without(const CpuSet& offline) {
-    const Machine all = test::S1Ht();
-    Machine::Parts parts{.cpus = all.cpus(), .nodes = all.nodes(), .allowed = all.allowed()};
-    for (Cpu& cpu : parts.cpus)
-      cpu.online = !offline.Contains(cpu.id);
-    return test::MakeMachine(std::move(parts));
-  }
-  Status SetOffline(const CpuSet& offline) {
-    machines_.push_back(std::make_unique<Machine>(Without(offline)));
-    return node_.manager().policy_changes().SetOffline(
-        {.cpus = offline}, std::make_unique<FirstFitPolicy>(*machines_.back()));
-  }
-
-  std::vector<std::unique_ptr<Machine>> machines_;
   test::TestNode node_{test::S1Ht(), test::FirstFit};
 };
 
 TEST_F(OfflineTest, SharedContainersLeaveTheCpuAndComeBack) {
   const ContainerId shared = node_.Run("shared", QosClass::kBurstable, 100);
   node_.runtime.AnswerAll();
-  EXPECT_EQ(SetOffline({3}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({3}), OkStatus());
   EXPECT_EQ(node_.Placed(shared), "0-2,4-7");
   node_.runtime.AnswerAll();
   EXPECT_EQ(node_.runtime.CpusOf(shared), "0-2,4-7");
-  EXPECT_EQ(SetOffline({}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({}), OkStatus());
   node_.runtime.AnswerAll();
   EXPECT_EQ(node_.runtime.CpusOf(shared), "0-7");
 }
@@ -118,7 +103,7 @@ TEST_F(OfflineTest, SharedContainersLeaveTheCpuAndComeBack) {
 TEST_F(OfflineTest, WhatTheRuntimeRefusesIsTriedAgainAndNotTakenBack) {
   const ContainerId shared = node_.Run("shared", QosClass::kBurstable, 100);
   node_.runtime.AnswerAll();
-  EXPECT_EQ(SetOffline({3}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({3}), OkStatus());
   ASSERT_THAT(node_.runtime.updates, SizeIs(1));
   node_.runtime.Answer(0, Internal("runc update failed"));
   EXPECT_EQ(node_.Placed(shared), "0-2,4-7");
@@ -126,10 +111,10 @@ TEST_F(OfflineTest, WhatTheRuntimeRefusesIsTriedAgainAndNotTakenBack) {
 }
 
 TEST_F(OfflineTest, ARefusalSaysWhichCpusAreOffline) {
-  EXPECT_EQ(SetOffline({3, 4}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({3, 4}), OkStatus());
   const StatusOr<ContainerId> refused = node_.Create("large", QosClass::kGuaranteed, 7000);
   EXPECT_THAT(Message(refused.status()), testing::HasSubstr("CPUs 3-4 are offline"));
-  EXPECT_EQ(SetOffline({}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({}), OkStatus());
   EXPECT_TRUE(node_.Create("large", QosClass::kGuaranteed, 7000).ok());
 }
 
@@ -143,10 +128,10 @@ TEST_F(OfflineTest, AChangeOfThePolicyComesFirst) {
   std::optional<Status> changed;
   node_.manager().policy_changes().Set(std::move(next),
                                        [&](const Status& status) { changed = status; });
-  EXPECT_EQ(SetOffline({3}).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(node_.SetOffline({3}).code(), StatusCode::kFailedPrecondition);
   node_.runtime.AnswerAll();
   EXPECT_EQ(changed, OkStatus());
-  EXPECT_EQ(SetOffline({3}), OkStatus());
+  EXPECT_EQ(node_.SetOffline({3}), OkStatus());
 }
 
 // Placements that follow what containers use.

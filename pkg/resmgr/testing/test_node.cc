@@ -172,6 +172,19 @@ void TestNode::Restart(const std::function<void()>& ended) {
   runtime.AnswerList();
 }
 
+Status TestNode::SetOffline(const CpuSet& offline) {
+  Machine::Parts parts{
+      .cpus = machine_.cpus(), .nodes = machine_.nodes(), .allowed = machine_.allowed()};
+  for (Cpu& cpu : parts.cpus)
+    cpu.online = !offline.Contains(cpu.id);
+  machines_.push_back(std::make_unique<Machine>(MakeMachine(std::move(parts))));
+  std::unique_ptr<Policy> next = make_policy_(*machines_.back());
+  Policy* const made = next.get();
+  Status set = manager_->policy_changes().SetOffline({.cpus = offline}, std::move(next));
+  if (set.ok()) policy_ = made;
+  return set;
+}
+
 void TestNode::KeepState(FileSystem& files) {
   files_ = &files;
   Restart();

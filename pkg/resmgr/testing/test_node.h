@@ -116,6 +116,8 @@ class TestNode {
   void RestartOn(const Machine& machine) {
     Restart([this, &machine] { machine_ = machine; });
   }
+  // Without these CPUs from now on, but with all others of the machine.
+  Status SetOffline(const CpuSet& offline);
   // Keeps the state over restarts from now on, in a directory of these files, which must outlive
   // the node.
   void KeepState(FileSystem& files);
@@ -153,6 +155,7 @@ class TestNode {
   void MakeManager();
 
   Machine machine_;
+  std::vector<std::unique_ptr<Machine>> machines_;  // with CPUs offline, for the policies
   const MakePolicy make_policy_;
   const ResourceManager::Options options_;
   EventLoop loop_;
