@@ -23,7 +23,7 @@ const Container* ClaimView::FindContainer(ContainerKey key) const {
   }
   for (const HeldClaim& held : held_.all()) {
     for (const Container& part : held.parts)
-      if (part.key == key) return lost_too_ || !HeldClaims::IsLost(part) ? &part : nullptr;
+      if (part.key == key) return options_.lost_too || !HeldClaims::IsLost(part) ? &part : nullptr;
   }
   return nullptr;
 }
@@ -37,7 +37,8 @@ void ClaimView::ForEachContainer(
     }
   };
   // Before the containers that carry these claims alone, which would take the CPUs.
-  if (lost_too_) visit_parts(true);
+  if (options_.lost_too) visit_parts(true);
+  if (options_.parts_first) visit_parts(false);
   if (carriers_.empty()) {
     all_.ForEachContainer(visit);
   } else {
@@ -45,7 +46,7 @@ void ClaimView::ForEachContainer(
       if (!IsHidden(container.key, held_, carriers_)) visit(pod, container);
     });
   }
-  visit_parts(false);
+  if (!options_.parts_first) visit_parts(false);
 }
 
 const Container* ChangedView::FindContainer(ContainerKey key) const {

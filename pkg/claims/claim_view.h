@@ -14,12 +14,17 @@ namespace resmgr {
 // and containers that run on CPUs of claims are left out. All references must outlive it.
 class ClaimView : public Snapshot {
  public:
-  // `lost_too`: includes the parts that have lost all of their CPUs, so that the policy may give
-  // them some. Else they are left out, since policies would take them for containers that share
-  // CPUs.
+  struct Options {
+    // Includes the parts that have lost all of their CPUs, so that the policy may give them some.
+    // Else they are left out, since policies would take them for containers that share CPUs.
+    bool lost_too = false;
+    // Visits parts before containers, for policies that give disputed CPUs to the one visited
+    // first.
+    bool parts_first = false;
+  };
   ClaimView(const Snapshot& all, const HeldClaims& held, const ClaimCarriers& carriers,
-            bool lost_too = false)
-      : all_(all), held_(held), carriers_(carriers), lost_too_(lost_too) {}
+            Options options = {false, false})
+      : all_(all), held_(held), carriers_(carriers), options_(options) {}
 
   const Pod* FindPod(const PodSandboxId& id) const override;
   const Container* FindContainer(ContainerKey key) const override;
@@ -35,14 +40,14 @@ class ClaimView : public Snapshot {
   const Snapshot& all_;
   const HeldClaims& held_;
   const ClaimCarriers& carriers_;
-  const bool lost_too_;
+  const Options options_;
 };
 
 // For output to users: all containers, and the parts of claims as further containers.
 class WithClaims final : public ClaimView {
  public:
   WithClaims(const Snapshot& all, const HeldClaims& held)
-      : ClaimView(all, held, kNoCarriers, true) {}
+      : ClaimView(all, held, kNoCarriers, {.lost_too = true}) {}
 
  private:
   static inline const ClaimCarriers kNoCarriers;

@@ -277,7 +277,8 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
 StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot, bool lost_too,
                                              HeldClaims& held) {
   const CpuSet usable = usable_.value_or(machine_.online());
-  StatusOr<Plan> plan = policy_->Reconcile(ClaimView(snapshot, held, carriers_, lost_too));
+  StatusOr<Plan> plan = policy_->Reconcile(
+      ClaimView(snapshot, held, carriers_, {.lost_too = lost_too, .parts_first = true}));
   if (!plan.ok()) return plan;
   for (const HeldClaim& claim : held_->all()) {
     for (const Container& part : claim.parts) {

@@ -18,12 +18,13 @@ namespace {
 class Adopter {
  public:
   Adopter(ContainerStore& store, const Synchronizer::Removed& gone, uint64_t since,
-          Bytes memory_capacity, const StateWriter& state_writer)
+          Bytes memory_capacity, const StateWriter& state_writer, const Decider& decider)
       : store_(store),
         gone_(gone),
         since_(since),
         memory_capacity_(memory_capacity),
-        state_writer_(state_writer) {}
+        state_writer_(state_writer),
+        decider_(decider) {}
 
   Adoption Run(const RuntimeInventory& inventory) {
     unclear_ = &inventory.unclear;
@@ -363,12 +364,12 @@ class Adopter {
                          const SavedContainer* saved) const {
     const CpuSet cpus = applied.cpus.value_or(CpuSet());
     if (saved != nullptr && saved->placement.exclusive.IsSubsetOf(cpus) &&
-        !store_.OthersOwn(saved->placement.exclusive, container.key)) {
+        !decider_.OthersOwn(saved->placement.exclusive, container.key)) {
       return SetFoundPlace(container, applied, saved);
     }
     // Else the reported place holds, without exclusive CPUs. But if others have CPUs of it
     // exclusively, a container that was given exclusive CPUs meanwhile keeps them.
-    if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
+    if (container.placement.exclusive.empty() || !decider_.OthersOwn(cpus, container.key)) {
       SetFoundPlace(container, applied, nullptr);
     }
     container.placement.reason = kWasToChange;
@@ -466,6 +467,7 @@ class Adopter {
   const uint64_t since_;
   const Bytes memory_capacity_;
   const StateWriter& state_writer_;
+  const Decider& decider_;
   const RuntimeInventory::Unclear* unclear_ = nullptr;
   const RuntimeInventory::Brief* brief_ = nullptr;
   CpuSet crowded_;              // CPUs that two or more containers are bound to
@@ -490,8 +492,8 @@ void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory,
 
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
-               const StateWriter& state_writer) {
-  return Adopter(store, gone, since, memory_capacity, state_writer).Run(inventory);
+               const StateWriter& state_writer, const Decider& decider) {
+  return Adopter(store, gone, since, memory_capacity, state_writer, decider).Run(inventory);
 }
 
 }  // namespace resmgr

@@ -9,6 +9,7 @@
 #include "pkg/base/units.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
@@ -58,9 +59,10 @@ struct Adoption {
 // in force as its placement, with what `state_writer` saved of it, for the policy to confirm; if
 // the list is unclear about it, the saved data is used, and without saved data it is not taken over
 // yet. New ones are added in the order of their ids, so the same list gives the same keys.
+// `decider` knows the CPUs of claims.
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
-               const StateWriter& state_writer);
+               const StateWriter& state_writer, const Decider& decider);
 
 // Forgets pod sandboxes that the list does not show, once their containers are erased.
 void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since);

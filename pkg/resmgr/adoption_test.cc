@@ -43,10 +43,12 @@ class AdoptionTest : public ::testing::Test {
     container.resources.cpuset_cpus = cpus;
     inventory_.containers.push_back(container);
   }
+  Adoption Adopted() {
+    return Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_, decider_);
+  }
   // The CPUs that count as exclusive, by name.
   std::map<std::string, std::string> Exclusive() {
-    const Adoption adoption =
-        Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
+    const Adoption adoption = Adopted();
     std::map<std::string, std::string> exclusive;
     for (const auto& [key, resources] : adoption.in_force)
       exclusive[store_.Find(key)->container.name] = resources.exclusive.ToString();
@@ -62,7 +64,7 @@ class AdoptionTest : public ::testing::Test {
     state_.Put(ContainerId(name), container, QosClass::kBurstable);
   }
   std::string PoolAfterAdoption(const std::string& name) {
-    Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
+    Adopted();
     return store_.FindById(ContainerId(name))->container.placement.pool;
   }
 
@@ -71,6 +73,8 @@ class AdoptionTest : public ::testing::Test {
   ContainerStore store_;
   StateStore state_{RealFileSystem(), dir_.path(), "machine", [](std::string_view) {}};
   StateWriter state_writer_{loop_, &state_, store_};
+  const Machine machine_ = test::S1Ht();
+  const Decider decider_{machine_, test::FirstFit(machine_), store_, nullptr};
   RuntimeInventory inventory_;
 };
 
@@ -127,7 +131,7 @@ TEST_F(AdoptionTest, AnUpdateUnderWayOfAnotherDoesNotMakePluginsNumbersAnUpdate)
   SaveSharing("other", 1);
   Report("other", ContainerState::kRunning, "1-2");
   state_.open_calls().Begin(OpenCalls::Kind::kUpdate, ContainerId("other"));
-  Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
+  Adopted();
   const Container& app = store_.FindById(ContainerId("app"))->container;
   EXPECT_EQ(app.requirements.cpu_request, MilliCpu{500});
   EXPECT_EQ(app.set_later.cpu_shares, 2048);

@@ -93,21 +93,29 @@ void Claims::TakeOverKept() {
   brain_.decider.HoldClaims(std::move(held));
   const StatusOr<ContainerKeys> known = brain_.decider.Reconcile();
   if (!known.ok()) brain_.log.Error("claims are not taken over: {}", Describe(known.status()));
-  NoteOtherCpus(before);
+  if (LogOtherCpus(before)) Save();
 }
 
-void Claims::NoteOtherCpus(const HeldClaims& before) {
+bool Claims::LogOtherCpus(const HeldClaims& before) {
   const std::shared_ptr<const HeldClaims> now = brain_.decider.claims();
   bool other = false;
   for (const HeldClaim& was : before.all()) {
     const HeldClaim* const held = now->Find(was.claim.uid);
     if (held == nullptr || held->Grant() == was.Grant()) continue;
     other = true;
-    brain_.log.Error("{} had CPUs {} and has CPUs {} now: policy {} does not leave them to it",
-                     TitleOfClaim(was.claim), was.Cpus().ToString(), held->Cpus().ToString(),
-                     brain_.policy().name());
+    const std::string news =
+        fmt::format("{} had CPUs {} and has CPUs {} now", TitleOfClaim(was.claim),
+                    was.Cpus().ToString(), held->Cpus().ToString());
+    const CpuSet lost = was.Cpus() - held->Cpus();
+    if (lost.empty()) {
+      brain_.log.Info("{}", news);
+    } else if (lost.IsSubsetOf(brain_.decider.offline())) {
+      brain_.log.Error("{}: CPUs {} are offline", news, lost.ToString());
+    } else {
+      brain_.log.Error("{}: policy {} does not leave them to it", news, brain_.policy().name());
+    }
   }
-  if (other) Save();
+  return other;
 }
 
 void Claims::Reserve(const Claim& claim, Reserved done) {
@@ -193,6 +201,7 @@ void Claims::Examine() {
   const bool carried =
       carriers_.Update(*brain_.decider.claims(), brain_.decider.carriers(), brain_.store);
   if (brain_.decider.claims() != saved_) {
+    LogOtherCpus(*saved_);
     Save();
   } else if (carried) {
     Keep();

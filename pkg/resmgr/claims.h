@@ -57,8 +57,8 @@ class Claims final : public ClaimHolder {
   };
 
   void TakeOverKept();
-  // Reports and saves claims that have other CPUs than they had in `before`.
-  void NoteOtherCpus(const HeldClaims& before);
+  // Logs claims that have other CPUs than they had in `before`; false: there is none.
+  bool LogOtherCpus(const HeldClaims& before);
   void ReserveNow(const Claim& claim, Reserved done);
   void ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved done);
   void Add(const std::string& uid, Reserved done);

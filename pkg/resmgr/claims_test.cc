@@ -354,6 +354,46 @@ TEST_F(ClaimsTest, ThePodsOfAClaimAreKeptAndMayBeOthersLater) {
   EXPECT_EQ(manager().held_claims().Find("u1")->claim.pods, claim.pods);
 }
 
+TEST_F(ClaimsTest, AFailedUpdateTakesNoCpusOfAClaimBack) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 4000);
+  const Admission smaller = *manager().AdmitUpdate(app, test::TestNode::Resources(2000));
+  ASSERT_EQ(node_.Exclusive(app), "1-2");
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  const std::vector<ClaimGrant> reserved = manager().claims().Held();
+  ASSERT_THAT(reserved, SizeIs(1));
+  ASSERT_EQ(reserved[0].All(), CpuSet::Range(3, 4)) << "as soon as the container has left";
+  manager().UpdateFailed(smaller);
+  EXPECT_EQ(manager().claims().Held(), reserved);
+  EXPECT_EQ(node_.Exclusive(app), "1-2,5-6");
+  runtime().AnswerAll();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_TRUE(reply->ok()) << reply->status();
+}
+
+// The runtime reports the container where it was before an update that was lost with the daemon.
+TEST_F(ClaimsTest, AContainerThatIsFoundOnTheCpusOfAClaimLeavesThem) {
+  node_.KeepState(files_);
+  const ContainerId app = node_.Run("app", kGuaranteed, 4000);
+  node_.FlushState();
+  ASSERT_TRUE(manager().AdmitUpdate(app, test::TestNode::Resources(2000)).ok());
+  Reply lost;
+  Reserve(ClaimFor("u1", 2), lost);
+  const std::vector<ClaimGrant> reserved = manager().claims().Held();
+  ASSERT_EQ(reserved.at(0).All(), CpuSet::Range(3, 4));
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(manager().claims().Held(), reserved);
+  EXPECT_FALSE(test::Cpus(node_.Exclusive(app)).Intersects(reserved[0].All()));
+}
+
+TEST_F(ClaimsTest, CpusThatAClaimLosesAreLogged) {
+  const test::CapturedLog log;
+  ASSERT_TRUE(node_.Reserve(ClaimFor("u1", 2)).ok());
+  ASSERT_TRUE(node_.SetOffline({1}).ok());
+  EXPECT_EQ(log.Times("claim ns/claim-u1 had CPUs 1-2 and has CPUs 2-3 now"), 1) << log.Text();
+}
+
 // Its pod may run on it.
 TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   node_.KeepState(files_);

@@ -187,12 +187,4 @@ void ContainerStore::View::ForEachContainer(
   }
 }
 
-bool ContainerStore::OthersOwn(const CpuSet& cpus, ContainerKey key) const {
-  return std::ranges::any_of(containers_, [&](const auto& entry) {
-    const auto& [other, record] = entry;
-    if (other == key || !record->Placeable()) return false;
-    return record->container.placement.exclusive.Intersects(cpus);
-  });
-}
-
 }  // namespace resmgr

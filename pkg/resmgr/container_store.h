@@ -86,8 +86,6 @@ class ContainerStore {
   const Snapshot& all() const { return all_; }
   // The containers that policies see, for which Placeable() holds.
   const Snapshot& placeable() const { return placeable_; }
-  // Whether some of the CPUs are exclusive ones of a container with another key.
-  bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
 
  private:
   class View : public Snapshot {

@@ -215,7 +215,11 @@ void Creations::End(ContainerRecord& record, const Status& refusal) {
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
   if (former != nullptr && former->container.state != ContainerState::kExited) {
-    former->container.placement = std::move(*std::exchange(former->former, nullptr));
+    // Without a place it is placed anew.
+    Placement place = std::move(*std::exchange(former->former, nullptr));
+    if (!brain_.decider.OthersOwn(place.exclusive, former->container.key)) {
+      former->container.placement = std::move(place);
+    }
     brain_.Append(changed, brain_.decider.Reconcile());
     changed.push_back(former->container.key);
   } else {

@@ -31,9 +31,9 @@ class Creations {
   //   - an unknown sandbox that the request does not describe either: the container is not kept; if
   //     the runtime creates it, everything is listed again and the container is adopted.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
-  // to it if this creation fails. A tentative refusal leaves the request as it was, except for its
-  // pod. `claims`: uids of claims that it carries, on whose CPUs it is placed; NotFound where one
-  // is not held, AlreadyExists where another container has one.
+  // to it if this creation fails and no other has them by then. A tentative refusal leaves the
+  // request as it was, except for its pod. `claims`: uids of claims that it carries, on whose CPUs
+  // it is placed; NotFound where one is not held, AlreadyExists where another container has one.
   StatusOr<Admission> Admit(CreateRequest&& request, RefusalKind refusal,
                             std::vector<std::string> claims);
   // `sent`: what all stages, the brain's among them, changed in the request. Values that other

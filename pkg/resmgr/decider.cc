@@ -192,6 +192,15 @@ CpuSet Decider::ClaimedFor(ContainerKey key) const {
   return cpus;
 }
 
+bool Decider::OthersOwn(const CpuSet& cpus, ContainerKey key) const {
+  if (ClaimedByOthers(key).Intersects(cpus)) return true;
+  return std::ranges::any_of(store_.containers(), [&](const auto& entry) {
+    const auto& [other, record] = entry;
+    if (other == key || !record->Placeable()) return false;
+    return record->container.placement.exclusive.Intersects(cpus);
+  });
+}
+
 void Decider::SetClaims(ContainerKey key, std::vector<std::string> uids) {
   std::erase_if(carriers_,
                 [this](const auto& carrier) { return store_.Find(carrier.first) == nullptr; });

@@ -90,6 +90,9 @@ class Decider {
   CpuSet ClaimedFor(ContainerKey key) const;
   // The CPUs of all other claims.
   CpuSet ClaimedByOthers(ContainerKey key) const { return claims()->Cpus() - ClaimedFor(key); }
+  // Whether some of the CPUs are exclusive ones of another container, or of a claim that the
+  // container does not carry. Asked before a container gets a former place back.
+  bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
 
   // Called when the policy's plan was broken and dropped, while the policy believes that it was
   // carried out: makes the policy take over the store's placements again.

@@ -76,8 +76,8 @@ Status Lists::OnInventory(const RuntimeInventory& inventory, const Synchronizer:
 
 Status Lists::TakeOver(const RuntimeInventory& inventory, const Synchronizer::Removed& gone,
                        bool first) {
-  const Adoption adoption =
-      Adopt(brain_.store, inventory, gone, listed_at_, brain_.memory_capacity, brain_.state_writer);
+  const Adoption adoption = Adopt(brain_.store, inventory, gone, listed_at_, brain_.memory_capacity,
+                                  brain_.state_writer, brain_.decider);
   for (const ContainerKey key : adoption.renamed) {
     const ContainerRecord& record = *brain_.store.Find(key);
     brain_.observers.OnRenamed(brain_.ActAt(record), record.CreatedName());

@@ -25,6 +25,7 @@ namespace {
 using test::FirstFit;
 using test::S1Ht;
 using test::TestNode;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -303,6 +304,29 @@ TEST_F(FailedCreationTest, CpusThatAnotherGotMeanwhileAreNotTakenBack) {
   manager().CreateFailed(second.key);
   EXPECT_EQ(node_.Exclusive(next), "3");
   EXPECT_EQ(node_.Exclusive(first_), "4-7");
+}
+
+TEST_F(FailedCreationTest, CpusThatAClaimGotMeanwhileAreNotTakenBack) {
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  runtime().AnswerAll();
+  const auto claim = node_.Reserve({.uid = "u1", .parts = {{.device = "cpu", .cpus = 4}}});
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  ASSERT_EQ(claim->All(), CpuSet::Range(3, 6));
+  manager().CreateFailed(second.key);
+  EXPECT_THAT(manager().claims().Held(), ElementsAre(*claim));
+  EXPECT_EQ(node_.Exclusive(first_), "");
+}
+
+TEST_F(FailedCreationTest, CpusThatAnAttemptLeftAndAnotherGotAreNotTakenBack) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  node_.Stop(first_);
+  const PodSandboxId pod = node_.Known(other_)->pod_id;
+  const Admission next = *manager().AdmitCreate(TestNode::Request(pod, "other", 1000, 1));
+  const ContainerId third = *node_.Create("third", kGuaranteed, 1000);
+  ASSERT_EQ(node_.Exclusive(app) + " " + node_.Exclusive(third), "7 2");
+  manager().CreateFailed(next.key);
+  EXPECT_EQ(node_.Exclusive(third), "2");
+  EXPECT_EQ(node_.Exclusive(other_), "1,3");
 }
 
 TEST_F(FailedCreationTest, AContainerWithOtherSiblingsStaysReduced) {

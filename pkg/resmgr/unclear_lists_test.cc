@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -432,6 +433,18 @@ TEST_F(KeptContainersTest, AResizeWhosePlaceIsTakenMeanwhileGetsAnother) {
     runtime().AnswerAll();
     return runtime().CpusOf(there) == "3-4";
   }));
+}
+
+TEST_F(KeptContainersTest, AResizeWhosePlaceAClaimHasMeanwhileGetsAnother) {
+  const ContainerId there = ResizeWithoutReply();
+  RestartWithout();
+  manager().claims().Reserve({.uid = "u1", .parts = {{.device = "cpu", .cpus = 2}}},
+                             [](const StatusOr<ClaimGrant>&) {});
+  const std::vector<ClaimGrant> reserved = manager().claims().Held();
+  ASSERT_EQ(reserved.at(0).All(), CpuSet::Range(1, 2));
+  ComeBack();
+  EXPECT_EQ(manager().claims().Held(), reserved);
+  EXPECT_EQ(node_.Exclusive(there), "3-4");
 }
 
 TEST_F(KeptContainersTest, WhatIsGoneWhenItsRuntimeComesGivesItsCpusBack) {

@@ -133,8 +133,8 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
     return {};
   }
   const std::optional<Placement>& former = record.confirmed->placement;
-  const bool returns =
-      record.updates.empty() && former && !brain_.store.OthersOwn(former->exclusive, container.key);
+  const bool returns = record.updates.empty() && former &&
+                       !brain_.decider.OthersOwn(former->exclusive, container.key);
   if (!returns) {
     StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
     if (changed.ok()) return *std::move(changed);
