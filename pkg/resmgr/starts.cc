@@ -166,6 +166,8 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
 
 void Starts::OnListed() {
   for (const auto& [key, record] : brain_.store.containers()) {
+    // Known from notes alone, which end no note.
+    if (record->kept) continue;
     if (!record->life.BeingStarted()) {
       brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
     } else if (record->life.state() == LifeState::kUnresolved && !unresolved_.Contains(key)) {

@@ -499,6 +499,26 @@ TEST_F(KeptContainersTest, OneThatOnlyWasCreatedIsKnownToBeSo) {
   node_.Start(*there);
 }
 
+// It may still take effect, on the CPUs that the container had then.
+TEST_F(KeptContainersTest, AStartUnderWayIsStillKnownWhenItsRuntimeComes) {
+  RunAt("", "here", kGuaranteed, 1000);  // so that starts are noted
+  const PodSandboxId pod = node_.AddPod("there", kBurstable);
+  runtime().held.pods.back().runtime_handler = "kata";
+  manager().PodCreated(runtime().held.pods.back());
+  const auto there = node_.Create(TestNode::Request(pod, "there", 100));
+  ASSERT_TRUE(there.ok());
+  ASSERT_EQ(manager().AdmitStart(*there, [](const Status&) {}), nullptr);
+  for (int restarts = 1; restarts <= 2; ++restarts)
+    RestartWithout();
+  ComeBack();
+  const auto app = node_.Create("app", kGuaranteed, 2000);
+  ASSERT_TRUE(app.ok()) << app.status();
+  bool started = false;
+  const auto wait =
+      manager().AdmitStart(*app, [&](const Status& status) { started = status.ok(); });
+  EXPECT_FALSE(started) << "the other container may be coming up on its CPUs";
+}
+
 TEST_F(KeptContainersTest, OverheadOfItsPodsIsHeldAsItWasLast) {
   LinuxResources overhead = TestNode::Resources(500);
   RunAt("kata", "there", kGuaranteed, 2000, overhead);
