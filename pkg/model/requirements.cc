@@ -225,10 +225,34 @@ int64_t SumOfOwnMemory(std::span<const PodMember> members) {
   return sum;
 }
 
+// The member without a request of its own that has the rest of the pod's; nullptr: none has.
+template <typename Amount>
+PodMember* FindHolder(std::span<PodMember> members, bool Requirements::*of_pod,
+                      Amount Requirements::*request) {
+  const auto holder = std::ranges::find_if(members, [&](const PodMember& member) {
+    return member.needs.*of_pod && (member.needs.*request).value > 0;
+  });
+  return holder == members.end() ? nullptr : &*holder;
+}
+
+// Gives the rest to `holder`, or else to the first member without a request of its own.
+template <typename Amount>
+void GiveRest(std::span<PodMember> members, bool Requirements::*of_pod,
+              Amount Requirements::*request, PodMember* holder, int64_t rest) {
+  rest = std::max<int64_t>(rest, 0);
+  if (holder != nullptr) holder->needs.*request = Amount{std::exchange(rest, 0)};
+  for (PodMember& member : members) {
+    if (&member == holder || !(member.needs.*of_pod)) continue;
+    member.needs.*request = Amount{std::exchange(rest, 0)};
+  }
+}
+
 void DivideCpu(const Pod& pod, std::span<PodMember> members) {
   const std::optional<MilliCpu> request = CpuRequestOf(pod);
   if (!request) return;
   const int64_t whole = request->value;
+  PodMember* const holder =
+      FindHolder(members, &Requirements::cpu_of_pod, &Requirements::cpu_request);
   const bool divided =
       std::ranges::any_of(members, [](const PodMember& member) { return member.needs.cpu_of_pod; });
   if (divided || SumOfOwnCpu(members) > whole) {
@@ -240,10 +264,8 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
       member.needs.cpu_limit = CpuLimitOf(member.container->requested);
     }
   }
-  int64_t rest = std::max<int64_t>(whole - SumOfOwnCpu(members), 0);
-  for (PodMember& member : members) {
-    if (member.needs.cpu_of_pod) member.needs.cpu_request = MilliCpu{std::exchange(rest, 0)};
-  }
+  GiveRest(members, &Requirements::cpu_of_pod, &Requirements::cpu_request, holder,
+           whole - SumOfOwnCpu(members));
 }
 
 // Divides only the memory of Guaranteed pods, whose limit is the request: no message has the memory
@@ -251,6 +273,8 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
 void DivideMemory(const Pod& pod, std::span<PodMember> members) {
   const int64_t whole = pod.resources.memory_limit.value_or(0);
   if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;
+  PodMember* const holder =
+      FindHolder(members, &Requirements::memory_of_pod, &Requirements::memory_request);
   const bool divided = std::ranges::any_of(
       members, [](const PodMember& member) { return member.needs.memory_of_pod; });
   if (divided || SumOfOwnMemory(members) > whole) {
@@ -259,10 +283,8 @@ void DivideMemory(const Pod& pod, std::span<PodMember> members) {
       if (!member.fixed && all) member.needs.memory_of_pod = true;
     }
   }
-  int64_t rest = std::max<int64_t>(whole - SumOfOwnMemory(members), 0);
-  for (PodMember& member : members) {
-    if (member.needs.memory_of_pod) member.needs.memory_request = Bytes{std::exchange(rest, 0)};
-  }
+  GiveRest(members, &Requirements::memory_of_pod, &Requirements::memory_request, holder,
+           whole - SumOfOwnMemory(members));
 }
 
 }  // namespace

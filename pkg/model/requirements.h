@@ -109,9 +109,9 @@ struct PodMember {
 // that live or are about to, in the order of their creation, one for each name. If their requests
 // together exceed the pod's, or one is known to have no request, then each container that seems to
 // request all of the pod's resources has no request of its own, unless an annotation states one
-// (Requirements::cpu_of_pod, memory_of_pod). The first of these containers gets what the others
-// leave of the pod's resources, and the rest of them get nothing. If the pod's resources are not
-// known, nothing is changed.
+// (Requirements::cpu_of_pod, memory_of_pod). One of these containers gets what the others leave of
+// the pod's resources, and the rest of them get nothing: the one that had it before, or else the
+// first. If the pod's resources are not known, nothing is changed.
 void DivideAmong(const Pod& pod, std::span<PodMember> members);
 
 }  // namespace resmgr

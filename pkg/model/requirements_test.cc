@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -373,6 +374,18 @@ TEST_F(PodDivisionTest, WhereOneHasNoneTheNextThatAsksForAllHasNoneEither) {
   Add("c", {});
   EXPECT_THAT(Divided(), ElementsAre("(4000)", "(0)", "(0)"));
   EXPECT_TRUE(members_[2].needs.memory_of_pod);
+}
+
+TEST_F(PodDivisionTest, TheOneThatHasTheRestKeepsIt) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  for (const char* name : {"a", "b"})
+    Add(name, {});
+  Divided();
+  std::swap(members_[0], members_[1]);
+  Add("own", {{1000}, {1000}, {kGibi / 4}, {kGibi / 4}});
+  EXPECT_THAT(Divided(), ElementsAre("(0)", "(3000)", "1000"));
+  EXPECT_EQ(members_[0].needs.memory_request.value, 0);
+  EXPECT_EQ(members_[1].needs.memory_request.value, kGibi / 4 * 3);
 }
 
 TEST_F(PodDivisionTest, WhatAContainerHasOfItsOwnIsItsOwn) {

@@ -153,6 +153,20 @@ TEST_F(PodLimitsTest, ARestartDividesNothingAnewForOneThatHasExited) {
   EXPECT_EQ(RequestOf(shares), 3000);
 }
 
+// A daemon that starts knows the ids of containers, but not their order.
+TEST_F(PodLimitsTest, TheShareOfAPodStaysWithItsContainerAfterARestart) {
+  node_.KeepState(files_);
+  AddPod("batch", kGuaranteed, 4000);
+  const ContainerId b = Run("b", Limited(4000, 4000));
+  const ContainerId a = Run("a", Limited(4000, 4000));
+  ASSERT_LT(a, b);
+  node_.FlushState();
+  node_.Restart();
+  Run("c", Limited(1000, 1000));
+  EXPECT_EQ(RequestOf(b), 3000);
+  EXPECT_EQ(RequestOf(a), 0);
+}
+
 TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
   pod_ = PodSandboxId("resized");
   Pod pod;
