@@ -90,7 +90,9 @@ class Adopter {
   // The saved container by its id, or the note of a creation whose answer never came.
   std::optional<SavedContainer> SavedOf(const RuntimeContainer& reported) const {
     std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
-    if (saved) return saved;
+    return saved ? saved : CreationOf(reported);
+  }
+  std::optional<SavedContainer> CreationOf(const RuntimeContainer& reported) const {
     return state_writer_.FindCreation(reported.pod_id, reported.name, reported.attempt);
   }
 
@@ -200,7 +202,9 @@ class Adopter {
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
-    std::optional<SavedContainer> kept = SavedOf(reported);
+    std::optional<SavedContainer> kept = state_writer_.Find(reported.id);
+    const bool by_id = kept.has_value();
+    if (!by_id) kept = CreationOf(reported);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
     // Its requirements and CPUs are unknown, so it is left alone until a list reports them.
@@ -220,6 +224,7 @@ class Adopter {
       container.requirements = in_force;
       container.requested = ReportedRequest(reported, in_force);
     } else {
+      if (!by_id) result_.from_creations.push_back(container.key);
       container.requirements = saved->requirements;
       container.requested = saved->requested;
       container.hints = saved->hints;

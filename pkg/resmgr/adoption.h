@@ -51,6 +51,8 @@ struct Adoption {
   std::vector<ContainerKey> renamed;
   // Containers that are new here and have no saved data, ascending.
   std::vector<ContainerKey> without_notes;
+  // Containers that are new here and were saved only as creations, whose answers never came.
+  std::vector<ContainerKey> from_creations;
 };
 
 // Brings the store up to date with the pods and containers that the runtime listed. `since` is the

@@ -112,6 +112,12 @@ void Creations::RestoreQos(ContainerRecord& record) {
   if (record.former_qos) record.pod->pod.qos = *std::exchange(record.former_qos, std::nullopt);
 }
 
+void Creations::KeepQos(ContainerRecord& record) {
+  if (!std::exchange(record.former_qos, std::nullopt)) return;
+  for (const ContainerKey other : record.pod->containers)
+    brain_.state_writer.MarkChanged(*brain_.store.Find(other));
+}
+
 // Places a new container. If its siblings get less because of it, that is decided in the same
 // transaction.
 StatusOr<ContainerKeys> Creations::PlaceInPod(ContainerRecord& record, bool falls) {
@@ -182,10 +188,7 @@ void Creations::Succeeded(ContainerKey key, ContainerId id, const Adjustment& se
   record->Advance(LifeEvent::kCreateSucceeded);
   record->pod->provisional = false;
   record->bounded.clear();
-  if (std::exchange(record->former_qos, std::nullopt)) {
-    for (const ContainerKey other : record->pod->containers)
-      brain_.state_writer.MarkChanged(*brain_.store.Find(other));
-  }
+  KeepQos(*record);
   if (record->supersedes != ContainerKey{}) endings_.EndSuperseded(*record);
   set_later_.TakeCreation(*record, sent);
   brain_.pusher.EndCreation(*record);
@@ -202,6 +205,16 @@ void Creations::Failed(ContainerKey key, const Status& refusal) {
 void Creations::Unclear(ContainerKey key) {
   if (ContainerRecord* const record = brain_.store.Find(key)) End(*record, OkStatus());
   brain_.synchronizer.ResyncSoon();
+}
+
+void Creations::Found(const std::vector<ContainerKey>& found) {
+  for (const ContainerKey key : found) {
+    ContainerRecord& record = *brain_.store.Find(key);
+    if (!record.Placeable()) continue;
+    const bool falls = DeriveQos(record);
+    KeepQos(record);
+    pod_limits_.CountFound(record, falls);
+  }
 }
 
 void Creations::End(ContainerRecord& record, const Status& refusal) {

@@ -43,6 +43,9 @@ class Creations {
   void Failed(ContainerKey key, const Status& refusal);
   // The creation was not answered, so the container may exist: the runtime is soon listed.
   void Unclear(ContainerKey key);
+  // A list shows containers whose creations were not answered: their pods' classes and resources,
+  // which do not count them, are as after the creations. The caller reconciles.
+  void Found(const std::vector<ContainerKey>& found);
 
   // Places a container that has exited and is to be started again; an update sends the new place to
   // the runtime, and the start waits for it. A refusal changes nothing; a tentative refusal for
@@ -55,6 +58,8 @@ class Creations {
   PodRecord* PodOf(CreateRequest& request);
   bool DeriveQos(ContainerRecord& record) const;
   static void RestoreQos(ContainerRecord& record);
+  // The pod's present class is final, so it is saved.
+  void KeepQos(ContainerRecord& record);
   StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record, bool falls);
   StatusOr<ContainerKeys> Place(ContainerRecord& record);
   ContainerRecord* FindPredecessor(const ContainerRecord& record);

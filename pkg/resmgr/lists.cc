@@ -84,6 +84,7 @@ Status Lists::TakeOver(const RuntimeInventory& inventory, const Synchronizer::Re
   }
   endings_.EndListed(adoption);
   EraseUnlistedPods(brain_.store, inventory, listed_at_);
+  creations_.Found(adoption.from_creations);
   pod_limits_.ApplyToAdopted(adoption, first);
   claims_.FindCarriers(adoption.adopted, adoption.without_notes);
   StatusOr<ContainerKeys> changed = brain_.decider.Reconcile();

@@ -8,6 +8,7 @@
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/brain.h"
 #include "pkg/resmgr/claims.h"
+#include "pkg/resmgr/creations.h"
 #include "pkg/resmgr/endings.h"
 #include "pkg/resmgr/pod_limits.h"
 #include "pkg/resmgr/set_later.h"
@@ -21,12 +22,13 @@ class Lists final : public Synchronizer::Owner {
  public:
   // All must outlive it.
   Lists(Brain& brain, SetLater& set_later, PodLimits& pod_limits, ExitedContainers& exited,
-        Endings& endings, Claims& claims, Starts& starts)
+        Endings& endings, Creations& creations, Claims& claims, Starts& starts)
       : brain_(brain),
         set_later_(set_later),
         pod_limits_(pod_limits),
         exited_(exited),
         endings_(endings),
+        creations_(creations),
         claims_(claims),
         starts_(starts) {}
 
@@ -50,6 +52,7 @@ class Lists final : public Synchronizer::Owner {
   PodLimits& pod_limits_;
   ExitedContainers& exited_;
   Endings& endings_;
+  Creations& creations_;
   Claims& claims_;
   Starts& starts_;
   std::pair<size_t, size_t> logged_counts_;  // pods and containers

@@ -72,6 +72,17 @@ Members PodLimits::TakePart(ContainerRecord& record, bool falls) const {
   return changed;
 }
 
+void PodLimits::CountFound(ContainerRecord& record, bool falls) {
+  for (const PodMember& member : TakePart(record, falls))
+    SetNeeds(member);
+}
+
+void PodLimits::SetNeeds(const PodMember& member) {
+  ContainerRecord& record = *brain_.store.Find(member.container->key);
+  record.container.requirements = member.needs;
+  brain_.state_writer.MarkChanged(record);
+}
+
 StatusOr<ContainerKeys> PodLimits::Reduce(ContainerRecord& record, const Members& siblings,
                                           Transaction& change, std::vector<Shift>& shifts) {
   ContainerKeys moved;
@@ -157,10 +168,7 @@ void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
     }
     DivideAmong(pod.pod, members);
     for (const PodMember& member : members) {
-      if (!Changes(member)) continue;
-      ContainerRecord& record = *brain_.store.Find(member.container->key);
-      record.container.requirements = member.needs;
-      brain_.state_writer.MarkChanged(record);
+      if (Changes(member)) SetNeeds(member);
     }
   }
 }

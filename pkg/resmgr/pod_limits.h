@@ -25,6 +25,9 @@ class PodLimits {
   // change because of it. `falls`: the pod's class falls with the new container, so the siblings'
   // needs are estimated anew.
   Members TakePart(ContainerRecord& record, bool falls) const;
+  // The same for a container that exists already: the siblings have these needs from now on. The
+  // caller reconciles.
+  void CountFound(ContainerRecord& record, bool falls);
   // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note
   // their former values.
   StatusOr<ContainerKeys> Reduce(ContainerRecord& record, const Members& siblings,
@@ -42,6 +45,7 @@ class PodLimits {
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:
+  void SetNeeds(const PodMember& member);
   ContainerKeys Divide(PodRecord& pod, std::span<const ReducedSibling> bounded,
                        std::string_view why);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);

@@ -199,7 +199,8 @@ TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
 class FailedCreationTest : public PodLimitsTest {
  protected:
   // Runs a container that has exclusive CPUs as long as its pod has no other container.
-  FailedCreationTest() {
+  explicit FailedCreationTest(bool keeps = false) {
+    if (keeps) node_.KeepState(files_);
     other_ = node_.Run("other", kGuaranteed, 2000);
     AddPod("batch", kGuaranteed, 4000);
     first_ = Run("first", Limited(4000, 4000));
@@ -374,6 +375,44 @@ TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   EXPECT_EQ(node_.Exclusive(first_), "");
   EXPECT_EQ(node_.Exclusive(id), "");
   EXPECT_EQ(RequestOf(first_) + RequestOf(id), 4000);
+}
+
+// A stage has changed the request, so that what was asked for is noted.
+class UnansweredCreationTest : public FailedCreationTest {
+ protected:
+  UnansweredCreationTest() : FailedCreationTest(/*keeps=*/true) {
+    unclear_ = *manager().AdmitCreate(Second(1000));
+    manager().set_later().CreationSent(unclear_.key, {});
+    manager().CreateUnclear(unclear_.key);
+    ExpectAsBefore();
+    node_.FlushState();
+  }
+  void ExpectBothCount(const ContainerId& second) {
+    EXPECT_EQ(RequestOf(first_), 3000);
+    EXPECT_EQ(node_.Exclusive(first_), "");
+    EXPECT_EQ(RequestOf(second), 1000);
+    EXPECT_EQ(node_.Exclusive(second).size(), 1U);
+  }
+
+  Admission unclear_;
+};
+
+TEST_F(UnansweredCreationTest, TheContainerThatIsFoundCounts) {
+  ASSERT_TRUE(node_.AnswerNextList());
+  const ContainerId second = node_.Hold(Second(1000), unclear_);
+  manager().synchronizer().ResyncSoon();
+  ASSERT_TRUE(node_.AnswerNextList());
+  runtime().AnswerAll();
+  ExpectBothCount(second);
+  node_.FlushState();
+  node_.Restart();
+  ExpectBothCount(second);
+}
+
+TEST_F(UnansweredCreationTest, TheContainerThatTheNextDaemonFindsCounts) {
+  const ContainerId second = node_.Hold(Second(1000), unclear_);
+  node_.Restart();
+  ExpectBothCount(second);
 }
 
 TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {

@@ -29,7 +29,7 @@ ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
       claims_(brain_, policy_changes_, loop, state),
       failures_(brain_, policy_changes_),
       starts_(brain_, creations_),
-      lists_(brain_, set_later_, pod_limits_, exited_, endings_, claims_, starts_),
+      lists_(brain_, set_later_, pod_limits_, exited_, endings_, creations_, claims_, starts_),
       events_(brain_.timers, brain_.store,
               {.look = [this] { brain_.synchronizer.Refresh([](const Status&) {}); },
                .rename =

@@ -229,6 +229,27 @@ TEST_F(StagedRestartsTest, ADerivedClassIsBackWhenTheCreationIsRefused) {
   EXPECT_EQ(node_.Known(first).placement.exclusive.ToString(), "1,5");
 }
 
+// The runtime's answer was lost, and a list shows that the container was created.
+TEST_F(StagedRestartsTest, ADerivedClassFallsWithAContainerWhoseCreationHadNoReply) {
+  const PodSandboxId pod = node_.RunPod(PodIn(""));
+  const ContainerId first = *node_.Create(pod, "first", Guaranteed(2000));
+  CreateRequest request = TestNode::Request(pod, "second", 1000);
+  request.resources = {};
+  request.resources.cpu_shares = 1024;
+  ResourceManager& manager = node_.node().manager();
+  const auto admission = manager.AdmitCreate(CreateRequest(request));
+  ASSERT_TRUE(admission.ok());
+  manager.set_later().CreationSent(admission->key, {});
+  manager.CreateUnclear(admission->key);
+  ASSERT_EQ(node_.PodOf(first).qos, QosClass::kGuaranteed);
+  node_.node().Hold(request, *admission);
+  ASSERT_TRUE(node_.node().AnswerNextList());
+  EXPECT_EQ(node_.PodOf(first).qos, QosClass::kBurstable);
+  EXPECT_EQ(node_.Known(first).placement.exclusive.size(), 0);
+  KillAndExpect(first, "");
+  EXPECT_EQ(node_.PodOf(first).qos, QosClass::kBurstable);
+}
+
 class PlusRestartsTest : public testing::Test {
  protected:
   StagedNode node_{S1Ht(), [](const Machine& machine) {
