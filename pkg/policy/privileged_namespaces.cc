@@ -10,6 +10,19 @@
 
 namespace resmgr {
 
+namespace {
+
+bool MatchesAny(const std::vector<std::string>& globs, std::string_view name) {
+  return std::ranges::any_of(globs,
+                             [name](std::string_view glob) { return MatchesGlob(glob, name); });
+}
+
+}  // namespace
+
+bool IsReservedNamespace(const std::vector<std::string>& globs, std::string_view name) {
+  return name == kSystemNamespace || MatchesAny(globs, name);
+}
+
 void PrivilegedNamespaces::Describe(ConfigSection& section, std::string_view annotations) {
   section.List(
       "PrivilegedNamespaces", globs_,
@@ -19,8 +32,7 @@ void PrivilegedNamespaces::Describe(ConfigSection& section, std::string_view ann
 }
 
 bool PrivilegedNamespaces::Include(const Pod& pod) const {
-  return std::ranges::any_of(
-      globs_, [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });
+  return MatchesAny(globs_, pod.namespace_name);
 }
 
 std::string PrivilegedNamespaces::WhyIgnored(std::string_view annotation, const Pod& pod,

@@ -10,6 +10,12 @@
 
 namespace resmgr {
 
+inline constexpr std::string_view kSystemNamespace = "kube-system";
+
+// Whether pods of the namespace belong on reserved CPUs: `kube-system`, and those that `globs`
+// name.
+bool IsReservedNamespace(const std::vector<std::string>& globs, std::string_view name);
+
 // The namespaces whose pods may ask by annotation to run on exclusive CPUs of other containers, or
 // on the reserved CPUs. Other containers are protected from this: all users that create pods can
 // write annotations, but only administrators put pods into these namespaces. A value.
@@ -27,7 +33,7 @@ class PrivilegedNamespaces {
                                 std::string_view policy);
 
  private:
-  std::vector<std::string> globs_ = {"kube-system"};
+  std::vector<std::string> globs_ = {std::string(kSystemNamespace)};
 };
 
 }  // namespace resmgr

@@ -142,7 +142,11 @@ StatusOr<std::string> ReadBeginning(const std::string& path, size_t size) {
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd.valid()) return CannotOpen(path);
-  return ReadAll(fd.get(), path, 0, limit);
+  return ReadInput(fd.get(), path, limit);
+}
+
+StatusOr<std::string> ReadInput(int fd, const std::string& name, size_t limit) {
+  return ReadAll(fd, name, 0, limit);
 }
 
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {

@@ -24,6 +24,8 @@ StatusOr<std::string> ReadBeginning(const std::string& path, size_t size);
 
 // As ReadFile, for programs whose user names the file, which may also be a pipe. Waits for its end.
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
+// The same of an open file, which has this name in messages.
+StatusOr<std::string> ReadInput(int fd, const std::string& name, size_t limit);
 
 // After OK the file has this content and mode, even after a power failure. Until then, or after an
 // error, it has its former content (the new one if only the directory could not be synced); readers

@@ -128,7 +128,6 @@ class ExclusivePolicy final : public Policy {
   bool Legal(const CpuSet& cpus) const;
 
   Members MembersOf(const Snapshot& snapshot);
-  void Adopt(const Members& members);
   void AdoptExact(const Members& members, const CpuUsers& users, bool alone);
   void AdoptMixed(const Members& members, const CpuUsers& users);
   void AdoptUnclear(const Members& members, const CpuUsers& running);

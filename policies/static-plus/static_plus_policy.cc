@@ -18,7 +18,6 @@
 #include "pkg/config/config_section.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
-#include "pkg/kube/names.h"
 #include "pkg/model/requirements.h"
 #include "pkg/policy/privileged_namespaces.h"
 #include "policies/exclusive/exclusive_policy.h"
@@ -67,15 +66,7 @@ StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
   return ReadSection<StaticPlusOptions>(section, "policy.static-plus", &Describe, keys);
 }
 
-constexpr std::string_view kSystemNamespace = "kube-system";
 constexpr std::string_view kPreferReserved = "prefer-reserved-cpus";
-
-bool InReservedNamespace(const StaticPlusOptions& options, const Pod& pod) {
-  if (pod.namespace_name == kSystemNamespace) return true;
-  return std::ranges::any_of(options.reserved_pool_namespaces, [&pod](const std::string& pattern) {
-    return MatchesGlob(pattern, pod.namespace_name);
-  });
-}
 
 // The reason why the container belongs to the reserved pool; empty if it does not.
 std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
@@ -86,7 +77,7 @@ std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
   if (annotated == true && options.privileged.Include(pod)) {
     return fmt::format("annotation {}", kPreferReserved);
   }
-  if (!InReservedNamespace(options, pod)) return "";
+  if (!IsReservedNamespace(options.reserved_pool_namespaces, pod.namespace_name)) return "";
   return fmt::format("namespace {}", pod.namespace_name);
 }
 
@@ -121,7 +112,9 @@ std::string WhyNotHeeded(const StaticPlusOptions& options, const Pod& pod,
                          const Container& container) {
   const bool asks =
       ReadBoolAnnotation(pod.annotations, kPreferReserved, container.name).value_or(false);
-  if (!asks || options.privileged.Include(pod) || InReservedNamespace(options, pod)) return "";
+  if (!asks || options.privileged.Include(pod) ||
+      IsReservedNamespace(options.reserved_pool_namespaces, pod.namespace_name))
+    return "";
   return PrivilegedNamespaces::WhyIgnored(kPreferReserved, pod, "static-plus");
 }
 

@@ -8,14 +8,12 @@
 
 #include "pkg/kube/annotations.h"
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/names.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/requirements.h"
+#include "pkg/policy/privileged_namespaces.h"
 
 namespace resmgr {
 namespace {
-
-constexpr std::string_view kSystemNamespace = "kube-system";
 
 // Limits of a request: pods may state any number, and larger ones are cut to these, which no
 // machine has and whose sums do not overflow.
@@ -43,13 +41,6 @@ HugeMemories HugeMemoryOf(const LinuxResources& requested) {
   return huge;
 }
 
-bool InReservedNamespace(const Pod& pod, const TopologyAwareOptions& options) {
-  if (pod.namespace_name == kSystemNamespace) return true;
-  return std::any_of(
-      options.reserved_namespaces.begin(), options.reserved_namespaces.end(),
-      [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });
-}
-
 bool IsReserved(const Pod& pod, const Preferences& preferences, const TopologyAwareOptions& options,
                 Need& need) {
   if (preferences.reserved.has_value()) {
@@ -57,7 +48,7 @@ bool IsReserved(const Pod& pod, const Preferences& preferences, const TopologyAw
     return *preferences.reserved;
   }
   need.why = fmt::format("namespace {} is reserved", pod.namespace_name);
-  return InReservedNamespace(pod, options);
+  return IsReservedNamespace(options.reserved_namespaces, pod.namespace_name);
 }
 
 // Whether a Guaranteed container gets all of its whole CPUs exclusively; if not, it gets none.
@@ -130,7 +121,8 @@ std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOpt
   if (preferences.reserved == true) {
     preferences.reserved.reset();
     // No note for pods of reserved namespaces, which get reserved CPUs anyway.
-    if (!InReservedNamespace(pod, options)) ignore("prefer-reserved-cpus");
+    if (!IsReservedNamespace(options.reserved_namespaces, pod.namespace_name))
+      ignore("prefer-reserved-cpus");
   }
   return ignored;
 }
