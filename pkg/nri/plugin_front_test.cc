@@ -584,9 +584,15 @@ TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromise
   EXPECT_THAT(mirror.Inventory().stopped_pods,
               ElementsAre(PodSandboxId("empty"), PodSandboxId("over")));
   mirror.SetStopped(PodSandboxId("live"));
+  add("live", ContainerState::kCreated);
   mirror.Remove(PodSandboxId("over"));
   EXPECT_THAT(mirror.Inventory().stopped_pods,
               ElementsAre(PodSandboxId("empty"), PodSandboxId("live")));
+  add("empty", ContainerState::kExited);
+  EXPECT_TRUE(mirror.Inventory().stopped_pods.contains(PodSandboxId("empty")));
+  add("empty", ContainerState::kRunning);
+  EXPECT_THAT(mirror.Inventory().stopped_pods, ElementsAre(PodSandboxId("live")))
+      << "a guess is taken back, and an event is not";
 }
 
 TEST_F(PluginFrontTest, AnInventoryIsInTheOrderOfIds) {

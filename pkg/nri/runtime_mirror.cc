@@ -9,6 +9,7 @@ namespace resmgr::nri {
 void RuntimeMirror::Clear() {
   pods_.clear();
   stopped_.clear();
+  guessed_stopped_.clear();
   containers_.clear();
   planned_.clear();
 }
@@ -21,6 +22,7 @@ void RuntimeMirror::Add(Pod pod) {
 void RuntimeMirror::Remove(const PodSandboxId& id) {
   pods_.erase(id);
   stopped_.erase(id);
+  guessed_stopped_.erase(id);
   absl::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
   absl::erase_if(planned_, [this](const ContainerId& each) { return !containers_.contains(each); });
 }
@@ -36,7 +38,7 @@ void RuntimeMirror::GuessStopped() {
     if (container.state != ContainerState::kExited) live.insert(container.pod_id);
   }
   for (const auto& [id, pod] : pods_) {
-    if (!live.contains(pod.id)) stopped_.insert(pod.id);
+    if (!live.contains(pod.id)) guessed_stopped_.insert(pod.id);
   }
 }
 
@@ -50,12 +52,19 @@ void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources
 
 void RuntimeMirror::Add(RuntimeContainer container) {
   const ContainerId id = container.id;
+  if (container.state != ContainerState::kExited) guessed_stopped_.erase(container.pod_id);
   containers_.insert_or_assign(id, std::move(container));
 }
 
 void RuntimeMirror::AddPlanned(RuntimeContainer container) {
-  planned_.insert(container.id);
-  Add(std::move(container));
+  const ContainerId id = container.id;
+  planned_.insert(id);
+  containers_.insert_or_assign(id, std::move(container));
+}
+
+void RuntimeMirror::Confirm(const ContainerId& id) {
+  planned_.erase(id);
+  if (const RuntimeContainer* const made = Find(id)) guessed_stopped_.erase(made->pod_id);
 }
 
 RuntimeContainer* RuntimeMirror::Find(const ContainerId& id) {
@@ -104,6 +113,7 @@ void RuntimeMirror::SetToldSets(const ContainerId& id, const LinuxResources& in_
 RuntimeInventory RuntimeMirror::Inventory() const {
   RuntimeInventory inventory;
   inventory.stopped_pods = stopped_;
+  inventory.stopped_pods.insert(guessed_stopped_.begin(), guessed_stopped_.end());
   for (const auto& [id, pod] : pods_)
     inventory.pods.push_back(pod);
   for (const auto& [id, container] : containers_)

@@ -28,12 +28,12 @@ class RuntimeMirror {
   void Add(RuntimeContainer container);
   // Adds a container whose creation may fail: it is not in the inventory until it is confirmed.
   void AddPlanned(RuntimeContainer container);
-  void Confirm(const ContainerId& id) { planned_.erase(id); }
+  void Confirm(const ContainerId& id);
   void Remove(const ContainerId& id);
   // The pod is not ready any more.
   void SetStopped(const PodSandboxId& id) { stopped_.insert(id); }
   // The runtime does not report which pods are ready: those without a container that may run count
-  // as stopped.
+  // as stopped, until one is added.
   void GuessStopped();
   // Returns whether the container has this state now. One that has ended stays so: it never runs
   // again, and the report of its start may follow that of its end.
@@ -58,7 +58,8 @@ class RuntimeMirror {
   RuntimeContainer* Find(const ContainerId& id);
 
   absl::node_hash_map<PodSandboxId, Pod, TextHash> pods_;
-  std::set<PodSandboxId> stopped_;
+  std::set<PodSandboxId> stopped_;          // by events
+  std::set<PodSandboxId> guessed_stopped_;  // GuessStopped
   absl::node_hash_map<ContainerId, RuntimeContainer, TextHash> containers_;
   absl::flat_hash_set<ContainerId, TextHash> planned_;  // planned containers
 };

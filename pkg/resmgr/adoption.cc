@@ -71,8 +71,11 @@ class Adopter {
         listed.qos_derived = kept->qos_derived;
         store_.PutPod(std::move(listed)).unclear = true;
       }
-      if (!inventory.stopped_pods.contains(pod.id)) continue;
-      if (PodRecord* const stopped = store_.FindPod(pod.id)) store_.MarkStopped(*stopped);
+      PodRecord* const listed = store_.FindPod(pod.id);
+      if (listed == nullptr) continue;
+      const bool stopped = inventory.stopped_pods.contains(pod.id);
+      // A list that began before a stop does not show it.
+      if (stopped || listed->touched <= since_) store_.SetStopped(*listed, stopped);
     }
   }
 

@@ -40,8 +40,8 @@ struct PodRecord {
   bool unclear = false;
   uint64_t touched = 0;
 
-  // For ContainerStore: whether the sandbox is not ready any more, which is final; and the pod's
-  // part in the sum of overheads.
+  // For ContainerStore: whether the sandbox is not ready any more, as the runtime may only have
+  // guessed; and the pod's part in the sum of overheads.
   bool stopped = false;
   HeldOverheads counted{};
 };

@@ -47,9 +47,8 @@ PodRecord& ContainerStore::PutPod(Pod pod) {
   return record;
 }
 
-void ContainerStore::MarkStopped(PodRecord& pod) {
-  pod.stopped = true;
-  CountOverhead(pod);
+void ContainerStore::SetStopped(PodRecord& pod, bool stopped) {
+  if (std::exchange(pod.stopped, stopped) != stopped) CountOverhead(pod);
 }
 
 Overhead ContainerStore::OverheadOf(const Pod& pod) const {

@@ -34,8 +34,8 @@ class ContainerStore {
   // Adds the pod, or replaces the data of a known one.
   PodRecord& PutPod(Pod pod);
   PodRecord* FindPod(const PodSandboxId& id);
-  // Notes that the pod's sandbox is not ready any more.
-  void MarkStopped(PodRecord& pod);
+  // Notes whether the pod's sandbox is not ready any more.
+  void SetStopped(PodRecord& pod, bool stopped);
   // The pod's containers must be gone.
   void ErasePod(const PodSandboxId& id);
 

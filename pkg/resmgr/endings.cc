@@ -55,7 +55,8 @@ void Endings::Exit(ContainerRecord& record, LifeEvent event, std::string_view wh
 void Endings::StopPod(const PodSandboxId& id) {
   PodRecord* const pod = brain_.store.Resolve(id);
   if (pod == nullptr) return brain_.synchronizer.ResyncSoon();
-  brain_.store.MarkStopped(*pod);
+  brain_.store.SetStopped(*pod, true);
+  brain_.store.Touch(*pod);
   ContainerKeys changed;
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *brain_.store.Find(key);

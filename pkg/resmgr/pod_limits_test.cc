@@ -564,6 +564,28 @@ TEST_F(OverheadsTest, ASandboxThatIsFoundStoppedPromisesNothing) {
   EXPECT_EQ(Held().shown.cpu, MilliCpu{250});
 }
 
+// The runtime's NRI does not tell which sandboxes are ready: one without containers is guessed to
+// be stopped, until a container is created in it.
+TEST_F(OverheadsTest, ASandboxThatIsListedReadyAgainPromises) {
+  const PodSandboxId pod = RunPod("vm", OverheadAsStated(250, k120MiB));
+  node_.runtime.held.stopped_pods.insert(pod);
+  node_.Reconnect();
+  EXPECT_EQ(Held().promised, MilliCpu());
+  node_.runtime.held.stopped_pods.clear();
+  node_.Reconnect();
+  EXPECT_EQ(Held().promised, MilliCpu{250});
+}
+
+// The list began before the stop.
+TEST_F(OverheadsTest, AnOlderListDoesNotUndoAStop) {
+  const PodSandboxId pod = RunPod("vm", OverheadAsStated(250, k120MiB));
+  node_.manager().RuntimeDisconnected();
+  node_.manager().RuntimeConnected();
+  node_.manager().PodStopped(pod);
+  node_.runtime.AnswerList();
+  EXPECT_EQ(Held().promised, MilliCpu());
+}
+
 TEST_F(OverheadsTest, TheConfiguredOverheadCountsWhereNoneIsStatedAndPromisesNothing) {
   const HeldOverheads configured = {.shown = {{500}, k160MiB}, .promised = {}};
   const PodSandboxId pod = RunPod("vm", {});
