@@ -22,6 +22,8 @@ class Jitter {
 
   // A random wait between zero and `limit`, evenly distributed.
   Duration UpTo(Duration limit) { return Between(Duration(0), limit); }
+  // Between `least` and a fifth more.
+  Duration AtLeast(Duration least) { return Between(least, least + least / 5); }
   Duration Between(Duration from, Duration to) {
     return Duration(std::uniform_int_distribution<Duration::rep>(
         from.count(), std::max(from, to).count())(random_));

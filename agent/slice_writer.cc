@@ -124,6 +124,7 @@ SliceWriter::SliceWriter(HttpTransport& transport, Clock& timers, std::string no
       timers_(timers),
       seed_(seed),
       jitter_(seed),
+      pauses_(options.first_pause, options.pause),
       delivery_(transport, timers, "writing the ResourceSlice", options.backoff, seed + 1,
                 kAllSliceTries) {}
 
@@ -223,6 +224,11 @@ void SliceWriter::Plan() {
       timers_.After(std::chrono::ceil<std::chrono::milliseconds>(due - now), [this] { Write(); });
 }
 
+// Writes without another random time.
+void SliceWriter::WriteDue() {
+  known_ && !UpToDate() ? Write() : Plan();
+}
+
 void SliceWriter::Write() {
   timer_.reset();
   if (wanted_ && timers_.Steady() >= fresh_until_) return;
@@ -261,6 +267,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
     // If the watch has shown another object meanwhile, that may be newer than the reply.
     const bool look = seen_ && object_ != object;
     object_ = object;
+    pauses_.Reset();
     if (!std::exchange(refusal_, OkStatus()).ok())
       GetLogger("status").Info("the ResourceSlice of this node is written again");
     if (look) return Look();
@@ -292,6 +299,7 @@ void SliceWriter::Removed(const StatusOr<HttpReply>& reply) {
   if (status.code() == StatusCode::kAborted) return Look();
   if (!status.ok() && status.code() != StatusCode::kNotFound) return Pause(status);
   object_.reset();
+  pauses_.Reset();
   Plan();
 }
 
@@ -315,12 +323,11 @@ void SliceWriter::Pause(const Status& why) {
                              Printable(Message(why), 512));
   }
   paused_ = true;
-  timer_ =
-      timers_.After(jitter_.Between(options_.pause, options_.pause + options_.pause / 5), [this] {
-        paused_ = false;
-        timer_.reset();
-        Plan();
-      });
+  timer_ = timers_.After(jitter_.AtLeast(pauses_.Next()), [this] {
+    paused_ = false;
+    timer_.reset();
+    WriteDue();
+  });
 }
 
 Status CheckDevices(std::string_view node, const ShowDevicesRequest& report) {

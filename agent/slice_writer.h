@@ -12,6 +12,7 @@
 #include "agent/pacing.h"
 #include "pkg/api/node_claims.pb.h"
 #include "pkg/base/status.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
@@ -33,7 +34,8 @@ Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesR
 // kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
 // written only while the daemon goes on reporting: a driver that is gone keeps no devices. Writes
 // are at least `gap` apart and sent within `soon`; the agent's first one is sent at a random time
-// within `spread`. A write that the server refuses is logged once, and tried again `pause` later.
+// within `spread`. A write that the server refuses is logged once. It is tried again `first_pause`
+// later, then after pauses that double up to `pause`: a server that has just started refuses all.
 // Nothing is asked of the server before the first report. Thread-compatible.
 class SliceWriter {
  public:
@@ -41,6 +43,7 @@ class SliceWriter {
     std::chrono::milliseconds spread{75'000};
     std::chrono::milliseconds soon{600};
     std::chrono::milliseconds gap{1000};
+    std::chrono::milliseconds first_pause{5000};
     std::chrono::milliseconds pause{std::chrono::minutes(10)};
     // How long a report counts.
     std::chrono::milliseconds fresh{25'000};
@@ -71,6 +74,7 @@ class SliceWriter {
   void Seen(const Json* object);
   bool UpToDate() const;
   void Plan();
+  void WriteDue();
   void Write();
   void Send(HttpRequest request, void (SliceWriter::*done)(const StatusOr<HttpReply>&));
   void Put();
@@ -100,6 +104,7 @@ class SliceWriter {
   std::optional<ShowDevicesRequest> sent_;  // by the request under way; nullopt: a removal
   bool seen_ = false;                       // the watch showed the object since the last write
   bool paused_ = false;
+  resmgr::Backoff pauses_;
   Status refusal_;  // the server's last one, which was logged; OK after a write that it took
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};

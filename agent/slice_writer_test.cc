@@ -269,19 +269,34 @@ TEST_F(SliceWriterTest, AWriteToNothingMakesItAnew) {
   EXPECT_GT(Generation(), 2);
 }
 
-TEST_F(SliceWriterTest, ARefusalIsTriedEveryTenMinutes) {
+// An API server that has just started refuses everything until it knows the roles.
+TEST_F(SliceWriterTest, ARefusalIsTriedAgainWithinSecondsAndThenEveryTenMinutes) {
   SeeNode();
   Show(Report(8));
   ASSERT_TRUE(List());
   ASSERT_EQ(Due(), "POST");
-  ASSERT_TRUE(Answer(403));
-  Live(Report(7), minutes(9), StatusCode::kPermissionDenied);
-  EXPECT_EQ(Method(), "");
-  Live(Report(7), minutes(4), StatusCode::kPermissionDenied);
-  ASSERT_EQ(Method(), "POST");
-  Take();
-  EXPECT_EQ(Cpus(), "7") << "the last report";
-  Show(Report(7));
+  for (int round = 0; round < 2; ++round) {
+    const auto refused = [this](const ShowDevicesRequest& report, milliseconds within) {
+      ASSERT_TRUE(Answer(403));
+      EXPECT_EQ(Method(), "") << "at once";
+      Live(report, within, StatusCode::kPermissionDenied);
+      EXPECT_NE(Method(), "") << "after " << within.count() << " ms";
+    };
+    refused(Report(8), seconds(12));
+    refused(Report(8), seconds(18));
+    for (int i = 0; i < 6; ++i)
+      refused(Report(8), minutes(13));
+    ASSERT_TRUE(Answer(403));
+    Live(Report(7 - round), minutes(9), StatusCode::kPermissionDenied);
+    EXPECT_EQ(Method(), "");
+    Live(Report(7 - round), minutes(4), StatusCode::kPermissionDenied);
+    ASSERT_NE(Method(), "");
+    Take();
+    EXPECT_EQ(Cpus(), std::to_string(7 - round)) << "the last report";
+    Show(Report(7 - round));
+    Show(Report(2 + round));
+    ASSERT_EQ(Due(), "PUT") << "the pauses begin anew";
+  }
 }
 
 // Without the right to follow the object nothing is ever written.

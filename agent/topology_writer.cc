@@ -215,6 +215,7 @@ TopologyWriter::TopologyWriter(HttpTransport& transport, Clock& timers, std::str
       options_(options),
       timers_(timers),
       jitter_(seed),
+      pauses_(options.first_pause, options.pause),
       delivery_(transport, timers, "writing the NodeResourceTopology", options.backoff, seed + 1,
                 kAllTries),
       conflicts_(transport, timers, node_, "TopologyConflict", options.backoff, seed + 2,
@@ -302,11 +303,11 @@ void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>&
     body_ = body;
     if (std::exchange(told_, std::nullopt))
       GetLogger("status").Info("the NodeResourceTopology is written again");
-    refresh_ = timers_.After(
-        jitter_.Between(options_.refresh, options_.refresh + options_.refresh / 5), [this] {
-          known_ = Known::kNothing;
-          Plan();
-        });
+    pauses_.Reset();
+    refresh_ = timers_.After(jitter_.AtLeast(options_.refresh), [this] {
+      known_ = Known::kNothing;
+      Plan();
+    });
     return Plan();
   }
   known_ = Known::kNothing;
@@ -347,6 +348,7 @@ void TopologyWriter::Removed(const StatusOr<HttpReply>& reply) {
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   if (status.ok() || status.code() == StatusCode::kNotFound) {
     known_ = Known::kAbsent;
+    pauses_.Reset();
     return Plan();
   }
   known_ = Known::kNothing;
@@ -356,8 +358,8 @@ void TopologyWriter::Removed(const StatusOr<HttpReply>& reply) {
 }
 
 void TopologyWriter::Pause(const Status& why) {
+  const bool missing = why.code() == StatusCode::kNotFound;
   if (std::exchange(told_, why.code()) != why.code()) {
-    const bool missing = why.code() == StatusCode::kNotFound;
     GetLogger("status").Warn(
         "the NodeResourceTopology of this node is not written: {}{}", Printable(Message(why), 512),
         missing ? "; the cluster has no CustomResourceDefinition for it: install it, or set "
@@ -371,12 +373,12 @@ void TopologyWriter::Pause(const Status& why) {
     }
   }
   paused_ = true;
-  timer_ =
-      timers_.After(jitter_.Between(options_.pause, options_.pause + options_.pause / 5), [this] {
-        paused_ = false;
-        timer_.reset();
-        Plan();
-      });
+  const bool lasting = missing || IsOfAnotherWriter(why);
+  timer_ = timers_.After(jitter_.AtLeast(lasting ? options_.pause : pauses_.Next()), [this] {
+    paused_ = false;
+    timer_.reset();
+    UpToDate() ? Plan() : Write();
+  });
 }
 
 std::string TopologyPath(std::string_view node) {

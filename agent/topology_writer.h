@@ -12,6 +12,7 @@
 #include "agent/pacing.h"
 #include "pkg/api/node_reports.pb.h"
 #include "pkg/base/status.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
@@ -26,15 +27,18 @@ using cri_resmgr::v1::ShowTopologyRequest;
 // - is sent within `soon` where pods came or went or other CPUs are available, which a scheduler
 //   waits for; else, and for the first view of this agent, at a random time within `spread`.
 // If the server has no such resource (404) or refuses the content or the access, or if another
-// program writes the same object (409), this is logged once, and the next try follows `pause`
-// later; a conflict also makes an Event of the node (TopologyConflict). Without a view, an object
-// that this agent has applied is removed once. Thread-compatible.
+// program writes the same object (409), this is logged once; a conflict also makes an Event of the
+// node (TopologyConflict). The next try follows `pause` later, or after a refusal of content or
+// access, which a server that has just started gives to all, after `first_pause`, then twice as
+// long each time up to `pause`. Without a view, an object that this agent has applied is removed
+// once. Thread-compatible.
 class TopologyWriter {
  public:
   struct Options {
     std::chrono::milliseconds spread{75'000};
     std::chrono::milliseconds soon{600};
     std::chrono::milliseconds gap{1000};
+    std::chrono::milliseconds first_pause{5000};
     std::chrono::milliseconds pause{std::chrono::minutes(10)};
     std::chrono::milliseconds refresh{std::chrono::minutes(75)};  // and a fifth of it at most
     Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
@@ -74,8 +78,9 @@ class TopologyWriter {
   std::optional<ShowTopologyRequest> view_;
   std::optional<ShowTopologyRequest> sent_;  // the view of the last write
   Known known_ = Known::kNothing;
-  std::string body_;                // if kWritten
-  bool paused_ = false;             // the server refused; timer_ ends this
+  std::string body_;     // if kWritten
+  bool paused_ = false;  // the server refused; timer_ ends this
+  resmgr::Backoff pauses_;
   std::optional<StatusCode> told_;  // the refusal that was logged last
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};

@@ -230,11 +230,27 @@ TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsAskedOnceInTenMinutesAndToldO
   EXPECT_FALSE(transport_.Has(kNodeEvents));
 }
 
-TEST_F(TopologyWriterTest, AMissingRightIsTriedEveryTenMinutes) {
+// An API server that has just started refuses everything until it knows the roles.
+TEST_F(TopologyWriterTest, AMissingRightIsTriedAgainWithinSecondsAndThenEveryTenMinutes) {
   SendFirst();
-  ASSERT_TRUE(Answer(403));
-  timers_.Advance(minutes(9));
-  EXPECT_EQ(transport_.sent(), 1);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(Answer(403));
+    EXPECT_FALSE(transport_.Has(kObject));
+    timers_.Advance(seconds(6));
+    ASSERT_TRUE(transport_.Has(kObject));
+    for (int i = 0; i < 7; ++i) {
+      ASSERT_TRUE(Answer(403));
+      timers_.Advance(minutes(13));
+      ASSERT_TRUE(transport_.Has(kObject));
+    }
+    ASSERT_TRUE(Answer(403));
+    timers_.Advance(minutes(9));
+    EXPECT_FALSE(transport_.Has(kObject));
+    timers_.Advance(minutes(4));
+    ASSERT_TRUE(Answer()) << "the pauses begin anew";
+    Show(OneZone(round));
+    ASSERT_EQ(Available(), std::to_string(round));
+  }
   EXPECT_FALSE(transport_.Has(kNodeEvents));
 }
 
