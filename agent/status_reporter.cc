@@ -11,6 +11,7 @@
 #include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/backoff.h"
 
 namespace resmgr::agent {
 namespace {
@@ -20,6 +21,9 @@ constexpr size_t kMaxError = 8192;
 
 // Limit in bytes, keys included, of the annotations that are taken along beside the report itself.
 constexpr size_t kMaxTakenAlong = (size_t{256} << 10) - 2 * kMaxError;
+// The pauses of annotations that are forbidden: four ones before they are dropped.
+constexpr std::chrono::milliseconds kFirstWithheld{5000};
+constexpr std::chrono::milliseconds kLastWithheld{40'000};
 constexpr std::chrono::seconds kRefusalLogPeriod{60};
 constexpr size_t kMaxKeys = 512;  // bytes of keys in a log line
 
@@ -133,7 +137,7 @@ bool StatusReporter::LeaveOut(const Json& annotations) {
 void StatusReporter::Plan() {
   const bool known = verdict_.state != Verdict::State::kUnknown;
   const bool news = known && wanted_ != sent_.value_or(shown_);
-  if (!news && others_ == others_sent_) {
+  if (!news && (withheld_ || others_ == others_sent_)) {
     timer_.reset();
     return;
   }
@@ -163,7 +167,8 @@ void StatusReporter::Fire() {
 }
 
 void StatusReporter::Write() {
-  Json annotations = others_;
+  const Json others = withheld_ ? Json::object() : others_;
+  Json annotations = others;
   const bool known = verdict_.state != Verdict::State::kUnknown;
   for (size_t i = 0; known && i < wanted_.size(); ++i) {
     annotations[std::string(kStatusAnnotations[i])] =
@@ -179,11 +184,11 @@ void StatusReporter::Write() {
   seen_ = false;
   sent_uid_ = uid_;
   if (annotations_.awaits_reply()) others_before_.update(others_sent_);
-  others_sent_ = others_;
-  if (!others_.empty()) others_written_(others_);
+  others_sent_ = others;
+  if (!others.empty()) others_written_(others);
   annotations_.Send(
       std::move(request), [this](const StatusOr<HttpReply>& reply) { Written(reply); },
-      others_.empty() ? Delivery::Refusal::kTryAgain : Delivery::Refusal::kEnd);
+      others.empty() ? Delivery::Refusal::kTryAgain : Delivery::Refusal::kEnd);
 }
 
 void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
@@ -191,8 +196,12 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   const Json others = std::exchange(others_sent_, Json::object());
   others_before_ = Json::object();
   const bool refused = reply.ok() && RefusesContent(*reply);
+  const bool known = verdict_.state != Verdict::State::kUnknown;
   // The node's object was made anew meanwhile: only the watch can show its annotations.
   if (!refused && sent_uid_ != uid_) return Plan();
+  if (refused && Withhold(StatusOfReply(*reply)))
+    return known && wanted_ != shown_ ? Write() : Plan();
+  if (!others.empty()) withheld_for_ = {};
   for (const auto& [key, value] : others.items()) {
     const auto waiting = others_.find(key);
     if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
@@ -207,9 +216,20 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
     GetLogger("status").Warn("annotations for the node are dropped ({}): {}",
                              Utf8Cut(KeysOf(others), kMaxKeys), Message(StatusOfReply(*reply)));
   }
-  const bool known = verdict_.state != Verdict::State::kUnknown;
   if (known || !others_.empty()) return Write();
   Plan();
+}
+
+// Keeps annotations that are forbidden for another try; false: they are to be dropped.
+bool StatusReporter::Withhold(const Status& refusal) {
+  if (refusal.code() != StatusCode::kPermissionDenied || withheld_for_ == kLastWithheld)
+    return false;
+  withheld_for_ = resmgr::Backoff::After(withheld_for_, kFirstWithheld, kLastWithheld);
+  withheld_ = timers_.After(jitter_.AtLeast(withheld_for_), [this] {
+    withheld_.reset();
+    if (!others_.empty()) Fire();
+  });
+  return true;
 }
 
 // If the node shows this rejection already, as after a restart of the agent, it is no news, even if

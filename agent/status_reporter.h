@@ -64,7 +64,8 @@ class StatusReporter {
   // Adds other annotations of the node, null for one to be removed, that follow from a map that
   // nodes share. They become part of the next report, within `spread` at the latest. Returns false
   // and takes none if too many wait already. If the API server refuses a report with them, they are
-  // dropped and the report is sent without them.
+  // dropped and the report is sent without them; if it forbids them (403), as one that has just
+  // started forbids everything, they are first tried again for a minute.
   bool TakeAlong(const Json& annotations);
   // `written` gets the taken annotations each time that they are sent to the API server.
   void TellOthersWritten(std::function<void(const Json& annotations)> written) {
@@ -89,6 +90,7 @@ class StatusReporter {
   void Fire();
   void Write();
   void Written(const StatusOr<HttpReply>& reply);
+  bool Withhold(const Status& refusal);
   void WriteEvents();
   void TellRejection();
   void TellLosses();
@@ -110,6 +112,9 @@ class StatusReporter {
   Json others_sent_ = Json::object();    // the part of others_ that is under way
   Json others_before_ = Json::object();  // those of requests that were replaced before a reply
   std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
+  std::chrono::milliseconds withheld_for_{
+      0};                                   // the pause after others_ were forbidden; 0: none was
+  EventLoop::HandlePtr withheld_;           // others_ are not sent until it fires
   std::string losses_;                      // the losses that the node shows
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
   int rejections_ = 0;                      // rejections since the last Event

@@ -291,7 +291,7 @@ TEST_F(StatusReporterTest, OtherAnnotationsAreOnePatchWithTheReport) {
 
 // The annotations of the daemon must not keep the agent from telling its own.
 TEST_F(StatusReporterTest, AnnotationsThatTheApiServerRefusesAreDroppedAndTheReportIsWritten) {
-  for (const int refusal : {400, 403, 413, 422}) {
+  for (const int refusal : {400, 413, 422}) {
     Verdict verdict = OfOwnMap(kAccepted);
     verdict.version = std::to_string(refusal);
     EXPECT_TRUE(reporter_.TakeAlong({{"a.io/policy", "static"}}));
@@ -305,7 +305,52 @@ TEST_F(StatusReporterTest, AnnotationsThatTheApiServerRefusesAreDroppedAndTheRep
     ASSERT_TRUE(Patched());
   }
   timers_.Advance(std::chrono::hours(1));
-  EXPECT_EQ(transport_.sent(), 8);
+  EXPECT_EQ(transport_.sent(), 6);
+}
+
+// An API server that has just started refuses everything until it knows the roles.
+TEST_F(StatusReporterTest, AnnotationsThatAreForbiddenOnceAreWrittenAllTheSame) {
+  EXPECT_TRUE(reporter_.TakeAlong({{"a.io/policy", "static"}}));
+  ReportSoon(OfOwnMap(kAccepted));
+  EXPECT_EQ(Annotations()["a.io/policy"], "static");
+  ASSERT_TRUE(transport_.Answer("/nodes/", 403, {{"message", "no roles yet"}}));
+  EXPECT_FALSE(Annotations().contains("a.io/policy"));
+  EXPECT_EQ(Annotations()[std::string(kMapAnnotation)], kOwnMap) << "at once";
+  ASSERT_TRUE(Patched());
+  EXPECT_TRUE(reporter_.TakeAlong({{"a.io/other", "x"}}));
+  EXPECT_FALSE(transport_.Has("/nodes/"));
+  timers_.Advance(seconds(6));
+  EXPECT_EQ(Annotations()["a.io/policy"], "static");
+  EXPECT_EQ(Annotations()["a.io/other"], "x");
+  ASSERT_TRUE(Patched());
+  EXPECT_TRUE(reporter_.taken_along().empty());
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 3);
+}
+
+TEST_F(StatusReporterTest, AnnotationsThatStayForbiddenAreDroppedAfterAMinute) {
+  constexpr seconds kLongestPause{48};
+  for (int round = 0; round < 2; ++round) {
+    reporter_.TakeAlong({{"a.io/policy", "static"}});
+    timers_.Advance(seconds(60));
+    for (int tries = 1; tries <= 5; ++tries) {
+      EXPECT_EQ(reporter_.taken_along().size(), 1U) << tries;
+      ASSERT_TRUE(transport_.Answer("/nodes/", 403, {{"message", "no right"}})) << tries;
+      timers_.Advance(kLongestPause);
+    }
+    EXPECT_TRUE(reporter_.taken_along().empty());
+    timers_.Advance(std::chrono::hours(1));
+    EXPECT_EQ(transport_.open(), 0U);
+  }
+}
+
+TEST_F(StatusReporterTest, ForbiddenAnnotationsThatAreWrittenByOtherMeansAreNotTriedAgain) {
+  reporter_.TakeAlong({{"a.io/policy", "static"}});
+  timers_.Advance(seconds(60));
+  ASSERT_TRUE(transport_.Answer("/nodes/", 403, {{"message", "no roles yet"}}));
+  EXPECT_TRUE(reporter_.LeaveOut({{"a.io/policy", "null"}}));
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 1);
 }
 
 TEST_F(StatusReporterTest, RefusedAnnotationsWithoutAReportAreDropped) {
@@ -492,7 +537,8 @@ TEST_F(CpusAnnotationTest, ARefusalIsTriedAgainWhenTheNodeChanges) {
   See(Json::object());
   EXPECT_EQ(cpus_.Show("one"), OkStatus());
   EXPECT_EQ(Written(), "one");
-  ASSERT_TRUE(Answer(403));
+  for (int tries = 0; tries < 5 && Answer(403); ++tries)
+    timers_.Advance(seconds(60));
   timers_.Advance(seconds(3600));
   EXPECT_FALSE(transport_.Has(kNode));
   See({{"another", "x"}});
