@@ -449,6 +449,24 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kOther)));
 }
 
+// The agent passes the API server's refusal on, and one that has just started refuses everything.
+TEST_F(NodePublisherTest, TriesARefusalAgainLaterAndTellsItOnce) {
+  StartAgent();
+  const Status refusal =
+      MakeStatus(StatusCode::kPermissionDenied, "the API server answers 403: no roles yet");
+  answers_ = {refusal, refusal};
+  testing::internal::CaptureStderr();
+  NodePublisher patient(loop_, flushes_, Socket(), {}, milliseconds(20));
+  patient.Show(kStatic);
+  const bool patched = Patched(3);
+  RunFor(loop_, milliseconds(60));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(patched);
+  EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kStatic), ShownFor(kStatic)));
+  EXPECT_NE(log.find("no roles yet"), std::string::npos) << log;
+  EXPECT_EQ(log.find("no roles yet"), log.rfind("no roles yet")) << log;
+}
+
 // The agent itself wrote the node's first annotation in between, which must not be removed.
 TEST_F(NodePublisherTest, AsksAgainWhereAnnotationsHaveComeMeanwhile) {
   StartAgent();

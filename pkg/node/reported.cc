@@ -37,7 +37,7 @@ void Add(v1::PatchNodeRequest& request, const Json::json_pointer& path, const Js
   patch.set_value(JsonText(value));
 }
 
-// Whether the agent will always refuse this.
+// Whether the agent will refuse this for long.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kPermissionDenied ||
          status.code() == StatusCode::kInvalidArgument ||
@@ -47,8 +47,11 @@ bool IsRefusal(const Status& status) {
 }  // namespace
 
 NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
-                             const AgentCalls::Times& times)
-    : log_(GetLogger("node")),
+                             const AgentCalls::Times& times,
+                             std::chrono::milliseconds refusal_pause)
+    : loop_(loop),
+      log_(GetLogger("node")),
+      refusal_pause_(refusal_pause),
       calls_(
           loop, flushes,
           {.socket = socket,
@@ -109,11 +112,19 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
   // refuses this, and the patch is tried again.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
   if (overtaken || (!status.ok() && !IsRefusal(status))) return calls_.Failed(status);
+  again_.reset();
   if (status.ok()) {
     log_.Info("the node shows policy {}, configured by {}", report.policy, report.source);
   } else {
-    log_.Warn("the agent refuses to report the policy on the node: {}", Printable(Message(status)));
+    if (refusal_ != status)
+      log_.Warn("the agent refuses to report the policy on the node: {}",
+                Printable(Message(status)));
+    again_ = loop_.After(refusal_pause_, [this] {
+      settled_.reset();
+      calls_.Begin();
+    });
   }
+  refusal_ = status;
   settled_ = report;
   calls_.Done(true);
 }

@@ -34,13 +34,15 @@ struct NodeReport {
 };
 
 // Shows a report on the node's object through the agent (v1.Agent), and again when the agent comes
-// back. Nothing ever waits for it. If the agent refuses a report, it is not sent again until it
-// changes. Loop's thread only.
+// back. Nothing ever waits for it. If the agent refuses a report, it is sent again when it changes,
+// and after a long pause: the agent may only pass on what an API server said that had just started.
+// Loop's thread only.
 class NodePublisher {
  public:
   // The timeout is longer than the agent waits for the API server.
   NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
-                const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)});
+                const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)},
+                std::chrono::milliseconds refusal_pause = std::chrono::minutes(10));
 
   // Sets the report to show from now on.
   void Show(NodeReport report);
@@ -54,9 +56,13 @@ class NodePublisher {
   void Patch(Way way);
   void OnPatched(const NodeReport& report, Way way, const Status& status);
 
+  EventLoop& loop_;
   Logger& log_;
+  const std::chrono::milliseconds refusal_pause_;
   NodeReport wanted_;
   std::optional<NodeReport> settled_;  // the report that this agent has taken or refused
+  EventLoop::HandlePtr again_;         // sends a refused report again
+  Status refusal_;                     // the last one, which was logged; OK after a report
   AgentCalls calls_;
 };
 
