@@ -246,8 +246,9 @@ void SliceWriter::Send(HttpRequest request, void (SliceWriter::*done)(const Stat
 
 void SliceWriter::Put() {
   Json object = SliceObject(node_, uid_, *wanted_, ++generation_);
+  replaces_ = object_.has_value();
   HttpRequest request;
-  request.method = object_ ? "PUT" : "POST";
+  request.method = replaces_ ? "PUT" : "POST";
   request.target = fmt::format("{}?fieldManager={}",
                                object_ ? Path() : std::string(kSliceCollection), kAgentName);
   if (object_) {
@@ -273,10 +274,9 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
     if (look) return Look();
     return Plan();
   }
-  const bool is_there = object_.has_value();
   // Another agent of this node has written, or the watch lags behind.
   if (status.code() == StatusCode::kAborted) return Look();
-  if (status.code() == StatusCode::kNotFound && is_there) {
+  if (status.code() == StatusCode::kNotFound && replaces_) {
     object_.reset();
     return Plan();
   }

@@ -102,6 +102,7 @@ class SliceWriter {
   int64_t generation_ = 0;      // the highest one that was seen or sent
   std::optional<Accepted> accepted_;
   std::optional<ShowDevicesRequest> sent_;  // by the request under way; nullopt: a removal
+  bool replaces_ = false;                   // the last write was one of an object that was there
   bool seen_ = false;                       // the watch showed the object since the last write
   bool paused_ = false;
   resmgr::Backoff pauses_;

@@ -208,6 +208,17 @@ TEST_F(SliceWriterTest, AnObjectThatIsDeletedWhileItIsWrittenIsMadeAnew) {
   EXPECT_EQ(Due(milliseconds(1600)), "POST");
 }
 
+TEST_F(SliceWriterTest, AnObjectThatTheWatchShowsDeletedBeforeTheAnswerIsMadeAnew) {
+  WriteFirst();
+  timers_.Advance(seconds(2));
+  Show(Report(6));
+  ASSERT_EQ(Due(milliseconds(600)), "PUT");
+  Delete();
+  ASSERT_TRUE(Answer(404));
+  Show(Report(6));
+  EXPECT_EQ(Due(milliseconds(1600)), "POST");
+}
+
 TEST_F(SliceWriterTest, D16ADeletedObjectIsWrittenAgainWithinTwoSeconds) {
   WriteFirst();
   Live(Report(8), seconds(20));
