@@ -74,10 +74,11 @@ Delivery::Delivery(HttpTransport& transport, Clock& timers, std::string what,
       backoff_(backoff, seed),
       log_limit_(1, kLogPeriod) {}
 
-void Delivery::Send(HttpRequest request, Done done, Refusal refusal) {
+void Delivery::Send(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
   request_ = std::move(request);
   done_ = std::move(done);
   refusal_ = refusal;
+  wanted_ = std::move(wanted);
   under_way_ = true;
   tries_ = 0;
   backoff_.Reset();
@@ -87,16 +88,19 @@ void Delivery::Send(HttpRequest request, Done done, Refusal refusal) {
   if (!replaced_) Try();
 }
 
-void Delivery::Replace(HttpRequest request, Done done, Refusal refusal) {
-  if (!under_way_) return Send(std::move(request), std::move(done), refusal);
+void Delivery::Replace(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
+  if (!under_way_) return Send(std::move(request), std::move(done), refusal, std::move(wanted));
   request_ = std::move(request);
   done_ = std::move(done);
   refusal_ = refusal;
+  wanted_ = std::move(wanted);
   waits_on_ = true;
   replaced_ = call_ != nullptr;
 }
 
 void Delivery::Try() {
+  if (wanted_ && !wanted_())
+    return End(MakeStatus(StatusCode::kCancelled, fmt::format("{}: not wanted any more", what_)));
   ++tries_;
   call_ = transport_.Send(request_, nullptr,
                           [this](const StatusOr<HttpReply>& reply) { Replied(reply); });

@@ -98,6 +98,9 @@ class Delivery {
   // Gets the reply of the success, or the last one.
   using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
 
+  // Asked before each try; false ends the tries with kCancelled.
+  using Wanted = std::function<bool()>;
+
   // The reaction to a refusal of the request's content (RefusesContent).
   enum class Refusal { kTryAgain, kEnd };
 
@@ -107,10 +110,12 @@ class Delivery {
            uint64_t seed, int max_tries);
 
   // Calls `done` once, but not for a request that was replaced.
-  void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
+  void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain,
+            Wanted wanted = nullptr);
   // As Send, but if a former request is under way its waits go on, so that a server that fails or
   // asks for a pause is spared.
-  void Replace(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
+  void Replace(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain,
+               Wanted wanted = nullptr);
   bool under_way() const { return under_way_; }
   // Whether the server has a request that it has not answered.
   bool awaits_reply() const { return call_ != nullptr; }
@@ -130,6 +135,7 @@ class Delivery {
   HttpRequest request_;
   Done done_;
   Refusal refusal_ = Refusal::kTryAgain;
+  Wanted wanted_;  // nullptr: always
   bool under_way_ = false;
   bool replaced_ = false;  // request_ was replaced after call_ began
   bool waits_on_ = false;  // request_ took the place of one that was under way

@@ -210,7 +210,7 @@ void SliceWriter::Plan() {
   // write of this agent.
   if (right && wanted_ && !accepted_ && !delivery_.under_way())
     accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
-  if (right || (wanted_ && now >= fresh_until_)) {
+  if (right || (wanted_ && !Fresh())) {
     timer_.reset();
     return;
   }
@@ -231,17 +231,21 @@ void SliceWriter::WriteDue() {
 
 void SliceWriter::Write() {
   timer_.reset();
-  if (wanted_ && timers_.Steady() >= fresh_until_) return;
+  if (wanted_ && !Fresh()) return;
   last_write_ = timers_.Steady();
   sent_ = wanted_;
   seen_ = false;
   wanted_ ? Put() : Remove();
 }
 
-void SliceWriter::Send(HttpRequest request, void (SliceWriter::*done)(const StatusOr<HttpReply>&)) {
+// A request that is not wanted any more ends without a reply; the next report plans anew.
+void SliceWriter::Send(HttpRequest request, Handler done, Delivery::Wanted wanted) {
   delivery_.Replace(
-      std::move(request), [this, done](const StatusOr<HttpReply>& reply) { (this->*done)(reply); },
-      Delivery::Refusal::kEnd);
+      std::move(request),
+      [this, done](const StatusOr<HttpReply>& reply) {
+        if (reply.ok()) (this->*done)(*reply);
+      },
+      Delivery::Refusal::kEnd, std::move(wanted));
 }
 
 void SliceWriter::Put() {
@@ -257,13 +261,13 @@ void SliceWriter::Put() {
   }
   request.content_type = kJsonType;
   request.body = JsonText(object);
-  Send(std::move(request), &SliceWriter::Written);
+  Send(std::move(request), &SliceWriter::Written, [this] { return Fresh(); });
 }
 
-void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+void SliceWriter::Written(const HttpReply& reply) {
+  const Status status = StatusOfReply(reply);
   if (status.ok()) {
-    const Json object = ParseJson(reply->body).value_or(Json());
+    const Json object = ParseJson(reply.body).value_or(Json());
     accepted_ = Accepted{.report = *sent_, .uid = uid_, .spec = WithoutGeneration(object)};
     // If the watch has shown another object meanwhile, that may be newer than the reply.
     const bool look = seen_ && object_ != object;
@@ -271,6 +275,8 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
     pauses_.Reset();
     if (!std::exchange(refusal_, OkStatus()).ok())
       GetLogger("status").Info("the ResourceSlice of this node is written again");
+    // The kubelet may have deleted the driver's slices before.
+    if (!Fresh()) return Remove();
     if (look) return Look();
     return Plan();
   }
@@ -284,6 +290,7 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
 }
 
 void SliceWriter::Remove() {
+  sent_.reset();
   HttpRequest request;
   request.method = "DELETE";
   request.target = Path();
@@ -294,8 +301,8 @@ void SliceWriter::Remove() {
   Send(std::move(request), &SliceWriter::Removed);
 }
 
-void SliceWriter::Removed(const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+void SliceWriter::Removed(const HttpReply& reply) {
+  const Status status = StatusOfReply(reply);
   if (status.code() == StatusCode::kAborted) return Look();
   if (!status.ok() && status.code() != StatusCode::kNotFound) return Pause(status);
   object_.reset();
@@ -309,11 +316,11 @@ void SliceWriter::Look() {
   Send(std::move(request), &SliceWriter::Found);
 }
 
-void SliceWriter::Found(const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+void SliceWriter::Found(const HttpReply& reply) {
+  const Status status = StatusOfReply(reply);
   if (status.code() == StatusCode::kNotFound) return Seen(nullptr);
   if (!status.ok()) return Pause(status);
-  const Json object = ParseJson(reply->body).value_or(Json());
+  const Json object = ParseJson(reply.body).value_or(Json());
   Seen(&object);
 }
 

@@ -32,11 +32,12 @@ Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesR
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
 // object, and writes it again when it vanishes or differs, each time with a higher generation. The
 // kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
-// written only while the daemon goes on reporting: a driver that is gone keeps no devices. Writes
-// are at least `gap` apart and sent within `soon`; the agent's first one is sent at a random time
-// within `spread`. A write that the server refuses is logged once. It is tried again `first_pause`
-// later, then after pauses that double up to `pause`: a server that has just started refuses all.
-// Nothing is asked of the server before the first report. Thread-compatible.
+// written only while the daemon goes on reporting, and a write that succeeds later is taken back: a
+// driver that is gone keeps no devices. Writes are at least `gap` apart and sent within `soon`; the
+// agent's first one is sent at a random time within `spread`. A write that the server refuses is
+// logged once. It is tried again `first_pause` later, then after pauses that double up to `pause`:
+// a server that has just started refuses all. Nothing is asked of the server before the first
+// report. Thread-compatible.
 class SliceWriter {
  public:
   struct Options {
@@ -70,19 +71,22 @@ class SliceWriter {
     Json spec{};
   };
 
+  using Handler = void (SliceWriter::*)(const HttpReply& reply);
+
+  bool Fresh() const { return timers_.Steady() < fresh_until_; }
   void Follow();
   void Seen(const Json* object);
   bool UpToDate() const;
   void Plan();
   void WriteDue();
   void Write();
-  void Send(HttpRequest request, void (SliceWriter::*done)(const StatusOr<HttpReply>&));
+  void Send(HttpRequest request, Handler done, Delivery::Wanted wanted = nullptr);
   void Put();
-  void Written(const StatusOr<HttpReply>& reply);
+  void Written(const HttpReply& reply);
   void Remove();
-  void Removed(const StatusOr<HttpReply>& reply);
+  void Removed(const HttpReply& reply);
   void Look();
-  void Found(const StatusOr<HttpReply>& reply);
+  void Found(const HttpReply& reply);
   void Pause(const Status& why);
   Status Refused() const;
   std::string Path() const;

@@ -116,11 +116,15 @@ class SliceWriterTest : public testing::Test {
   std::string Cpus() const {
     return (*object_)["spec"]["devices"][0]["capacity"]["dra.cpu/cpu"]["value"].get<std::string>();
   }
-  void WriteFirst(int64_t cpus = 8) {
+  // The first write has no answer yet.
+  void SendFirst(int64_t cpus = 8) {
     SeeNode();
     Show(Report(cpus));
     ASSERT_TRUE(List());
     ASSERT_EQ(Due(), "POST");
+  }
+  void WriteFirst(int64_t cpus = 8) {
+    SendFirst(cpus);
     Take();
   }
 
@@ -240,6 +244,51 @@ TEST_F(SliceWriterTest, D17WithoutTheDaemonADeletedObjectStaysAway) {
   EXPECT_EQ(Generation(), 2);
 }
 
+// The kubelet may have deleted the driver's slices by then, and would not delete this one.
+TEST_F(SliceWriterTest, AWriteIsNotTriedAgainAfterTheReportsHaveEnded) {
+  SendFirst();
+  for (int second = 0; second < 31; ++second) {
+    if (!Method().empty()) ASSERT_TRUE(Answer(503));
+    timers_.Advance(seconds(1));
+  }
+  if (!Method().empty()) ASSERT_TRUE(Answer(503)) << "of a try that began before";
+  EXPECT_EQ(Due(minutes(10)), "");
+  Show(Report(8));
+  EXPECT_EQ(Due(), "POST");
+}
+
+TEST_F(SliceWriterTest, AWriteThatEndsAfterTheReportsHaveEndedIsTakenBack) {
+  SendFirst();
+  timers_.Advance(seconds(31));
+  Take();
+  ASSERT_EQ(Method(), "DELETE");
+  EXPECT_THAT(Writing().body, testing::HasSubstr("slice-uid"));
+  ASSERT_TRUE(Answer(503));
+  ASSERT_EQ(Due(minutes(5)), "DELETE") << "as long as the server does not answer";
+  ASSERT_TRUE(Answer(200));
+  Delete();
+  EXPECT_EQ(Due(minutes(10)), "");
+  Show(Report(8));
+  ASSERT_EQ(Due(milliseconds(1600)), "POST");
+  Take();
+  EXPECT_EQ(Generation(), 2);
+  EXPECT_EQ(Due(seconds(20)), "");
+}
+
+TEST_F(SliceWriterTest, ReportsThatComeBackWhileTheObjectIsTakenBackMakeItAnew) {
+  SendFirst();
+  timers_.Advance(seconds(31));
+  Take();
+  ASSERT_EQ(Method(), "DELETE");
+  Show(Report(8));
+  ASSERT_EQ(Due(), "DELETE") << "no answer yet";
+  ASSERT_TRUE(Answer(200));
+  Delete();
+  ASSERT_EQ(Method(), "PUT");
+  ASSERT_TRUE(Answer(404));
+  EXPECT_EQ(Due(milliseconds(1600)), "POST");
+}
+
 TEST_F(SliceWriterTest, WithoutDevicesTheObjectIsRemovedOnce) {
   WriteFirst();
   Show(std::nullopt);
@@ -282,10 +331,7 @@ TEST_F(SliceWriterTest, AWriteToNothingMakesItAnew) {
 
 // An API server that has just started refuses everything until it knows the roles.
 TEST_F(SliceWriterTest, ARefusalIsTriedAgainWithinSecondsAndThenEveryTenMinutes) {
-  SeeNode();
-  Show(Report(8));
-  ASSERT_TRUE(List());
-  ASSERT_EQ(Due(), "POST");
+  SendFirst();
   for (int round = 0; round < 2; ++round) {
     const auto refused = [this](const ShowDevicesRequest& report, milliseconds within) {
       ASSERT_TRUE(Answer(403));
