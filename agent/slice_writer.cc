@@ -26,15 +26,24 @@ constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/resource
 // As long as the server does not answer, the request is tried again; a missing or conflicting
 // object ends the tries.
 constexpr int kAllSliceTries = std::numeric_limits<int>::max();
+// The number of slices of former drivers that are deleted.
+constexpr size_t kMostOthers = 64;
+// Leaves room for later ones.
+constexpr int64_t kMostGeneration = std::numeric_limits<int64_t>::max() / 2;
 
 // The name of the object, the same at each start of an agent: "NODE-DRIVER".
 std::string SliceName(std::string_view node, std::string_view driver) {
   return fmt::format("{}-{}", node, driver);
 }
 
+std::string SlicePath(std::string_view name) {
+  return fmt::format("{}/{}", kSliceCollection, PercentEncoded(name));
+}
+
 int64_t GenerationOf(const Json& object) {
   const Json* const generation = Find(object, {"spec", "pool", "generation"});
-  return generation != nullptr && generation->is_number_integer() ? generation->get<int64_t>() : 0;
+  if (generation == nullptr || !generation->is_number_integer()) return 0;
+  return std::min(generation->get<int64_t>(), kMostGeneration);
 }
 
 // Returns the content without the generation, so that contents can be compared.
@@ -128,10 +137,6 @@ SliceWriter::SliceWriter(HttpTransport& transport, Clock& timers, std::string no
       delivery_(transport, timers, "writing the ResourceSlice", options.backoff, seed + 1,
                 kAllSliceTries) {}
 
-std::string SliceWriter::Path() const {
-  return fmt::format("{}/{}", kSliceCollection, PercentEncoded(SliceName(node_, driver_)));
-}
-
 Status SliceWriter::Show(std::optional<ShowDevicesRequest> report) {
   if (report) {
     RESMGR_RETURN_IF_ERROR(CheckDevices(node_, *report));
@@ -163,6 +168,8 @@ void SliceWriter::Follow() {
   object_.reset();
   accepted_.reset();
   generation_ = 0;
+  surveyed_ = false;
+  others_.clear();
   watch_.reset();
   gate_.emplace(options_.watch.outage, seed_ + 2);
   RetryOptions retry = options_.watch;
@@ -212,6 +219,7 @@ void SliceWriter::Plan() {
     accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
   if (right || (wanted_ && !Fresh())) {
     timer_.reset();
+    if (right && wanted_ && !others_.empty() && !delivery_.under_way()) DeleteOther();
     return;
   }
   auto due = now + jitter_.UpTo(accepted_ ? options_.soon : options_.spread);
@@ -235,7 +243,8 @@ void SliceWriter::Write() {
   last_write_ = timers_.Steady();
   sent_ = wanted_;
   seen_ = false;
-  wanted_ ? Put() : Remove();
+  if (!wanted_) return Remove();
+  surveyed_ ? Put() : Survey();
 }
 
 // A request that is not wanted any more ends without a reply; the next report plans anew.
@@ -248,13 +257,63 @@ void SliceWriter::Send(HttpRequest request, Handler done, Delivery::Wanted wante
       Delivery::Refusal::kEnd, std::move(wanted));
 }
 
+void SliceWriter::Survey() {
+  HttpRequest request;
+  request.target =
+      fmt::format("{}?fieldSelector={}", kSliceCollection,
+                  PercentEncoded(fmt::format("spec.driver={},spec.nodeName={}", driver_, node_)));
+  Send(std::move(request), &SliceWriter::Surveyed, [this] { return Fresh(); });
+}
+
+void SliceWriter::Surveyed(const HttpReply& reply) {
+  const Status status = StatusOfReply(reply);
+  if (!status.ok()) return Pause(status);
+  if (sent_->driver() != driver_) return Plan();
+  const Json list = ParseJson(reply.body).value_or(Json());
+  const Json* const items = Find(list, {"items"});
+  if (items == nullptr || !items->is_array())
+    return Pause(Unavailable("the API server's list of ResourceSlices has no items"));
+  surveyed_ = true;
+  for (const Json& item : *items) {
+    // In case the server does not know the selector.
+    if (TextAt(item, {"spec", "driver"}) != driver_ || TextAt(item, {"spec", "nodeName"}) != node_)
+      continue;
+    generation_ = std::max(generation_, GenerationOf(item));
+    Other other{.name = TextAt(item, {"metadata", "name"}),
+                .uid = TextAt(item, {"metadata", "uid"})};
+    const bool known = !other.name.empty() && other.name != SliceName(node_, driver_);
+    if (known && others_.size() < kMostOthers) others_.push_back(std::move(other));
+  }
+  WriteDue();
+}
+
+void SliceWriter::DeleteOther() {
+  sent_ = wanted_;
+  Delete(others_.back().name, others_.back().uid, &SliceWriter::OtherDeleted);
+}
+
+void SliceWriter::OtherDeleted(const HttpReply& reply) {
+  const Status status = StatusOfReply(reply);
+  // kAborted: another object has the name now.
+  const bool gone = status.ok() || status.code() == StatusCode::kNotFound ||
+                    status.code() == StatusCode::kAborted;
+  if (!gone) {
+    GetLogger("status").Warn("{} ResourceSlices of a former driver {} stay: {}", others_.size(),
+                             driver_, Printable(Message(status), 512));
+    others_.clear();
+  }
+  if (!others_.empty()) others_.pop_back();
+  Plan();
+}
+
 void SliceWriter::Put() {
   Json object = SliceObject(node_, uid_, *wanted_, ++generation_);
   replaces_ = object_.has_value();
   HttpRequest request;
   request.method = replaces_ ? "PUT" : "POST";
-  request.target = fmt::format("{}?fieldManager={}",
-                               object_ ? Path() : std::string(kSliceCollection), kAgentName);
+  request.target = fmt::format(
+      "{}?fieldManager={}",
+      object_ ? SlicePath(SliceName(node_, driver_)) : std::string(kSliceCollection), kAgentName);
   if (object_) {
     object["metadata"]["resourceVersion"] = TextAt(*object_, {"metadata", "resourceVersion"});
     object["metadata"]["uid"] = TextAt(*object_, {"metadata", "uid"});
@@ -289,16 +348,19 @@ void SliceWriter::Written(const HttpReply& reply) {
   Pause(status);
 }
 
-void SliceWriter::Remove() {
-  sent_.reset();
+void SliceWriter::Delete(const std::string& name, const std::string& uid, Handler done) {
   HttpRequest request;
   request.method = "DELETE";
-  request.target = Path();
+  request.target = SlicePath(name);
   request.content_type = kJsonType;
-  request.body = JsonText({{"apiVersion", "v1"},
-                           {"kind", "DeleteOptions"},
-                           {"preconditions", {{"uid", TextAt(*object_, {"metadata", "uid"})}}}});
-  Send(std::move(request), &SliceWriter::Removed);
+  request.body = JsonText(
+      {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid}}}});
+  Send(std::move(request), done);
+}
+
+void SliceWriter::Remove() {
+  sent_.reset();
+  Delete(SliceName(node_, driver_), TextAt(*object_, {"metadata", "uid"}), &SliceWriter::Removed);
 }
 
 void SliceWriter::Removed(const HttpReply& reply) {
@@ -312,7 +374,7 @@ void SliceWriter::Removed(const HttpReply& reply) {
 
 void SliceWriter::Look() {
   HttpRequest request;
-  request.target = Path();
+  request.target = SlicePath(SliceName(node_, driver_));
   Send(std::move(request), &SliceWriter::Found);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/http.h"
 #include "agent/object_watch.h"
@@ -30,7 +31,9 @@ Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesR
                  int64_t generation);
 
 // Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
-// object, and writes it again when it vanishes or differs, each time with a higher generation. The
+// object, and writes it again when it vanishes or differs, each time with a higher generation. As
+// the driver owns its pool, slices that a former driver of this name has left on the node are
+// looked for before the first write, which gets a higher generation, and deleted after it. The
 // kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
 // written only while the daemon goes on reporting, and a write that succeeds later is taken back: a
 // driver that is gone keeps no devices. Writes are at least `gap` apart and sent within `soon`; the
@@ -71,6 +74,11 @@ class SliceWriter {
     Json spec{};
   };
 
+  // A slice of the driver and node that a former driver of the same name has left.
+  struct Other {
+    std::string name{};
+    std::string uid{};
+  };
   using Handler = void (SliceWriter::*)(const HttpReply& reply);
 
   bool Fresh() const { return timers_.Steady() < fresh_until_; }
@@ -81,15 +89,19 @@ class SliceWriter {
   void WriteDue();
   void Write();
   void Send(HttpRequest request, Handler done, Delivery::Wanted wanted = nullptr);
+  void Survey();
+  void Surveyed(const HttpReply& reply);
+  void DeleteOther();
+  void OtherDeleted(const HttpReply& reply);
   void Put();
   void Written(const HttpReply& reply);
+  void Delete(const std::string& name, const std::string& uid, Handler done);
   void Remove();
   void Removed(const HttpReply& reply);
   void Look();
   void Found(const HttpReply& reply);
   void Pause(const Status& why);
   Status Refused() const;
-  std::string Path() const;
 
   const std::string node_;
   const Options options_;
@@ -104,6 +116,8 @@ class SliceWriter {
   bool known_ = false;          // object_ is what the server has, as far as known
   std::optional<Json> object_;  // nullopt: there is none
   int64_t generation_ = 0;      // the highest one that was seen or sent
+  bool surveyed_ = false;       // all slices of the driver and node were looked at
+  std::vector<Other> others_;   // to be deleted after the next write
   std::optional<Accepted> accepted_;
   std::optional<ShowDevicesRequest> sent_;  // by the request under way; nullopt: a removal
   bool replaces_ = false;                   // the last write was one of an object that was there

@@ -23,6 +23,8 @@ using std::chrono::seconds;
 
 constexpr char kList[] = "resourceVersion=0";
 constexpr char kWatch[] = "watch=1";
+// The target of the question for the slices of the driver on the node.
+constexpr char kAll[] = "fieldSelector=spec.";
 // Targets of writes: of a new object, and of one that is there.
 constexpr char kNew[] = "/resourceslices?fieldManager";
 constexpr char kOne[] = "/resourceslices/n1-dra.cpu";
@@ -52,6 +54,16 @@ ShowDevicesRequest ReportOf(const std::vector<SliceDevice>& devices) {
 
 ShowDevicesRequest Report(int64_t cpus) {
   return ReportOf({Device("cpudevnuma000", cpus)});
+}
+
+// A slice of another program.
+Json Foreign(const std::string& name, int64_t generation, const std::string& node = "n1",
+             const std::string& driver = "dra.cpu") {
+  return {{"metadata", {{"name", name}, {"uid", "uid-of-" + name}}},
+          {"spec",
+           {{"driver", driver},
+            {"nodeName", node},
+            {"pool", {{"name", node}, {"generation", generation}}}}}};
 }
 
 // The API server is the test: it keeps the object, and shows changes in the watch.
@@ -90,7 +102,14 @@ class SliceWriterTest : public testing::Test {
   // "POST", "PUT", "DELETE" or "GET" of the request that is due; "" for none.
   std::string Due(milliseconds within = kSpread) {
     timers_.Advance(within);
+    AnswerAll();
     return Method();
+  }
+  // Answers the question for all slices of the driver on the node.
+  bool AnswerAll(int status = 200) {
+    Json items = foreign_;
+    if (object_) items.push_back(*object_);
+    return transport_.Answer(kAll, status, {{"items", items}});
   }
   std::string Method() const { return Writing().target.empty() ? "" : Writing().method; }
   HttpRequest Writing() const { return transport_.Request(transport_.Has(kNew) ? kNew : kOne); }
@@ -131,6 +150,7 @@ class SliceWriterTest : public testing::Test {
   FakeTransport transport_;
   ManualClock timers_;
   std::optional<Json> object_;
+  std::vector<Json> foreign_;
   int version_ = 1;
   bool drops_policies_ = false;
   SliceWriter writer_{transport_, timers_, "n1", {.spread = kSpread}, 1};
@@ -182,6 +202,7 @@ TEST_F(SliceWriterTest, TheNextAgentLeavesWhatIsRight) {
   ASSERT_TRUE(List());
   Live(Report(8), minutes(5));
   EXPECT_EQ(Method(), "");
+  EXPECT_FALSE(transport_.Has(kAll));
   Show(Report(5));
   ASSERT_EQ(Due(), "PUT");
   Take();
@@ -196,6 +217,84 @@ TEST_F(SliceWriterTest, TheNextAgentIsNoSlowerThanTheOneThatWrote) {
   timers_.Advance(seconds(2));
   Show(Report(5));
   EXPECT_EQ(Due(milliseconds(600)), "PUT");
+}
+
+// Devices of the same name in two slices make a pool invalid, and readers skip a lower generation.
+TEST_F(SliceWriterTest, SlicesThatAFormerDriverOfThisNameHasLeftAreReplaced) {
+  foreign_ = {Foreign("n1-dra.cpu-x7k2p", 7), Foreign("n1-dra.cpu-second", 9),
+              Foreign("n2-dra.cpu-a", 20, "n2"), Foreign("n1-gpu-b", 20, "n1", "gpu")};
+  WriteFirst();
+  EXPECT_EQ(Generation(), 10);
+  const auto deleted = [this](int answer) {
+    EXPECT_EQ(Method(), "DELETE");
+    const std::string name = Writing().target.substr(Writing().target.rfind('/') + 1);
+    EXPECT_EQ(ParseJson(Writing().body).value_or(Json())["preconditions"]["uid"], "uid-of-" + name);
+    EXPECT_TRUE(Answer(answer));
+    return name;
+  };
+  const std::vector<std::string> gone = {deleted(404), deleted(200)};
+  EXPECT_THAT(gone, testing::UnorderedElementsAre("n1-dra.cpu-x7k2p", "n1-dra.cpu-second"));
+  Live(Report(8), minutes(30));
+  EXPECT_EQ(Method(), "");
+  EXPECT_FALSE(transport_.Has(kAll)) << "once is enough";
+}
+
+TEST_F(SliceWriterTest, AChangeGoesBeforeTheRestOfWhatAFormerDriverLeft) {
+  foreign_ = {Foreign("n1-dra.cpu-a", 1), Foreign("n1-dra.cpu-b", 1)};
+  WriteFirst();
+  ASSERT_EQ(Method(), "DELETE");
+  Show(Report(6));
+  timers_.Advance(seconds(2));
+  ASSERT_TRUE(Answer(200));
+  ASSERT_EQ(Method(), "PUT");
+  Take();
+  EXPECT_EQ(Cpus(), "6");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(Method(), "DELETE");
+    ASSERT_TRUE(Answer(409));
+  }
+  EXPECT_EQ(Method(), "");
+}
+
+TEST_F(SliceWriterTest, SlicesOfOthersThatMayNotBeDeletedStay) {
+  foreign_ = {Foreign("n1-dra.cpu-a", 1), Foreign("n1-dra.cpu-b", 1)};
+  WriteFirst();
+  ASSERT_EQ(Method(), "DELETE");
+  ASSERT_TRUE(Answer(403));
+  Live(Report(8), minutes(30));
+  EXPECT_EQ(Method(), "");
+}
+
+TEST_F(SliceWriterTest, DeletesABoundedNumberOfSlicesOfOthers) {
+  for (int i = 0; i < 100; ++i)
+    foreign_.push_back(Foreign("n1-dra.cpu-" + std::to_string(i), i));
+  WriteFirst();
+  EXPECT_EQ(Generation(), 100);
+  int deleted = 0;
+  for (; Method() == "DELETE" && deleted < 1000; ++deleted)
+    ASSERT_TRUE(Answer(200));
+  EXPECT_EQ(deleted, 64);
+}
+
+// The name is part of the path.
+TEST_F(SliceWriterTest, ASliceWithoutNameIsNotDeleted) {
+  foreign_ = {Foreign("", 3)};
+  WriteFirst();
+  EXPECT_EQ(Generation(), 4);
+  EXPECT_EQ(Method(), "");
+  EXPECT_FALSE(transport_.Has("/resourceslices/"));
+}
+
+TEST_F(SliceWriterTest, WithoutTheRightToListNothingIsWritten) {
+  SeeNode();
+  Show(Report(8));
+  ASSERT_TRUE(List());
+  timers_.Advance(kSpread);
+  EXPECT_THAT(transport_.Request(kAll).target,
+              testing::EndsWith("spec.driver%3Ddra.cpu%2Cspec.nodeName%3Dn1"));
+  ASSERT_TRUE(AnswerAll(403));
+  EXPECT_EQ(writer_.Show(Report(8)).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Due(seconds(6)), "POST");
 }
 
 TEST_F(SliceWriterTest, AnObjectThatIsDeletedWhileItIsWrittenIsMadeAnew) {
