@@ -68,6 +68,18 @@ Status CheckClaim(const Claim& claim, const Machine& machine) {
   return OkStatus();
 }
 
+// Whether a container that is not on its own claims has CPUs of claims as its own, as one that a
+// daemon finds where it was before an update.
+bool AnyDisputed(const Snapshot& snapshot, const HeldClaims& held, const ClaimCarriers& carriers) {
+  const CpuSet claimed = held.Cpus();
+  bool disputed = false;
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    disputed |= container.placement.exclusive.Intersects(claimed) &&
+                !ClaimView::IsHidden(container.key, held, carriers);
+  });
+  return disputed;
+}
+
 // Leaves the changes of containers in the plan.
 void RemoveParts(Plan& plan) {
   std::erase_if(plan.changes,
@@ -277,8 +289,9 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
 StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot, bool lost_too,
                                              HeldClaims& held) {
   const CpuSet usable = usable_.value_or(machine_.online());
+  const bool disputed = AnyDisputed(snapshot, *held_, carriers_);
   StatusOr<Plan> plan = policy_->Reconcile(
-      ClaimView(snapshot, held, carriers_, {.lost_too = lost_too, .parts_first = true}));
+      ClaimView(snapshot, held, carriers_, {.lost_too = lost_too, .parts_first = disputed}));
   if (!plan.ok()) return plan;
   for (const HeldClaim& claim : held_->all()) {
     for (const Container& part : claim.parts) {
