@@ -126,12 +126,10 @@ StatusOr<ContainerKeys> Creations::PlaceInPod(ContainerRecord& record, bool fall
   Transaction change(brain_.decider, /*several=*/true);
   std::vector<Shift> shifts;
   RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed,
-                          pod_limits_.Reduce(record, siblings, change, shifts));
+                          pod_limits_.Reduce(siblings, change, shifts, record.bounded));
   RESMGR_ASSIGN_OR_RETURN(const ContainerKeys placed, Place(record));
   change.Commit();
-  brain_.ReportMoves(shifts, "its pod as a whole has no more");
-  for (const ReducedSibling& sibling : record.bounded)
-    brain_.state_writer.MarkChanged(*brain_.store.Find(sibling.key));
+  pod_limits_.NoteReduced(shifts, record.bounded);
   changed.insert(changed.end(), placed.begin(), placed.end());
   return changed;
 }

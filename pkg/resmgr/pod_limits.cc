@@ -11,10 +11,6 @@ namespace {
 
 using Members = PodLimits::Members;
 
-bool BoundsSomething(const LinuxResources& resources) {
-  return resources.cpu_shares || resources.memory_limit;
-}
-
 // The container's needs: its needs in `before` if it has an entry there, else its present ones.
 Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibling> before) {
   const auto found = std::ranges::find(before, record.container.key, &ReducedSibling::key);
@@ -48,6 +44,11 @@ bool Changes(const PodMember& member) {
 
 }  // namespace
 
+bool PodLimits::Bounds(const PodRecord& pod) {
+  const LinuxResources& resources = pod.pod.resources;
+  return resources.cpu_shares || resources.memory_limit;
+}
+
 Members PodLimits::TakePart(ContainerRecord& record, bool falls) const {
   Members changed;
   const PodRecord& pod = *record.pod;
@@ -60,7 +61,7 @@ Members PodLimits::TakePart(ContainerRecord& record, bool falls) const {
           EstimateRequirements(other.container.requested, pod.pod.qos, brain_.memory_capacity)};
       if (Changes(member)) changed.push_back(member);
     }
-  } else if (BoundsSomething(pod.pod.resources)) {
+  } else if (Bounds(pod)) {
     for (const PodMember& member : Divided(brain_.store, pod, &record, {})) {
       if (member.container == &record.container) {
         record.container.requirements = member.needs;
@@ -83,15 +84,27 @@ void PodLimits::SetNeeds(const PodMember& member) {
   brain_.state_writer.MarkChanged(record);
 }
 
-StatusOr<ContainerKeys> PodLimits::Reduce(ContainerRecord& record, const Members& siblings,
-                                          Transaction& change, std::vector<Shift>& shifts) {
+Members PodLimits::ReducedBy(const ContainerRecord& record) const {
+  Members reduced;
+  if (!Bounds(*record.pod)) return reduced;
+  for (const PodMember& member : Divided(brain_.store, *record.pod, nullptr, {})) {
+    const Requirements& before = member.container->requirements;
+    const bool less = member.needs.cpu_request < before.cpu_request ||
+                      member.needs.memory_request < before.memory_request;
+    if (less && member.container != &record.container) reduced.push_back(member);
+  }
+  return reduced;
+}
+
+StatusOr<ContainerKeys> PodLimits::Reduce(const Members& siblings, Transaction& change,
+                                          std::vector<Shift>& shifts,
+                                          std::vector<ReducedSibling>& bounded) {
   ContainerKeys moved;
   for (const PodMember& member : siblings) {
     ContainerRecord& other = *brain_.store.Find(member.container->key);
     const Container& container = other.container;
     change.Note(other);
-    record.bounded.push_back(
-        {container.key, container.requirements, container.placement, member.needs});
+    bounded.push_back({container.key, container.requirements, container.placement, member.needs});
     RESMGR_ASSIGN_OR_RETURN(const ContainerKeys changed, ChangeNeeds(other, member.needs));
     moved.insert(moved.end(), changed.begin(), changed.end());
     const std::span<const Shift> more = brain_.decider.shifts();
@@ -100,8 +113,15 @@ StatusOr<ContainerKeys> PodLimits::Reduce(ContainerRecord& record, const Members
   return moved;
 }
 
+void PodLimits::NoteReduced(std::span<const Shift> shifts,
+                            std::span<const ReducedSibling> bounded) {
+  brain_.ReportMoves(shifts, "its pod as a whole has no more");
+  for (const ReducedSibling& sibling : bounded)
+    brain_.state_writer.MarkChanged(*brain_.store.Find(sibling.key));
+}
+
 ContainerKeys PodLimits::Apply(PodRecord& pod) {
-  if (!BoundsSomething(pod.pod.resources)) return {};
+  if (!Bounds(pod)) return {};
   return Divide(pod, {}, "its pod as a whole has no more");
 }
 
@@ -157,7 +177,7 @@ void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
     const ContainerRecord& found = *brain_.store.Find(key);
     const PodRecord& pod = *found.pod;
     // One that has exited has no part.
-    if (!found.Placeable() || !BoundsSomething(pod.pod.resources)) continue;
+    if (!found.Placeable() || !Bounds(pod)) continue;
     Members members;
     for (const ContainerKey other : pod.containers) {
       const ContainerRecord& record = *brain_.store.Find(other);

@@ -21,6 +21,8 @@ class PodLimits {
   // It must outlive this.
   explicit PodLimits(Brain& brain) : brain_(brain) {}
 
+  // Whether the pod has resources that bound its containers.
+  static bool Bounds(const PodRecord& pod);
   // Sets the needs of a container that is not placed yet, and returns the siblings whose needs
   // change because of it. `falls`: the pod's class falls with the new container, so the siblings'
   // needs are estimated anew.
@@ -28,17 +30,21 @@ class PodLimits {
   // The same for a container that exists already: the siblings have these needs from now on. The
   // caller reconciles.
   void CountFound(ContainerRecord& record, bool falls);
-  // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note
-  // their former values.
-  StatusOr<ContainerKeys> Reduce(ContainerRecord& record, const Members& siblings,
-                                 Transaction& change, std::vector<Shift>& shifts);
+  // The siblings that get less because of the container's present needs.
+  Members ReducedBy(const ContainerRecord& record) const;
+  // Decides about these siblings, and adds the moves to `shifts`; `bounded` and `change` note their
+  // former values.
+  StatusOr<ContainerKeys> Reduce(const Members& siblings, Transaction& change,
+                                 std::vector<Shift>& shifts, std::vector<ReducedSibling>& bounded);
+  // Called when that is final: reports the moves, and saves the siblings.
+  void NoteReduced(std::span<const Shift> shifts, std::span<const ReducedSibling> bounded);
   // Called when a new container, for which its siblings were reduced, was not created after all.
   // They get their former needs back, as far as the remaining containers allow, at the same place
   // if it is free.
   ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
 
-  // The pod's resources changed, or one of its containers came back. Returns the containers that
-  // changed places.
+  // The pod's resources changed, or the needs of one of its containers, or one came back. Returns
+  // the containers that changed places.
   ContainerKeys Apply(PodRecord& pod);
   // After a list: divides the pod's resources among containers without a saved share. Saved shares
   // are kept only if this is the first list of a connection; later they may be out of date.

@@ -124,6 +124,36 @@ TEST_F(PodLimitsTest, AResizedPodGivesItsContainersMore) {
   EXPECT_EQ(RequestOf(a) + RequestOf(b), 6000);
 }
 
+TEST_F(PodLimitsTest, AResizeWithinAPodChangesTheShareOfOthers) {
+  AddPod("batch", kGuaranteed, 7000);
+  const ContainerId shares = Run("shares", Limited(7000, 7000));
+  const ContainerId own = Run("own", Limited(1000, 1000));
+  ASSERT_EQ(RequestOf(shares), 6000);
+  const Admission grown = *manager().AdmitUpdate(own, Limited(6000, 6000));
+  EXPECT_EQ(RequestOf(shares), 1000);
+  manager().UpdateFailed(grown);
+  EXPECT_EQ(RequestOf(own), 1000);
+  EXPECT_EQ(RequestOf(shares), 6000);
+  manager().UpdateSucceeded(*manager().AdmitUpdate(own, Limited(6000, 6000)));
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(own), "1-6");
+  const Admission shrunk = *manager().AdmitUpdate(own, Limited(2000, 2000));
+  EXPECT_EQ(RequestOf(shares), 5000);
+  manager().UpdateFailed(shrunk);
+  EXPECT_EQ(node_.Exclusive(own), "1-6");
+  EXPECT_EQ(RequestOf(shares), 1000);
+}
+
+TEST_F(PodLimitsTest, AResizeThatIsRefusedChangesNoShare) {
+  node_.Run("other", kGuaranteed, 2000);
+  AddPod("batch", kGuaranteed, 7000);
+  const ContainerId own = Run("own", Limited(1000, 1000));
+  const ContainerId shares = Run("shares", Limited(7000, 7000));
+  EXPECT_FALSE(manager().AdmitUpdate(own, Limited(6000, 6000)).ok()) << "five CPUs are left";
+  EXPECT_EQ(RequestOf(shares), 6000);
+  EXPECT_EQ(RequestOf(own), 1000);
+}
+
 TEST_F(PodLimitsTest, AdoptedContainersAreNotTakenForExclusiveByThePodsCpuset) {
   AddPod("batch", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(4000, 4000));

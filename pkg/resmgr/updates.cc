@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/parse.h"
 #include "pkg/resmgr/applied_resources.h"
@@ -31,6 +32,8 @@ StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& 
   if (IsTentative(changed.status(), refusal)) return changed.status();
   if (!changed.ok()) return brain_.Refuse(*record, "an update", changed.status(), &needs);
   brain_.observers.OnUpdated(brain_.ActOn(*record, "", *before.placement));
+  brain_.Append(*changed, pod_limits_.Apply(*record->pod));
+  std::erase(*changed, container.key);
   const std::optional<CpuSet> cpus_before = before.placement->cpus;
   if (record->updates.empty())
     record->confirmed = std::make_unique<ConfirmedRequest>(std::move(before));
@@ -74,17 +77,28 @@ StatusOr<ContainerKeys> Updates::Redecide(ContainerRecord& record, const LinuxRe
     brain_.decider.ForgetShifts();
     return ContainerKeys();
   }
-  StatusOr<ContainerKeys> changed = [&] {
-    Transaction change(brain_.decider);
-    change.Note(record);
-    SetRequested(container, requested);
-    container.requirements = needs;
-    StatusOr<ContainerKeys> decided = brain_.decider.Update(record);
-    if (decided.ok()) change.Commit();
-    return decided;
-  }();
+  StatusOr<ContainerKeys> changed = DecideInPod(record, requested, needs);
   if (changed.ok()) std::erase(*changed, container.key);
   if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
+  return changed;
+}
+
+// Siblings that get less come first, so that there is room for the container.
+StatusOr<ContainerKeys> Updates::DecideInPod(ContainerRecord& record,
+                                             const LinuxResources& requested,
+                                             const Requirements& needs) {
+  Transaction change(brain_.decider, /*several=*/PodLimits::Bounds(*record.pod));
+  change.Note(record);
+  SetRequested(record.container, requested);
+  record.container.requirements = needs;
+  std::vector<Shift> shifts;
+  std::vector<ReducedSibling> bounded;
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, pod_limits_.Reduce(pod_limits_.ReducedBy(record),
+                                                                    change, shifts, bounded));
+  RESMGR_ASSIGN_OR_RETURN(const ContainerKeys decided, brain_.decider.Update(record));
+  change.Commit();
+  pod_limits_.NoteReduced(shifts, bounded);
+  changed.insert(changed.end(), decided.begin(), decided.end());
   return changed;
 }
 
@@ -109,6 +123,7 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
   } else {
     record->update_failed = true;
     changed = RollBack(*record);
+    brain_.Append(changed, pod_limits_.Apply(*record->pod));
   }
   if (record->updates.empty()) record->confirmed.reset();
   // Saved before the reply, so that a kill does not lose the outcome.

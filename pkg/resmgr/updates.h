@@ -10,6 +10,7 @@
 #include "pkg/metrics/metrics.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/pod_limits.h"
 #include "pkg/resmgr/set_later.h"
 #include "pkg/topology/cpu_set.h"
 
@@ -47,17 +48,19 @@ class CpusetOverrides {
 // them. Owns ContainerRecord::updates, confirmed and update_failed. Loop's thread only.
 class Updates {
  public:
-  // Both must outlive it.
-  Updates(Brain& brain, SetLater& set_later)
+  // All must outlive it.
+  Updates(Brain& brain, PodLimits& pod_limits, SetLater& set_later)
       : brain_(brain),
+        pod_limits_(pod_limits),
         set_later_(set_later),
         overrides_(brain.options.metrics, brain.options.overrides_warned) {}
 
-  // Merges the update into what the container requests and lets the policy decide again. The
-  // adjustment carries the cpuset of the policy, whatever the request says. Each request for other
-  // CPUs is counted, and the first one is also a warning (CpusetOverrides). CPUs that another
-  // container has to leave first follow in an update of the manager's own. A refusal changes
-  // nothing. Returns an empty adjustment for a container that is not known here.
+  // Merges the update into what the container requests and lets the policy decide again, also about
+  // its pod's other containers, whose part of the pod's resources changes. The adjustment carries
+  // the cpuset of the policy, whatever the request says. Each request for other CPUs is counted,
+  // and the first one is also a warning (CpusetOverrides). CPUs that another container has to leave
+  // first follow in an update of the manager's own. A refusal changes nothing. Returns an empty
+  // adjustment for a container that is not known here.
   StatusOr<Admission> Admit(const ContainerId& id, const LinuxResources& requested,
                             RefusalKind refusal);
   // `sent`: what all stages, the brain's among them, changed in the request; nullptr if the update
@@ -69,10 +72,13 @@ class Updates {
              LinuxResources& requested, Requirements& needs) const;
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
+  StatusOr<ContainerKeys> DecideInPod(ContainerRecord& record, const LinuxResources& requested,
+                                      const Requirements& needs);
   void SetRequested(Container& container, LinuxResources requested) const;
   ContainerKeys RollBack(ContainerRecord& record);
 
   Brain& brain_;
+  PodLimits& pod_limits_;
   SetLater& set_later_;
   CpusetOverrides overrides_;
   uint64_t last_ticket_ = 0;

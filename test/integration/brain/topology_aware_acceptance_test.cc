@@ -42,6 +42,23 @@ TEST(TopologyAwareAcceptanceTest, SpreadsExclusiveContainersOverNodes) {
   }
 }
 
+// A sibling without a request of its own has less once a container of its pod gets more.
+TEST(TopologyAwareAcceptanceTest, AResizeWithinAPodWithResourcesOfItsOwnIsNotRefused) {
+  TopologyAwareNode topology_aware(S1Ht(), {});
+  TestNode& node = topology_aware.node();
+  const PodSandboxId pod = node.AddPod("pod", kGuaranteed);
+  node.manager().PodResourcesChanged(pod, {}, TestNode::Resources(7000));
+  ASSERT_TRUE(node.Create(TestNode::Request(pod, "shares", 7000)).ok());
+  const ContainerId own = *node.Create(TestNode::Request(pod, "own", 1000));
+  node.runtime.AnswerAll();
+  const auto grown = node.manager().AdmitUpdate(own, TestNode::Resources(6000));
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(Cpus(node.Exclusive(own)).size(), 6);
+  node.manager().UpdateSucceeded(*grown);
+  EXPECT_TRUE(node.manager().AdmitUpdate(own, TestNode::Resources(2000)).ok());
+  EXPECT_EQ(Cpus(node.Exclusive(own)).size(), 2);
+}
+
 TEST(TopologyAwareAcceptanceTest, SpreadsBurstableContainersOverNodes) {
   TopologyAwareNode node(N4C16(), {});
   node.MustRun(
