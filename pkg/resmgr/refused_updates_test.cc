@@ -142,7 +142,8 @@ TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
   runtime().Answer(0, IdleRefusal());
   runtime().Answer(0);
   node_.manager().synchronizer().Refresh([](const Status&) {});
-  ASSERT_THAT(runtime().lists, SizeIs(1));
+  // At once, unless the loop was held up and another list was asked for just before.
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
   runtime().AnswerList();
   EXPECT_EQ(node_.Known(shared)->set_later.cpu_shares, std::nullopt);
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
