@@ -261,7 +261,9 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
   }
   std::unique_ptr<Policy> before = policy_->Clone();
   const bool lacked = held.Lost() > 0;
-  StatusOr<Plan> plan = ReconcileParts(snapshot, /*lost_too=*/true, held);
+  ClaimView::Options shown{.lost_too = true,
+                           .parts_first = AnyDisputed(snapshot, *held_, carriers_)};
+  StatusOr<Plan> plan = ReconcileParts(snapshot, shown, held);
   if (!plan.ok()) return plan;
   if (name() != "null") {
     Status kept = must_keep_ ? CheckKept(held) : OkStatus();
@@ -270,7 +272,8 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
     // policy takes from another claim, whose containers are placed then.
     for (bool again = lacked || held.Lost() > 0; kept.ok() && again;) {
       const size_t lost = held.Lost();
-      plan = ReconcileParts(snapshot, /*lost_too=*/false, held);
+      shown.lost_too = false;
+      plan = ReconcileParts(snapshot, shown, held);
       kept = plan.ok() && must_keep_ ? CheckKept(held) : plan.status();
       again = held.Lost() > lost;
     }
@@ -286,12 +289,10 @@ StatusOr<Plan> ClaimedPolicy::Reconcile(const Snapshot& snapshot) {
 }
 
 // Asks the policy behind, and notes in `held` what it gives to parts.
-StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot, bool lost_too,
-                                             HeldClaims& held) {
+StatusOr<Plan> ClaimedPolicy::ReconcileParts(const Snapshot& snapshot,
+                                             const ClaimView::Options& shown, HeldClaims& held) {
   const CpuSet usable = usable_.value_or(machine_.online());
-  const bool disputed = AnyDisputed(snapshot, *held_, carriers_);
-  StatusOr<Plan> plan = policy_->Reconcile(
-      ClaimView(snapshot, held, carriers_, {.lost_too = lost_too, .parts_first = disputed}));
+  StatusOr<Plan> plan = policy_->Reconcile(ClaimView(snapshot, held, carriers_, shown));
   if (!plan.ok()) return plan;
   for (const HeldClaim& claim : held_->all()) {
     for (const Container& part : claim.parts) {

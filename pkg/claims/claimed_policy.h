@@ -95,7 +95,8 @@ class ClaimedPolicy final : public Policy {
   StatusOr<Plan> Decided(const Snapshot& snapshot, Decide decide);
   StatusOr<Plan> OfContainers(StatusOr<Plan> plan);
   ContainerKey Behind(ContainerKey key) const;
-  StatusOr<Plan> ReconcileParts(const Snapshot& snapshot, bool lost_too, HeldClaims& held);
+  StatusOr<Plan> ReconcileParts(const Snapshot& snapshot, const ClaimView::Options& shown,
+                                HeldClaims& held);
   Status CheckOthers(const Plan& plan, const CpuSet& claimed) const;
   StatusOr<Plan> AllocateCarrier(const Snapshot& snapshot, const Pod& pod,
                                  const Container& container, const Container* predecessor);

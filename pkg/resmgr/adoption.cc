@@ -485,19 +485,6 @@ class Adopter {
 
 }  // namespace
 
-void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since) {
-  std::set<PodSandboxId> listed = inventory.unclear.pods;
-  for (const Pod& pod : inventory.pods)
-    listed.insert(pod.id);
-  std::vector<PodSandboxId> absent;
-  for (const auto& [id, record] : store.pods()) {
-    const bool removed = !listed.contains(id) && record.touched <= since;
-    if (removed && record.containers.empty()) absent.push_back(id);
-  }
-  for (const PodSandboxId& id : absent)
-    store.ErasePod(id);
-}
-
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
                const StateWriter& state_writer, const Decider& decider) {

@@ -66,7 +66,4 @@ Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
                const StateWriter& state_writer, const Decider& decider);
 
-// Forgets pod sandboxes that the list does not show, once their containers are erased.
-void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since);
-
 }  // namespace resmgr

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -511,6 +513,97 @@ TEST_F(ClaimsTest, OtherCpusThatAreNotWhatTheClaimAsksForAreNotPrepared) {
   const Status halves = node_.Reserve(claim).status();
   EXPECT_EQ(halves.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(halves)), HasSubstr("holds 5-6"));
+}
+
+// Calls about containers that succeed and fail in any order, among them creations and updates whose
+// place another may have meanwhile.
+class RandomClaimsTest : public ClaimsTest, test::Draws {
+ protected:
+  RandomClaimsTest() : Draws(test::SeedOr(46)) {}
+
+  void Step() {
+    const int64_t what = Number(1, 10);
+    if (what <= 2) {
+      Create();
+    } else if (what <= 4) {
+      BeginUpdate();
+    } else if (what <= 6) {
+      EndUpdate();
+    } else if (what <= 8) {
+      ReserveOne();
+    } else if (what <= 9 && !granted_.empty()) {
+      const auto gone = OneOf(granted_);
+      EXPECT_EQ(Released(gone.first), OkStatus());
+      granted_.erase(gone.first);
+    } else if (!ids_.empty()) {
+      node_.Remove(TakeFrom(ids_));
+    }
+    runtime().AnswerAll();
+    Check();
+  }
+
+  int grants() const { return grants_; }
+
+ private:
+  void Create() {
+    const bool shares = Chance(40);
+    const std::string name = "c" + std::to_string(++made_);
+    const CreateRequest request =
+        test::TestNode::Request(node_.AddPod(name, shares ? kBurstable : kGuaranteed), name,
+                                shares ? 100 : 1000 * Number(1, 3));
+    const auto admission =
+        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal);
+    if (!admission.ok()) return;
+    runtime().AnswerAll();
+    if (Chance(30)) return manager().CreateFailed(admission->key, Internal("no"));
+    ids_.push_back(node_.Created(request, *admission));
+  }
+  void BeginUpdate() {
+    if (ids_.empty()) return;
+    const auto admission =
+        manager().AdmitUpdate(OneOf(ids_), test::TestNode::Resources(1000 * Number(1, 4)));
+    if (admission.ok()) updates_.push_back(*admission);
+  }
+  void EndUpdate() {
+    if (updates_.empty()) return;
+    const Admission update = TakeFrom(updates_);
+    Chance(50) ? manager().UpdateFailed(update) : manager().UpdateSucceeded(update);
+  }
+  void ReserveOne() {
+    const std::string uid = "u" + std::to_string(++made_);
+    const auto grant = node_.Reserve(ClaimFor(uid, static_cast<int>(Number(1, 3))));
+    if (!grant.ok()) return;
+    granted_.emplace(uid, *grant);
+    ++grants_;
+  }
+  void Check() {
+    CpuSet claimed;
+    for (const ClaimGrant& held : manager().claims().Held()) {
+      EXPECT_FALSE(claimed.Intersects(held.All()));
+      claimed |= held.All();
+    }
+    CpuSet promised;
+    for (const auto& [uid, grant] : granted_)
+      promised |= grant.All();
+    EXPECT_EQ(claimed, promised);
+    for (const ContainerId& id : ids_)
+      EXPECT_FALSE(test::Cpus(node_.Exclusive(id)).Intersects(claimed)) << id.value();
+  }
+
+  std::vector<ContainerId> ids_;
+  std::vector<Admission> updates_;
+  std::map<std::string, ClaimGrant> granted_;
+  int made_ = 0;
+  int grants_ = 0;
+};
+
+TEST_F(RandomClaimsTest, NoFailureTakesCpusOfAGrantedClaim) {
+  SCOPED_TRACE(test::Repeat(test::SeedOr(46)));
+  for (int step = 0; step < 1000; ++step) {
+    Step();
+    ASSERT_FALSE(HasFailure()) << "step " << step;
+  }
+  EXPECT_GT(grants(), 30);
 }
 
 }  // namespace

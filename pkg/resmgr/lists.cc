@@ -13,6 +13,20 @@
 namespace resmgr {
 namespace {
 
+// Forgets pod sandboxes that the list does not show, once their containers are erased.
+void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since) {
+  std::set<PodSandboxId> listed = inventory.unclear.pods;
+  for (const Pod& pod : inventory.pods)
+    listed.insert(pod.id);
+  std::vector<PodSandboxId> absent;
+  for (const auto& [id, record] : store.pods()) {
+    const bool removed = !listed.contains(id) && record.touched <= since;
+    if (removed && record.containers.empty()) absent.push_back(id);
+  }
+  for (const PodSandboxId& id : absent)
+    store.ErasePod(id);
+}
+
 RuntimeContainer AsListed(std::string_view id, const SavedContainer& saved) {
   const SavedOrigin& origin = *saved.origin;
   RuntimeContainer listed;
