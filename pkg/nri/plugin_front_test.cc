@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,27 +16,23 @@
 
 #include "pkg/dump/dumper.h"
 #include "pkg/nri/event_call.h"
-#include "pkg/nri/testing/fake_host.h"
-#include "pkg/pipeline/hint_finder.h"
-#include "pkg/pipeline/policy_stage.h"
+#include "pkg/nri/testing/plugin_front_fixture.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/testing/test_node.h"
-#include "pkg/sys/clock.h"
-#include "test/support/machines/machines.h"
 #include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
-using resmgr::test::FirstFitPolicy;
 using resmgr::test::FunctionStage;
 using resmgr::test::RunFor;
-using resmgr::test::TestNode;
+using test::About;
 using test::FakeHost;
+using test::PluginFrontTest;
+using test::ResourcesOf;
+using test::Told;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Pair;
 using ttrpc::test::RunUntil;
 
 // A stage that makes this change of a creation; without it, it never answers.
@@ -50,150 +45,6 @@ FunctionStage CreationStage(std::function<void(Adjustment&)> change = nullptr) {
                          call.Adjust(std::move(adjustment));
                        });
 }
-
-api::PodSandbox PodOf(const std::string& name, bool guaranteed) {
-  api::PodSandbox pod;
-  pod.set_id("pod-" + name);
-  pod.set_name(name);
-  pod.set_namespace_("ns");
-  pod.set_uid("uid-" + name);
-  pod.mutable_linux()->set_cgroup_parent(std::string("/kubepods/") +
-                                         (guaranteed ? "" : "burstable/") + "poduid-" + name);
-  return pod;
-}
-
-api::LinuxResources ResourcesOf(int64_t milli_cpu) {
-  api::LinuxResources resources;
-  AddTo(ResourceValues{.cpu_shares = milli_cpu * 1024 / 1000,
-                       .cpu_quota = milli_cpu * 100,
-                       .cpu_period = 100'000},
-        resources);
-  return resources;
-}
-
-template <typename Request>
-Request About(const std::string& name, bool guaranteed, int64_t milli_cpu) {
-  Request request;
-  *request.mutable_pod() = PodOf(name, guaranteed);
-  api::Container& container = *request.mutable_container();
-  container.set_id("id-" + name);
-  container.set_pod_sandbox_id("pod-" + name);
-  container.set_name(name);
-  *container.mutable_linux()->mutable_resources() = ResourcesOf(milli_cpu);
-  return request;
-}
-
-// The updates of an answer as "id-web 0,2-7".
-template <typename Updates>
-std::vector<std::string> Told(const Updates& updates) {
-  std::vector<std::string> told;
-  for (const api::ContainerUpdate& update : updates)
-    told.push_back(update.container_id() + " " + update.linux().resources().cpu().cpus());
-  return told;
-}
-
-// Other programs have set nothing, which a look at the cgroups finds after a while, or never.
-class SlowLook final : public ValuesOfOthers {
- public:
-  explicit SlowLook(EventLoop& loop) : loop_(loop) {}
-  void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override {
-    if (hangs) return;
-    looks_.push_back(loop_.After(std::chrono::milliseconds(20),
-                                 [size = subjects.size(), done] { done(Found(size)); }));
-  }
-
-  bool hangs = false;
-
- private:
-  EventLoop& loop_;
-  std::vector<EventLoop::HandlePtr> looks_;
-};
-
-class PluginFrontTest : public testing::Test {
- protected:
-  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}, bool looks = false,
-                           std::chrono::milliseconds refresh_pause = std::chrono::minutes(1))
-      : by_cri_(std::move(by_cri)), looks_(looks), refresh_pause_(refresh_pause) {
-    pipeline_.SetPolicyStage(&stage_);
-    front_.StartOn(std::move(sockets_.theirs));
-  }
-
-  // Synchronizes the plugin with a container "web" that shares all CPUs, unless it is left out.
-  void Synchronize(bool with_web = true) {
-    ASSERT_TRUE(host_.Configure(test::Containerd("1.7.24")).ok());
-    api::SynchronizeRequest all;
-    if (with_web) {
-      const auto web = About<api::CreateContainerRequest>("web", false, 100);
-      *all.add_pods() = web.pod();
-      *all.add_containers() = web.container();
-      all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
-    }
-    ASSERT_TRUE(host_.Synchronize(all).ok());
-    ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.synchronizer().ready(); }));
-    ASSERT_TRUE(RunUntil(loop_, [&] { return !with_web || !host_.updates.empty(); }));
-    host_.updates.clear();
-  }
-  StatusOr<api::CreateContainerResponse> Create(const std::string& name, bool guaranteed,
-                                                int64_t milli_cpu) {
-    return host_.Call<api::CreateContainerResponse>(
-        "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
-  }
-
-  StatusOr<api::Empty> Tell(api::Event kind, api::StateChangeEvent event) {
-    event.set_event(kind);
-    return host_.Call<api::Empty>("StateChange", event);
-  }
-  StatusOr<api::Empty> Tell(api::Event kind, const std::string& name, bool guaranteed,
-                            int64_t milli_cpu) {
-    return Tell(kind, About<api::StateChangeEvent>(name, guaranteed, milli_cpu));
-  }
-
-  // The state that the resource manager knows; nullopt: it does not know the container.
-  std::optional<ContainerState> StateOf(const std::string& name) {
-    std::optional<ContainerState> state;
-    manager_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-      if (container.name == name) state = container.state;
-    });
-    return state;
-  }
-
-  static constexpr std::chrono::milliseconds kPatience{300};
-  static constexpr std::chrono::milliseconds kUpdatesPatience{400};
-
-  EventLoop loop_;
-  const UpdateQueue::ByCri by_cri_;
-  const bool looks_;
-  const std::chrono::milliseconds refresh_pause_;
-  SlowLook look_{loop_};
-  const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
-  LoopClock clock_{loop_};
-  Pipeline pipeline_{clock_};
-  HintFinder hints_{loop_, {}};
-  ttrpc::test::SocketPair sockets_;
-  const int host_fd_ = sockets_.ours.get();
-  FakeHost host_{loop_, std::move(sockets_.ours)};
-  PluginFront front_{
-      loop_,
-      pipeline_,
-      {.connection = {},
-       .patience = kPatience,
-       .updates_patience = kUpdatesPatience,
-       .by_cri = by_cri_},
-      {.connected = [this] { manager_.RuntimeConnected(); },
-       .disconnected = [this] { manager_.RuntimeDisconnected(); },
-       .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); },
-       .doubtful = [this](const ContainerId& id) { manager_.SendAgain(id); }}};
-  ResourceManager::Options Options() {
-    ResourceManager::Options options = TestNode::FastOptions();
-    // The runtime reports everything: no refusal waits for a list.
-    options.refresh_pause = refresh_pause_;
-    if (looks_) options.others = &look_;
-    return options;
-  }
-  ResourceManager manager_{loop_,  machine_, std::make_unique<FirstFitPolicy>(machine_),
-                           front_, nullptr,  Options()};
-  PolicyStage stage_{manager_, hints_, [this] { return front_.EnsureConnected(); }};
-};
 
 TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   Synchronize();
@@ -209,177 +60,6 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
-}
-
-// Before each update the brain looks for values that other programs have set.
-class PluginFrontThatLooksTest : public PluginFrontTest {
- protected:
-  PluginFrontThatLooksTest() : PluginFrontTest({}, true) {}
-};
-
-TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
-  Synchronize();
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
-  EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
-  EXPECT_THAT(host_.updates, IsEmpty());
-
-  auto resize = About<api::UpdateContainerRequest>("dsp", true, 1000);
-  *resize.mutable_linux_resources() = ResourcesOf(2000);
-  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize);
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
-
-  ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 2000).ok());
-  const auto stopped = host_.Call<api::StopContainerResponse>(
-      "StopContainer", About<api::StopContainerRequest>("dsp", true, 2000));
-  ASSERT_TRUE(stopped.ok());
-  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
-}
-
-TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
-  Synchronize();
-  look_.hangs = true;
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
-  EXPECT_THAT(created->update(), IsEmpty());
-}
-
-// The look ends after the answer was given up.
-TEST_F(PluginFrontThatLooksTest, AnAnswerThatWaitsEndsWithTheConnection) {
-  Synchronize();
-  const auto leaves =
-      loop_.After(std::chrono::milliseconds(5), [this] { ::shutdown(host_fd_, SHUT_RDWR); });
-  EXPECT_FALSE(Create("dsp", true, 1000).ok());
-  ASSERT_TRUE(RunUntil(loop_, [this] { return !front_.EnsureConnected().ok(); }));
-  bool later = false;
-  const auto wait = loop_.After(2 * kUpdatesPatience, [&later] { later = true; });
-  ASSERT_TRUE(RunUntil(loop_, [&later] { return later; }));
-  EXPECT_EQ(front_.pending(), 0U);
-}
-
-// The test answers the calls of the runtime's CRI.
-class PluginFrontWithCriTest : public PluginFrontTest {
- protected:
-  struct Asked {
-    std::string id;
-    ResourceValues values;
-    std::function<void(Status)> done;
-  };
-  PluginFrontWithCriTest()
-      : PluginFrontTest([this](const ContainerId& id, const ResourceValues& values,
-                               std::function<void(Status)> done) {
-          asked_.push_back({std::string(id.value()), values, std::move(done)});
-        }) {}
-  // Synchronizes with the container "web", for which the runtime is asked to share all CPUs.
-  void SynchronizeWith(const std::string& version, const std::string& nri_version = "") {
-    ASSERT_TRUE(host_.Configure(test::Containerd(version, nri_version)).ok());
-    api::SynchronizeRequest all;
-    const auto web = About<api::CreateContainerRequest>("web", false, 100);
-    *all.add_pods() = web.pod();
-    *all.add_containers() = web.container();
-    all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
-    ASSERT_TRUE(host_.Synchronize(all).ok());
-    ASSERT_TRUE(RunUntil(loop_, [&] { return !asked_.empty() || !host_.updates.empty(); }));
-  }
-  // The event by which the runtime shows the first update that its CRI was asked for.
-  api::UpdateContainerRequest Shown() {
-    auto shown = About<api::UpdateContainerRequest>("web", false, 0);
-    shown.clear_linux_resources();
-    AddTo(asked_.front().values, *shown.mutable_linux_resources());
-    return shown;
-  }
-
-  std::vector<Asked> asked_;
-};
-
-TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
-  SynchronizeWith("1.7.24");
-  ASSERT_EQ(asked_.size(), 1u);
-  EXPECT_EQ(asked_[0].id, "id-web");
-  EXPECT_EQ(asked_[0].values.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
-  // The runtime shows it to its plugins before it answers. It does not count as the kubelet's wish.
-  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
-  ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->update_size(), 0);
-  const auto wish = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_THAT(Told(wish->update()), ElementsAre("id-web 0-7")) << "the second one is";
-  asked_[0].done(OkStatus());
-  EXPECT_THAT(host_.updates, IsEmpty());
-  // The kubelet, which asks for the same update now, gets an answer.
-  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
-}
-
-TEST_F(PluginFrontWithCriTest, AnOwnUpdateThatAnotherPluginHasChangedIsNoWish) {
-  SynchronizeWith("1.7.24");
-  ASSERT_EQ(asked_.size(), 1u);
-  auto changed = Shown();
-  changed.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(1 << 30);
-  changed.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(5);
-  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", changed);
-  ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->update_size(), 0);
-}
-
-TEST_F(PluginFrontWithCriTest, RuntimesWithAMendedNriAreAskedByIt) {
-  SynchronizeWith("2.4.0", "v0.12.1");
-  EXPECT_EQ(host_.updates.size(), 1u);
-  EXPECT_THAT(asked_, IsEmpty());
-}
-
-// The CRI belongs to another runtime, or does not answer: containers must be moved anyway.
-TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
-  SynchronizeWith("1.7.24");
-  ASSERT_EQ(asked_.size(), 1u);
-  asked_[0].done(NotFound("no such container"));
-  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
-  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
-  ASSERT_TRUE(Create("dsp", true, 1000).ok());
-  host_.updates.clear();
-  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "dsp", true, 1000).ok());
-  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; })) << "it may be there now";
-  asked_[1].done(OkStatus());
-  EXPECT_THAT(host_.updates, IsEmpty());
-}
-
-// A starting runtime serves its NRI slightly before its CRI.
-TEST_F(PluginFrontWithCriTest, ACriThatIsNotThereYetIsWaitedFor) {
-  SynchronizeWith("1.7.24");
-  ASSERT_EQ(asked_.size(), 1u);
-  asked_[0].done(Unavailable("nothing listens"));
-  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; }));
-  EXPECT_EQ(asked_[1].id, "id-web");
-  asked_[1].done(OkStatus());
-  EXPECT_THAT(host_.updates, IsEmpty());
-}
-
-TEST_F(PluginFrontWithCriTest, ACriThatNeverComesIsGivenUp) {
-  SynchronizeWith("1.7.24");
-  size_t answered = 0;
-  ASSERT_TRUE(RunUntil(loop_, [&] {
-    for (; answered < asked_.size(); ++answered)
-      asked_[answered].done(Unavailable("nothing listens"));
-    return !host_.updates.empty();
-  }));
-  EXPECT_GT(answered, 5u);
-  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
-}
-
-TEST_F(PluginFrontWithCriTest, FailuresOfACriThatHasWorkedCount) {
-  SynchronizeWith("1.7.24");
-  ASSERT_EQ(asked_.size(), 1u);
-  asked_[0].done(OkStatus());
-  ASSERT_TRUE(Create("dsp", true, 1000).ok());
-  ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "dsp", true, 1000).ok());
-  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; }));
-  asked_[1].done(Unavailable("the runtime has closed its connection"));
-  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 3; })) << "it is tried again";
-  EXPECT_THAT(host_.updates, IsEmpty());
 }
 
 TEST_F(PluginFrontTest, ARefusalNamesTheShortage) {
@@ -778,49 +458,6 @@ TEST_F(PluginFrontTest, ARuntimeThatWaitsForLessTimeIsAnsweredEarlier) {
   EXPECT_EQ(Create("dsp", true, 1000).status().code(), StatusCode::kUnavailable);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
   pipeline_.Remove(never);
-}
-
-TEST_F(PluginFrontTest, UpdatesThatAreAskedForTogetherAreAnsweredOneByOne) {
-  Synchronize();
-  ASSERT_TRUE(Create("api", false, 100).ok());
-  const ContainerId web("id-web");
-  const ContainerId none("id-none");
-  const ContainerId api("id-api");
-  const ResourceValues one{.cpus = CpuSet{1}};
-  const ResourceValues two{.cpus = CpuSet{2}};
-  std::map<size_t, StatusCode> told;
-  const RuntimeClient::Update updates[] = {{.id = web, .adjustment = one},
-                                           {.id = none, .adjustment = one},
-                                           {.id = api, .adjustment = two}};
-  front_.UpdateContainers(
-      updates, [&told](size_t index, const Status& status) { told[index] = status.code(); });
-  EXPECT_THAT(told, IsEmpty()) << "within the call";
-  ASSERT_TRUE(RunUntil(loop_, [&] { return told.size() == 3; }));
-  EXPECT_THAT(told, ElementsAre(Pair(0, StatusCode::kOk), Pair(1, StatusCode::kNotFound),
-                                Pair(2, StatusCode::kInternal)))
-      << "the runtime carries out the first one of a call";
-  ASSERT_EQ(host_.updates.size(), 1U);
-  EXPECT_THAT(Told(host_.updates[0].update()), ElementsAre("id-web 1", "id-api 2"));
-}
-
-// The runtime's error names no container, and it has carried out the updates of the others.
-TEST_F(PluginFrontTest, AnUpdateThatFailsIsNotTheFailureOfOthers) {
-  Synchronize();
-  ASSERT_TRUE(Create("api", false, 100).ok());
-  host_.broken = "id-api";
-  const ContainerId web("id-web");
-  const ContainerId api("id-api");
-  const ResourceValues one{.cpus = CpuSet{1}};
-  std::map<size_t, StatusCode> told;
-  const RuntimeClient::Update updates[] = {{.id = web, .adjustment = one},
-                                           {.id = api, .adjustment = one}};
-  front_.UpdateContainers(
-      updates, [&told](size_t index, const Status& status) { told[index] = status.code(); });
-  ASSERT_TRUE(RunUntil(loop_, [&] { return told.size() == 2; }));
-  EXPECT_THAT(told, ElementsAre(Pair(0, StatusCode::kOk), Pair(1, StatusCode::kUnknown)));
-  ASSERT_EQ(host_.updates.size(), 3U);
-  EXPECT_THAT(Told(host_.updates[0].update()), ElementsAre("id-web 1", "id-api 1"));
-  EXPECT_THAT(Told(host_.updates[1].update()), ElementsAre("id-web 1"));
 }
 
 TEST_F(PluginFrontTest, WithoutARuntimeNothingIsListed) {
