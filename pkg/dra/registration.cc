@@ -65,10 +65,12 @@ StatusOr<std::string> Registration::Note(const std::string& message) {
 
 std::optional<Problem> Registration::problem() const {
   if (refusal_.empty()) {
-    const auto due = begun_ + options_.patience;
-    if (registered_ || std::chrono::system_clock::now() < due) return std::nullopt;
+    // The wall clock may be set while the machine boots.
+    const auto late = EventLoop::Clock::now() - begun_ - options_.patience;
+    if (registered_ || late.count() < 0) return std::nullopt;
     return Problem{.kind = "plugin",
-                   .since = due,
+                   .since = std::chrono::system_clock::now() -
+                            std::chrono::duration_cast<std::chrono::milliseconds>(late),
                    .message = fmt::format("no kubelet has asked for the driver {}: claims are not "
                                           "prepared. It looks in plugins_registry of its root "
                                           "directory, which has to be /var/lib/kubelet",

@@ -10,6 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/model/problem.h"
+#include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::dra {
@@ -43,7 +44,7 @@ class Registration {
   bool registered_ = false;
   std::string refusal_;  // the kubelet's words; "": none
   std::chrono::system_clock::time_point refused_at_{};
-  const std::chrono::system_clock::time_point begun_ = std::chrono::system_clock::now();
+  const EventLoop::Clock::time_point begun_ = EventLoop::Clock::now();
 };
 
 // Listens at a path where the kubelet looks for sockets: first under a name that the kubelet

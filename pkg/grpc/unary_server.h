@@ -21,9 +21,10 @@
 namespace resmgr {
 
 // Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop, and
-// methods that answer with a stream. For
-// the few calls of an agent or of cri-resmgr-ctl a gRPC library with its threads would cost more
-// memory than the rest of the daemon, and its server bounds neither connections nor their memory.
+// methods that answer with a stream. For the few calls of an agent or of cri-resmgr-ctl a gRPC
+// library with its threads would cost more memory than the rest of the daemon, and its server
+// bounds neither connections nor their memory. A client may have as many calls open as the session
+// announces (h2::kOurMaxConcurrentStreams), since gRPC libraries queue only what goes beyond that.
 // Loop's thread only.
 class UnaryServer {
  public:

@@ -109,7 +109,7 @@ class HookStage final : public Stage {
   RateLimit failures_limit_;
   RateLimit conflicts_limit_;
   uint64_t ignored_failures_ = 0;
-  bool knows_servers_ = true;                   // or nobody reads which there are
+  bool knows_servers_ = true;                   // or no directory is read
   std::vector<std::function<void()>> waiting_;  // calls that wait for the servers to be known
   std::list<std::shared_ptr<HookServerPort>> telling_;  // servers of post hooks, until they answer
   Lifetime lifetime_;

@@ -349,8 +349,8 @@ std::vector<Problem> DraHost::problems() const {
   for (const std::optional<Problem>& problem :
        {manager == nullptr ? std::nullopt : HeldOfFormerDriver(manager->held_claims(), NamesNow()),
         served_->socket.problem(), served_->registry_socket.problem(),
-        served_->registration.problem(), claims_.problem(),
-        NoRoomForDevices(options_.machine, config_.devices)})
+        served_->registry_socket.served() ? served_->registration.problem() : std::nullopt,
+        claims_.problem(), NoRoomForDevices(options_.machine, config_.devices)})
     if (problem) problems.push_back(*problem);
   if (untaken_ > kMostUntaken && !claims_.problem())
     problems.push_back(DevicesUntaken(why_untaken_));

@@ -121,16 +121,17 @@ MemoryType TypeOf(hwloc_topology_t topology, hwloc_obj_t node) {
 // memory before special memory, then the node that is local to the fewest CPUs (the kernel's
 // choice), then the lowest number.
 std::vector<hwloc_obj_t> NodesByPreference(hwloc_topology_t topology) {
-  std::vector<hwloc_obj_t> nodes;
+  // Each node's rank is found once: that of special memory looks at all nodes.
+  std::vector<std::tuple<bool, int, unsigned, hwloc_obj_t>> ranked;
   hwloc_obj_t node = nullptr;
-  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)
-    nodes.push_back(node);
-  const auto rank = [topology](hwloc_obj_t object) {
-    return std::tuple(TypeOf(topology, object) != MemoryType::kDram,
-                      hwloc_bitmap_weight(object->cpuset), object->os_index);
-  };
-  std::sort(nodes.begin(), nodes.end(),
-            [&rank](hwloc_obj_t a, hwloc_obj_t b) { return rank(a) < rank(b); });
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    ranked.emplace_back(TypeOf(topology, node) != MemoryType::kDram,
+                        hwloc_bitmap_weight(node->cpuset), node->os_index, node);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<hwloc_obj_t> nodes;
+  for (const auto& entry : ranked)
+    nodes.push_back(std::get<hwloc_obj_t>(entry));
   return nodes;
 }
 

@@ -605,7 +605,7 @@ TEST(BalloonsOfflineTest, BalloonsOfOtherNodesStayWhereANodeIsOffline) {
   }
 }
 
-// A CPU that nobody uses goes offline: fewer balloons would be made then, but those that exist
+// An idle CPU goes offline: fewer balloons would be made then, but those that exist
 // stay.
 TEST(BalloonsOfflineTest, ASmallerShareOfTheCpusDissolvesNoBalloonThatIsInUse) {
   for (const std::string_view instances : {"50 %", "8 CPUs"}) {
