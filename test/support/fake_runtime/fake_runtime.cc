@@ -82,7 +82,10 @@ int FakeRuntime::connections_accepted() {
 
 void FakeRuntime::Script(std::string_view method, MethodScript script) {
   const std::lock_guard lock(mutex_);
-  scripts_.insert_or_assign(std::string(method), std::move(script));
+  const int times = script.times;
+  scripts_.insert_or_assign(
+      std::string(method),
+      CurrentScript{std::make_shared<const MethodScript>(std::move(script)), times});
 }
 
 void FakeRuntime::AddMethod(const std::string& path, Method method) {
@@ -94,15 +97,16 @@ void FakeRuntime::ClearScripts() {
   scripts_.clear();
 }
 
-MethodScript FakeRuntime::TakeScript(const std::string& path) {
+FakeRuntime::ScriptPtr FakeRuntime::TakeScript(const std::string& path) {
+  static const ScriptPtr kNone = std::make_shared<const MethodScript>();
   for (const std::string_view key : {std::string_view(path), MethodName(path)}) {
     const auto found = scripts_.find(key);
     if (found == scripts_.end()) continue;
-    MethodScript script = found->second;
-    if (found->second.times > 0 && --found->second.times == 0) scripts_.erase(found);
+    ScriptPtr script = found->second.script;
+    if (found->second.left > 0 && --found->second.left == 0) scripts_.erase(found);
     return script;
   }
-  return {};
+  return kNone;
 }
 
 bool FakeRuntime::WaitUntilCount(std::chrono::milliseconds timeout, size_t count,
@@ -123,7 +127,7 @@ bool FakeRuntime::WaitForHeld(std::string_view method, size_t count,
 void FakeRuntime::Release(std::string_view method) {
   const std::lock_guard lock(mutex_);
   std::erase_if(scripts_, [&](const auto& entry) {
-    return entry.second.hold && Concerns(entry.first, method);
+    return entry.second.script->hold && Concerns(entry.first, method);
   });
   std::erase_if(held_, [&](const ServerCallPtr& call) {
     if (!Concerns(method, call->path())) return false;
@@ -229,10 +233,10 @@ void FakeRuntime::OnHalfClosed(const ServerCallPtr& call) {
   {
     const std::lock_guard lock(mutex_);
     if (live.recorded) live.record->half_closed = true;
-    if (live.script.hold) held_.push_back(call);
+    if (live.script->hold) held_.push_back(call);
   }
   changed_.notify_all();
-  if (!live.script.hold) Dispatch(call);
+  if (!live.script->hold) Dispatch(call);
 }
 
 void FakeRuntime::OnEnd(const ServerCallPtr& call, bool cancelled) {
@@ -251,7 +255,7 @@ void FakeRuntime::OnEnd(const ServerCallPtr& call, bool cancelled) {
 }
 
 void FakeRuntime::Dispatch(const ServerCallPtr& call) {
-  const std::chrono::milliseconds delay = live_.at(call.get()).script.delay;
+  const std::chrono::milliseconds delay = live_.at(call.get()).script->delay;
   if (delay.count() == 0) return Answer(call);
   const std::lock_guard lock(mutex_);
   if (server_) server_->After(delay, [this, call] { Answer(call); });
@@ -260,12 +264,15 @@ void FakeRuntime::Dispatch(const ServerCallPtr& call) {
 void FakeRuntime::Answer(const ServerCallPtr& call) {
   // The client may have gone while the call was held: then it has no effect.
   if (call->ended()) return;
-  const LiveCall live = live_.at(call.get());
-  if (live.script.cut) return CutConnections();
-  if (live.script.error) return AnswerWith(call, live.script, *live.script.error, {});
-  if (live.script.reply) return AnswerWith(call, live.script, {}, *live.script.reply);
+  LiveCall& live = live_.at(call.get());
+  const ScriptPtr held = live.script;
+  const MethodScript& script = *held;
+  const std::string request = std::move(live.request);
+  if (script.cut) return CutConnections();
+  if (script.error) return AnswerWith(call, script, *script.error, {});
+  if (script.reply) return AnswerWith(call, script, {}, *script.reply);
   if (call->path().starts_with("/test.Echo/")) {
-    return AnswerEcho(call, live.script, live.request);
+    return AnswerEcho(call, script, request);
   }
   if (MethodName(call->path()) == "GetContainerEvents") {
     event_streams_.push_back(call);
@@ -276,14 +283,14 @@ void FakeRuntime::Answer(const ServerCallPtr& call) {
   const Method method = added == added_.end() ? Method(FindCriMethod(call->path())) : added->second;
   if (!method) {
     return AnswerWith(
-        call, live.script,
+        call, script,
         {grpc::StatusCode::UNIMPLEMENTED, "unknown method " + std::string(call->path())}, {});
   }
   std::unique_lock lock(mutex_);
-  const MethodReply reply = method(store_, live.request);
+  const MethodReply reply = method(store_, request);
   lock.unlock();
-  if (live.script.late_error) return AnswerWith(call, live.script, *live.script.late_error, {});
-  AnswerWith(call, live.script, reply.status, reply.messages);
+  if (script.late_error) return AnswerWith(call, script, *script.late_error, {});
+  AnswerWith(call, script, reply.status, reply.messages);
 }
 
 void FakeRuntime::MarkAnswered(const ServerCallPtr& call) {

@@ -118,9 +118,15 @@ class FakeRuntime final : private CallHandler {
 
  private:
   static constexpr std::chrono::milliseconds kWait = kWaitPatience;
+  // Shared with the calls that it applies to: its replies may be large.
+  using ScriptPtr = std::shared_ptr<const MethodScript>;
+  struct CurrentScript {
+    ScriptPtr script;
+    int left;  // calls that it still applies to; -1 for all
+  };
   struct LiveCall {
     std::string request;
-    MethodScript script;
+    ScriptPtr script;
     std::list<RecordedCall>::iterator record;
     bool recorded = false;
   };
@@ -130,7 +136,7 @@ class FakeRuntime final : private CallHandler {
   void OnHalfClosed(const ServerCallPtr& call) override;
   void OnEnd(const ServerCallPtr& call, bool cancelled) override;
 
-  MethodScript TakeScript(const std::string& path);
+  ScriptPtr TakeScript(const std::string& path);
   void Dispatch(const ServerCallPtr& call);
   void Answer(const ServerCallPtr& call);
   void MarkAnswered(const ServerCallPtr& call);
@@ -148,7 +154,7 @@ class FakeRuntime final : private CallHandler {
   std::mutex mutex_;
   std::condition_variable changed_;
   CriStore store_;
-  std::map<std::string, MethodScript, std::less<>> scripts_;
+  std::map<std::string, CurrentScript, std::less<>> scripts_;
   std::list<RecordedCall> records_;
   std::list<RecordedCall> forgotten_;                    // answered, and not ended at that time
   std::map<std::string, uint64_t, std::less<>> counts_;  // of calls, by path
