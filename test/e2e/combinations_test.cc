@@ -211,16 +211,36 @@ TEST_P(RealCombinationsTest, NothingMovesNothingLeaks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Containerd, RealCombinationsTest,
-    ::testing::Combine(::testing::Values("static", "static-plus", "topology-aware", "balloons"),
-                       ::testing::Values(Beside::kHookServer, Beside::kPlugin,
-                                         Beside::kPluginOfTheRuntime, Beside::kCpuFiles)),
-    [](const auto& info) {
-      std::string name = std::get<0>(info.param) + NameOfBeside(std::get<1>(info.param));
-      std::erase(name, '-');
-      return name;
-    });
+using Combination = std::tuple<std::string, Beside>;
+
+std::string NameOfCombination(const ::testing::TestParamInfo<Combination>& info) {
+  std::string name = std::get<0>(info.param) + NameOfBeside(std::get<1>(info.param));
+  std::erase(name, '-');
+  return name;
+}
+
+// Each policy once, and each extension that Debian's containerd takes.
+INSTANTIATE_TEST_SUITE_P(Containerd, RealCombinationsTest,
+                         ::testing::Values(Combination{"static", Beside::kHookServer},
+                                           Combination{"static-plus", Beside::kCpuFiles},
+                                           Combination{"topology-aware", Beside::kPlugin},
+                                           Combination{"balloons", Beside::kHookServer}),
+                         NameOfCombination);
+INSTANTIATE_TEST_SUITE_P(Long, RealCombinationsTest,
+                         ::testing::Values(Combination{"static", Beside::kPlugin},
+                                           Combination{"static", Beside::kPluginOfTheRuntime},
+                                           Combination{"static", Beside::kCpuFiles},
+                                           Combination{"static-plus", Beside::kHookServer},
+                                           Combination{"static-plus", Beside::kPlugin},
+                                           Combination{"static-plus", Beside::kPluginOfTheRuntime},
+                                           Combination{"topology-aware", Beside::kHookServer},
+                                           Combination{"topology-aware",
+                                                       Beside::kPluginOfTheRuntime},
+                                           Combination{"topology-aware", Beside::kCpuFiles},
+                                           Combination{"balloons", Beside::kPlugin},
+                                           Combination{"balloons", Beside::kPluginOfTheRuntime},
+                                           Combination{"balloons", Beside::kCpuFiles}),
+                         NameOfCombination);
 
 }  // namespace
 }  // namespace resmgr::test

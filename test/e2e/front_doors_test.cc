@@ -349,7 +349,7 @@ TEST_P(LifecycleStormTest, NoCallHangs) {
   Remove(stays);
 }
 
-INSTANTIATE_TEST_SUITE_P(Containerd, LifecycleStormTest,
+INSTANTIATE_TEST_SUITE_P(Long, LifecycleStormTest,
                          ::testing::Values(Door::kRelay, Door::kNriPlugin), NameOf);
 
 }  // namespace

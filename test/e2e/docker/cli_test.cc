@@ -328,17 +328,24 @@ TEST_P(CliTest, IsAsInFrontOfTheEngine) {
   EXPECT_THAT((*node)->daemon().Log(), ::testing::Not(HasSubstr("not understood")));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , CliTest,
-    ::testing::Values(Scenario{"Runs", Runs}, Scenario{"RunsWithInput", RunsWithInput},
-                      Scenario{"RunsOnATerminal", RunsOnATerminal}, Scenario{"Detaches", Detaches},
-                      Scenario{"Executes", Executes}, Scenario{"Attaches", Attaches},
-                      Scenario{"Copies", Copies}, Scenario{"Logs", Logs},
-                      Scenario{"Builds", Builds}, Scenario{"SavesAndLoads", SavesAndLoads},
-                      Scenario{"Stats", Stats}, Scenario{"Events", Events},
-                      Scenario{"Changes", Changes}, Scenario{"Signals", Signals},
-                      Scenario{"Asks", Asks}),
-    [](const auto& test) { return std::string(test.param.name); });
+std::string NameOfScenario(const ::testing::TestParamInfo<Scenario>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Dockerd, CliTest,
+                         ::testing::Values(Scenario{"Runs", Runs}, Scenario{"Executes", Executes},
+                                           Scenario{"Logs", Logs}, Scenario{"Signals", Signals}),
+                         NameOfScenario);
+INSTANTIATE_TEST_SUITE_P(Long, CliTest,
+                         ::testing::Values(Scenario{"RunsWithInput", RunsWithInput},
+                                           Scenario{"RunsOnATerminal", RunsOnATerminal},
+                                           Scenario{"Detaches", Detaches},
+                                           Scenario{"Attaches", Attaches},
+                                           Scenario{"Copies", Copies}, Scenario{"Builds", Builds},
+                                           Scenario{"SavesAndLoads", SavesAndLoads},
+                                           Scenario{"Stats", Stats}, Scenario{"Events", Events},
+                                           Scenario{"Changes", Changes}, Scenario{"Asks", Asks}),
+                         NameOfScenario);
 
 }  // namespace
 }  // namespace resmgr::test

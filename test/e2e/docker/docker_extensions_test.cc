@@ -411,15 +411,28 @@ TEST_P(DockerCombinationsTest, NothingMovesNothingLeaks) {
   }
 }
 
+using Combination = std::tuple<std::string, std::string>;  // policy and extension
+
+std::string NameOfCombination(const ::testing::TestParamInfo<Combination>& info) {
+  std::string name = std::get<0>(info.param) + std::get<1>(info.param);
+  std::erase(name, '-');
+  return name;
+}
+
+// Each policy and each extension once.
 INSTANTIATE_TEST_SUITE_P(Dockerd, DockerCombinationsTest,
-                         ::testing::Combine(::testing::Values("static", "static-plus",
-                                                              "topology-aware"),
-                                            ::testing::Values("HookServer", "Plugin", "CpuFiles")),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param) + std::get<1>(info.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         ::testing::Values(Combination{"static", "CpuFiles"},
+                                           Combination{"static-plus", "Plugin"},
+                                           Combination{"topology-aware", "HookServer"}),
+                         NameOfCombination);
+INSTANTIATE_TEST_SUITE_P(Long, DockerCombinationsTest,
+                         ::testing::Values(Combination{"static", "HookServer"},
+                                           Combination{"static", "Plugin"},
+                                           Combination{"static-plus", "HookServer"},
+                                           Combination{"static-plus", "CpuFiles"},
+                                           Combination{"topology-aware", "Plugin"},
+                                           Combination{"topology-aware", "CpuFiles"}),
+                         NameOfCombination);
 
 }  // namespace
 }  // namespace resmgr::test
