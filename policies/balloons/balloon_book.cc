@@ -238,17 +238,16 @@ Status BalloonBook::Join(size_t place, const BalloonMemberPtr& member) {
   if (!PodFits(present, *member)) {
     return ResourceExhausted("{} has as many pods as it may", NameOf(present));
   }
+  const CpuSet before = present.cpus();
   Put(place, member);
+  Status status = GrowAsNeeded(place);
   Balloon& balloon = balloons_.Change(place);
-  const int target = Target(balloon);
-  if (target <= balloon.size) return OkStatus();
-  const CpuSet before = balloon.cpus();
-  Status status = Resize(balloon, target);
   if (!status.ok()) {
     balloon.members.pop_back();
     balloon.Recount();
     return status;
   }
+  if (balloon.cpus() == before) return OkStatus();
   balloon.grown = balloon.cpus() - before;
   balloon.grown_by = member->key;
   return OkStatus();
@@ -284,8 +283,8 @@ Status BalloonBook::Replace(size_t place, ContainerKey former, const BalloonMemb
   Status status;
   if (needed > most) {
     status = ResourceExhausted("{} needs {} CPUs, its limit is {}", NameOf(balloon), needed, most);
-  } else if (Target(balloon) > balloon.size) {
-    status = Resize(balloon, Target(balloon));
+  } else {
+    status = GrowAsNeeded(place);
   }
   if (!status.ok()) {
     *at = before;
@@ -372,6 +371,18 @@ void BalloonBook::GrowShort() {
       GrowParts(place);
     }
   }
+}
+
+// Grows the balloon to the size that its containers need. A composite balloon that has as many CPUs
+// in total grows as far as it can, since equal shares may need more than are left.
+Status BalloonBook::GrowAsNeeded(size_t place) {
+  Balloon& balloon = balloons_.Change(place);
+  const int target = Target(balloon);
+  if (SizeAt(balloon.part, target) <= balloon.size) return OkStatus();
+  Status status = Resize(balloon, target);
+  if (status.ok() || target > balloon.size) return status;
+  GrowParts(place);
+  return OkStatus();
 }
 
 void BalloonBook::GrowAsFarAsPossible(size_t place) {

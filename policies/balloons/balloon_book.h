@@ -130,6 +130,7 @@ class BalloonBook {
   // The number of CPUs of all components together if the balloon is to have `size`.
   int SizeAt(const BalloonPart& part, int size) const;
   void Shrink(size_t place, ContainerKey gone = {});
+  Status GrowAsNeeded(size_t place);
   void GrowAtHome();
   void GrowAsFarAsPossible(size_t place);
   void GrowParts(size_t place);

@@ -132,6 +132,32 @@ TEST(BalloonsCompositeTest, ComponentsHaveTheirSizesAgainAfterARestart) {
   EXPECT_EQ(node.CpusOfBalloon("t[0]/a.0"), "0-4");
 }
 
+// So no later decision changes them.
+TEST(BalloonsCompositeTest, ComponentsHaveEqualSharesOnceAContainerJoinsOrGrows) {
+  constexpr std::string_view kTypes =
+      "balloonTypes: [{name: a, minCPUs: 5}, {name: b}, "
+      "{name: t, components: [{balloonType: a}, {balloonType: b}]}]";
+  for (const bool joins : {true, false}) {
+    BalloonsNode node(kTypes);
+    const ContainerKey other = *node.Run("other", {.request = 1000});
+    const ContainerKey key = *node.Run("a", {.request = 1000, .type = "t"});
+    ASSERT_EQ(node.SetOf(key).size(), 6) << "each component has a CPU";
+    ASSERT_TRUE(joins ? node.CreateIn(key, "b", 4000).ok() : node.Resize(key, 5000).ok());
+    EXPECT_EQ(node.SetOf(key).size(), 8) << "five of a, and three of b";
+    const std::string cpus = node.CpusOf(key);
+    node.Remove(other);
+    EXPECT_EQ(node.CpusOf(key), cpus);
+  }
+  BalloonsNode small(kTypes, test::MakeMachine({.cores = 8}));
+  const ContainerKey other = *small.Run("other", {.request = 1000});
+  const ContainerKey key = *small.Run("a", {.request = 1000, .type = "t"});
+  ASSERT_TRUE(small.CreateIn(key, "b", 4000).ok());
+  EXPECT_EQ(small.PoolOf(key), "t[0]");
+  EXPECT_EQ(small.SetOf(key).size(), 7) << "six were enough, and one was left";
+  small.Remove(other);
+  EXPECT_EQ(small.SetOf(key).size(), 8);
+}
+
 TEST(BalloonsCompositeTest, WhatCameWithAContainerGoesWithItThoughComponentsAreRoundedUp) {
   BalloonsNode node(kPair);
   const ContainerKey first = *node.Run("first", {.request = 500, .type = "pair"});

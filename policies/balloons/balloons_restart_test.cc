@@ -503,7 +503,7 @@ TEST(BalloonsAdoptionTest, GuestInALargerBalloonStaysWithoutState) {
   ExpectThatItStays(node, guest, 2);
 }
 
-// One component has no CPU yet, or another one than the first is there.
+// The components differ in size, or another one than the first is there.
 TEST(BalloonsAdoptionTest, SizesOfComponentsAreFoundWithoutState) {
   constexpr const char* kTypes =
       "balloonTypes: [{name: c}, {name: d, minCPUs: 3}, "
@@ -511,7 +511,7 @@ TEST(BalloonsAdoptionTest, SizesOfComponentsAreFoundWithoutState) {
       "{name: either, componentCreation: balance-balloons, "
       "components: [{balloonType: c}, {balloonType: d}]}]";
   BalloonsNode both(kTypes);
-  ExpectThatItStays(both, *both.Run("a", {.request = 500, .type = "both"}), 3);
+  ExpectThatItStays(both, *both.Run("a", {.request = 500, .type = "both"}), 4);
   BalloonsNode either(kTypes);
   ASSERT_TRUE(either.Run("c", {.request = 500, .type = "c"}).ok());
   ExpectThatItStays(either, *either.Run("a", {.request = 500, .type = "either"}), 3);

@@ -460,16 +460,38 @@ int ReferenceBalloons::Target(const ReferenceBalloon& balloon) const {
   return Clamped(*balloon.type, RoundedUp(std::max<int64_t>(1, balloon.requests())));
 }
 
-// Each part of a composite balloon is rounded up, so that it may need more CPUs than there are.
 bool ReferenceBalloons::CanTake(ReferenceBalloon& balloon, int64_t request) {
   const ReferenceBalloon before = balloon;
   ReferenceContainer one;
   one.milli_cpu = request;
   balloon.containers.push_back(one);
-  const int target = Target(balloon);
-  const bool can = target <= balloon.cpus().size() || Resize(balloon, target);
+  const bool can = GrowAsNeeded(balloon, 0);
   balloon = before;
   return can;
+}
+
+bool ReferenceBalloons::GrowAsNeeded(ReferenceBalloon& balloon, uint64_t came) {
+  const int target = balloon.containers.empty() ? balloon.type->min_cpus : Target(balloon);
+  const int size = balloon.cpus().size();
+  if (SizeAt(balloon, target) <= size || Resize(balloon, target, came)) return true;
+  if (target > size) return false;
+  for (int smaller = target - 1; smaller > 0 && SizeAt(balloon, smaller) > size; --smaller)
+    if (Resize(balloon, smaller, came)) return true;
+  Fill(balloon, target, came);
+  return true;
+}
+
+void ReferenceBalloons::Fill(ReferenceBalloon& balloon, int size, uint64_t came) {
+  size = Clamped(*balloon.type, size);
+  for (ReferenceBalloon& part : balloon.parts)
+    Fill(part, ShareOf(size, balloon.parts.size()), came);
+  const int most = std::min(size, balloon.own.size() + Idle().size());
+  if (balloon.parts.empty() && most > balloon.own.size()) ResizeParts(balloon, most, came);
+}
+
+void ReferenceBalloons::GrowComposites() {
+  for (ReferenceBalloon& balloon : balloons_)
+    if (!balloon.parts.empty() && !Idle().empty()) GrowAsNeeded(balloon, 0);
 }
 
 bool ReferenceBalloons::Resize(ReferenceBalloon& balloon, int size, uint64_t came) {
@@ -511,9 +533,7 @@ ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container)
   ReferenceBalloon* const balloon = Choose(type, container);
   if (balloon == nullptr) return nullptr;
   balloon->containers.push_back(container);
-  const int target = Target(*balloon);
-  if (target <= balloon->cpus().size()) return balloon;
-  if (!Resize(*balloon, target, container.key)) {
+  if (!GrowAsNeeded(*balloon, container.key)) {
     balloon->containers.pop_back();
     if (balloons_.size() > before) balloons_.pop_back();
     return nullptr;
@@ -544,6 +564,7 @@ void ReferenceBalloons::Remove(uint64_t key) {
     } else {
       GiveBack(*balloon, key);
     }
+    GrowComposites();
     return;
   }
 }
@@ -559,11 +580,10 @@ bool ReferenceBalloons::Update(uint64_t key, int64_t milli_cpu) {
   container.milli_cpu = milli_cpu;
   if (fewer) {
     GiveBack(balloon, 0);
+    GrowComposites();
     return true;
   }
-  const int needed = RoundedUp(balloon.requests());
-  const int target = Target(balloon);
-  if (needed <= target && (target <= balloon.cpus().size() || Resize(balloon, target))) return true;
+  if (RoundedUp(balloon.requests()) <= Target(balloon) && GrowAsNeeded(balloon, 0)) return true;
   const ReferenceContainer changed = container;
   balloons_ = before;
   Remove(key);
