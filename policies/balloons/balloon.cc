@@ -72,10 +72,12 @@ bool Balloon::HoldsPodOf(const BalloonMember& other) const {
 
 bool Balloon::PodsFit(const Balloon& other, int64_t most) const {
   if (most == 0) return true;
+  const bool with_guests =
+      std::ranges::any_of(members, [this](const auto& member) { return member->type != type; });
   std::set<PodSandboxId> pods;
   for (const Balloon* const balloon : {this, &other}) {
     for (const BalloonMemberPtr& member : balloon->members)
-      pods.insert(member->pod);
+      if (with_guests || member->type == type) pods.insert(member->pod);
   }
   return static_cast<int64_t>(pods.size()) <= most;
 }

@@ -92,7 +92,8 @@ struct Balloon {
   // The number of different pods, that of `with` included; those of guests only beside a guest.
   int Pods(const BalloonMember& with) const;
   bool HoldsPodOf(const BalloonMember& other) const;
-  // Whether both balloons together have at most `most` different pods; 0 is no limit.
+  // Whether all members may join `other`, of the same type, by this limit of pods; 0: there is
+  // none.
   bool PodsFit(const Balloon& other, int64_t most) const;
 };
 

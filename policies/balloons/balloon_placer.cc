@@ -279,14 +279,22 @@ std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& 
 bool BalloonPlacer::CarryOut(BalloonBook& book, const Merge& merge) {
   const std::optional<size_t> from = PlaceOf(book, merge.from);
   const std::vector<BalloonMemberPtr> members = book.balloons()[*from].members;
+  // The texts of guests name their balloon.
+  const std::string in_former = fmt::format(" in {},", book.NameOf(book.balloons()[*from]));
   for (const BalloonMemberPtr& member : members)
     book.Leave(member->key);
   for (const BalloonMemberPtr& member : members) {
     const std::optional<size_t> to = PlaceOf(book, merge.to);
+    if (!to) return false;
     auto moved = std::make_shared<BalloonMember>(*member);
-    const size_t rule = moved->text.find("; ");
-    moved->text = fmt::format("{}; moved to make room", moved->text.substr(0, rule));
-    if (!to || !book.Join(*to, moved).ok()) return false;
+    moved->text.resize(std::min(moved->text.find("; "), moved->text.size()));
+    const size_t at = moved->text.rfind(in_former);
+    if (at != std::string::npos) {
+      const std::string in_present = fmt::format(" in {},", book.NameOf(book.balloons()[*to]));
+      moved->text.replace(at, in_former.size(), in_present);
+    }
+    moved->text += "; moved to make room";
+    if (!book.Join(*to, moved).ok()) return false;
   }
   return true;
 }

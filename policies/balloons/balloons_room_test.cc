@@ -313,6 +313,49 @@ TEST(BalloonsLimitsTest, GuestsLeaveItsPodsToTheContainersOfTheType) {
   EXPECT_FALSE(node.Run("x3", {.request = 50, .type = "x"}).ok()) << "the third pod of the type";
 }
 
+// It would have three pods with the guest's.
+TEST(BalloonsLimitsTest, AMergeLeavesItsPodsToTheContainersOfTheType) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, preferNewBalloons: true, maxPods: 2}, {name: y}, "
+      "{name: z, preferNewBalloons: true}]",
+      test::MakeMachine({.cores = 3}));
+  const ContainerKey a = *node.Run("a", {.request = 100, .type = "x"});
+  const ContainerKey goes = *node.Run("goes", {.request = 1900, .type = "z"});
+  const ContainerKey guest = *node.Run("guest", {.request = 50, .type = "y"});
+  ASSERT_EQ(node.PoolOf(guest), "x[0]");
+  node.Remove(goes);
+  const ContainerKey b = *node.Run("b", {.request = 100, .type = "x"});
+  ASSERT_EQ(node.PoolOf(b), "x[1]");
+  ASSERT_TRUE(node.Run("d", {.request = 1000}).ok());
+  const ContainerKey e = *node.Run("e", {.request = 1000, .type = "z"});
+  EXPECT_EQ(node.PoolOf(e), "z[0]") << node.PlacementOf(e).reason;
+  EXPECT_EQ(node.PoolOf(b), node.PoolOf(a));
+  EXPECT_EQ(node.PoolOf(guest), "x[0]");
+}
+
+// The guest moves with the container whose balloon it is in.
+TEST(BalloonsLimitsTest, AGuestThatMovesIsToldToBeWhereItIs) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, preferNewBalloons: true}, {name: y}, "
+      "{name: z, preferNewBalloons: true}]",
+      test::MakeMachine({.cores = 4}));
+  const ContainerKey a = *node.Run("a", {.request = 100, .type = "x"});
+  const ContainerKey goes = *node.Run("goes", {.request = 2900, .type = "z"});
+  const ContainerKey guest = *node.Run("guest", {.request = 50, .type = "y"});
+  ASSERT_EQ(node.PoolOf(guest), "x[0]");
+  node.Remove(goes);
+  const ContainerKey b = *node.Run("b", {.request = 100, .type = "x"});
+  ASSERT_TRUE(node.CreateIn(b, "c", 100).ok());
+  ASSERT_TRUE(node.CreateIn(b, "f", 100).ok());
+  ASSERT_TRUE(node.Run("d", {.request = 2000}).ok());
+  ASSERT_TRUE(node.Run("e", {.request = 1000, .type = "z"}).ok());
+  ASSERT_EQ(node.PoolOf(a), "x[1]");
+  EXPECT_EQ(node.PoolOf(guest), "x[1]");
+  EXPECT_THAT(node.PlacementOf(guest).reason,
+              StartsWith("shared for want of room: type y by annotation in x[1], for y has no CPUs "
+                         "left; moved to make room"));
+}
+
 TEST(BalloonsLimitsTest, AnotherAttemptKeepsTheLimitOfPods) {
   BalloonsNode node("balloonTypes: [{name: x, maxPods: 1}]");
   const ContainerKey first = *node.Run("a", {.request = 100, .type = "x"});
