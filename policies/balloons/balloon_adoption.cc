@@ -10,7 +10,6 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/parse.h"
 #include "policies/balloons/balloon_placer.h"
-#include "policies/balloons/balloon_plan.h"
 
 namespace resmgr {
 namespace {
@@ -38,8 +37,10 @@ void BalloonAdoption::Add(const Pod& pod, const Container& container) {
     none_.emplace(container.key, std::move(why));
     return;
   }
-  Found found{.container = &container, .member = rules_.RunningMember(pod, container)};
   const Placement& present = container.placement;
+  Found found{.container = &container,
+              .member = rules_.RunningMember(pod, container),
+              .saved = ReadReason(present.reason)};
   found.alone = setup_->type(found.member.type).alone;
   found.lost = present.pool.empty();
   has_state_ |= !found.lost;
@@ -73,6 +74,7 @@ BalloonBook BalloonAdoption::ByLikelihood() {
     for (const Fit fit : {Fit::kExact, Fit::kFewer, Fit::kOther})
       AdoptUnnamed(book, groups, fit);
   }
+  AdoptRooms(book);
   AdoptBorrowed(book);
   CreateAlways(book);
   PlaceOthers(book);
@@ -107,7 +109,7 @@ void BalloonAdoption::AdoptAlone(BalloonBook& book) {
       if (!place) continue;
       BalloonMember member = found.member;
       member.text += "; where it was found";
-      if (numbered) member.text = TextOfReason(found.container->placement.reason);
+      if (numbered) member.text = found.saved.text;
       book.Put(*place, std::make_shared<BalloonMember>(std::move(member)));
       found.placed = true;
     }
@@ -232,6 +234,12 @@ Status BalloonAdoption::CreateEmpty(BalloonBook& book, int type) const {
   return book.Create(type, {{"missing elsewhere", missed}, {"not used", unused}}, parts).status();
 }
 
+void BalloonAdoption::AdoptRooms(BalloonBook& book) const {
+  for (const Found& found : found_)
+    if (found.placed && !found.saved.room.empty())
+      book.AdoptRoom(*book.Find(found.member.key), found.saved.room);
+}
+
 // Takes the borrowed CPUs from the placement's reason. Without a reason, they are the CPUs that
 // containers see beside those of their balloon, and that other containers would see if these CPUs
 // were idle.
@@ -244,9 +252,8 @@ void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
     const std::optional<size_t> place = book.Find(found.member.key);
     const Balloon& balloon = book.balloons()[*place];
     if (!setup_->type(balloon.type).follows_use()) continue;
-    const std::string& reason = found.container->placement.reason;
-    CpuSet borrowed = AsReported(found, BorrowedCpusOfReason(reason));
-    if (OwnCpusOfReason(reason).empty()) {
+    CpuSet borrowed = AsReported(found, found.saved.borrowed);
+    if (found.saved.Own().empty()) {
       const CpuSet visible = VisibleOf(found);
       borrowed = visible & (missed | (visible - book.SharedIdle(balloon)));
       if (found.member.hide_hyperthreads)
@@ -270,7 +277,7 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   for (const auto& [name, group] : named) {
     CpuSet own;
     for (const Found* const found : group.members)
-      own |= AsReported(*found, OwnCpusOfReason(found->container->placement.reason));
+      own |= AsReported(*found, found->saved.Own());
     if (own.empty()) own = OwnOf(book, group, {}, {}, nullptr);
     own |= MissingOf(book, group, own);
     if (!own.empty()) AdoptGroup(book, name.second, group, own, false);
@@ -399,15 +406,14 @@ bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   if (!there && book.Count(group.type) >= setup_->MostKept(group.type)) return false;
   const CpuSet more = there ? own - at->cpus() : own;
   if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return false;
-  const std::optional<size_t> place = book.Adopt(
-      group.type, index, own, PartsOfReason(group.members.front()->container->placement.reason));
+  const std::optional<size_t> place =
+      book.Adopt(group.type, index, own, group.members.front()->saved);
   // A balloon that exists always may have no CPU, since all that its type lists are offline.
   if (!place || book.balloons()[*place].size == 0) return false;
   for (Found* const found : group.members) {
     BalloonMember member = found->member;
-    const std::string& reason = found->container->placement.reason;
-    if (found->index >= 0 && !OwnCpusOfReason(reason).empty()) {
-      member.text = TextOfReason(reason);
+    if (found->index >= 0 && !found->saved.Own().empty()) {
+      member.text = found->saved.text;
     } else {
       member = AsMember(*found, book, group.type, index);
     }

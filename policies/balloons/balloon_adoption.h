@@ -42,6 +42,7 @@ class BalloonAdoption {
   struct Found {
     const Container* container = nullptr;
     BalloonMember member;
+    BalloonReason saved{};
     int type = 0;  // type of the balloon that the placement names
     int index = -1;
     bool placed = false;
@@ -63,6 +64,7 @@ class BalloonAdoption {
   BalloonBook ByLikelihood();
   void AdoptAlone(BalloonBook& book);
   void AdoptNamed(BalloonBook& book);
+  void AdoptRooms(BalloonBook& book) const;
   void AdoptBorrowed(BalloonBook& book) const;
   void CreateAlways(BalloonBook& book) const;
   Status CreateEmpty(BalloonBook& book, int type) const;

@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "policies/balloons/balloon.h"
+#include "policies/balloons/balloon_reason.h"
 #include "policies/balloons/balloon_setup.h"
 #include "policies/balloons/shared_list.h"
 
@@ -49,10 +51,13 @@ class BalloonBook {
   // takes CPUs that others borrow last. ResourceExhausted: too few are idle there.
   StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
   // Makes a balloon with this number and those of the CPUs that are idle; if it exists already,
-  // adds them. Returns its place; nullopt if it is new and none of the CPUs is idle. `parts`: the
-  // CPUs of its components, as BalloonPart::Leaves, if they are known.
+  // adds them. Returns its place; nullopt if it is new and none of the CPUs is idle. `saved` tells
+  // the components and their CPUs, if these are known.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus,
-                              const std::vector<CpuSet>& parts = {});
+                              const BalloonReason& saved = {});
+  // Gives an adopted balloon its former room if it can still be one. To be called after all
+  // balloons of running containers were adopted.
+  void AdoptRoom(size_t place, const CpuSet& room);
 
   // Changes the type, to one without components, and the members of a balloon. False: it has
   // components or a room, or the limits of the types do not allow it.
@@ -147,7 +152,10 @@ class BalloonBook {
   CpuSet LoadedFor(const Balloon& its, const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
   size_t Add(Balloon balloon);
-  void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;
+  void SplitAdopted(BalloonPart& part, const CpuSet& cpus,
+                    std::span<const std::string>& chosen) const;
+  int ChosenComponent(const BalloonType& type, const CpuSet& cpus,
+                      std::span<const std::string>& chosen) const;
   CpuSet WantedBy(int type) const;
   int Instances(int type) const;  // number of its balloons, components of composites included
   Status KeepRoom(Balloon& balloon) const;

@@ -196,7 +196,7 @@ StatusOr<size_t> BalloonBook::CreateAlone(const BalloonMemberPtr& member, const 
 }
 
 std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus,
-                                         const std::vector<CpuSet>& parts) {
+                                         const BalloonReason& saved) {
   const CpuSet own = cpus & FreeForNew(type, index);
   for (size_t place = 0; place < balloons_.size(); ++place) {
     if (balloons_[place].type != type || balloons_[place].index != index) continue;
@@ -211,9 +211,23 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   if (own.empty()) return std::nullopt;
   Balloon balloon{.type = type, .index = index, .part = MakePart(type)};
   idle_ -= own;
-  SplitAdopted(balloon.part, own);
-  if (parts.size() > 1) TakeFormer(balloon.part, parts);
+  std::span<const std::string> chosen = saved.chosen;
+  SplitAdopted(balloon.part, own, chosen);
+  if (saved.parts.size() > 1) TakeFormer(balloon.part, saved.parts);
   return Add(std::move(balloon));
+}
+
+void BalloonBook::AdoptRoom(size_t place, const CpuSet& room) {
+  const Balloon& present = balloons_[place];
+  const BalloonType& type = setup_->type(present.type);
+  const CpuSet free = FreeForNew(present.type, present.index);
+  const std::vector<CpuSet> parts =
+      PartsAt(setup_->machine(), type.grow_within, setup_->available());
+  const bool fits =
+      present.room.empty() && room.size() == type.max_cpus && present.cpus().IsSubsetOf(room) &&
+      (room - present.cpus()).IsSubsetOf(free) &&
+      std::ranges::any_of(parts, [&](const CpuSet& part) { return room.IsSubsetOf(part); });
+  if (fits) balloons_.Change(place).room = room;
 }
 
 bool BalloonBook::Retype(size_t place, int type, std::vector<BalloonMemberPtr> members) {
@@ -269,22 +283,34 @@ Status BalloonBook::Complete() {
   return first_error;
 }
 
+// The component that a part of this type has. If it is not known, prefers the largest one whose
+// minimum size fits into these CPUs, then the one whose hints want most of them.
+int BalloonBook::ChosenComponent(const BalloonType& type, const CpuSet& cpus,
+                                 std::span<const std::string>& chosen) const {
+  if (!chosen.empty()) {
+    const auto known = std::ranges::find(type.components, setup_->options().FindType(chosen[0]));
+    // The names behind that of an unknown component are about its parts.
+    chosen = known == type.components.end() ? std::span<const std::string>() : chosen.subspan(1);
+    if (known != type.components.end()) return *known;
+  }
+  const auto fit = [&](int component) {
+    const int least = setup_->WholeSize(component, setup_->ShareOf(component, 1, 1));
+    const bool too_large = least > cpus.size();
+    return std::tuple(too_large, -least, -WantedBy(component).CountCommon(cpus));
+  };
+  return *std::ranges::min_element(type.components, {}, fit);
+}
+
 // Each component gets its share, of those CPUs that its hints want.
-void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
+void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus,
+                               std::span<const std::string>& chosen) const {
   if (part.parts.empty()) {
     part.cpus = cpus;
     return;
   }
   const BalloonType& own = setup_->type(part.type);
   if (own.balance_components) {
-    // Prefers the largest component whose minimum size fits into these CPUs, then the one whose
-    // hints want most of them.
-    const auto fit = [&](int component) {
-      const int least = setup_->WholeSize(component, setup_->ShareOf(component, 1, 1));
-      const bool too_large = least > cpus.size();
-      return std::tuple(too_large, -least, -WantedBy(component).CountCommon(cpus));
-    };
-    BalloonPart component{.type = *std::ranges::min_element(own.components, {}, fit), .cpus = {}};
+    BalloonPart component{.type = ChosenComponent(own, cpus, chosen), .cpus = {}};
     for (const int inner : setup_->type(component.type).components)
       component.parts.push_back(MakePart(inner));
     part.parts = {std::move(component)};
@@ -304,7 +330,7 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
     if (!below.parts.empty()) rules.hints.insert(rules.hints.begin(), {"", WantedBy(below.type)});
     const CpuSet its =
         i + 1 == count ? left : setup_->chooser().Grow(rules, {}, left, share).value_or(CpuSet());
-    SplitAdopted(below, its);
+    SplitAdopted(below, its, chosen);
     left -= its;
   }
 }

@@ -9,7 +9,6 @@
 
 #include "pkg/base/amount_text.h"
 #include "policies/balloons/balloon_lending.h"
-#include "policies/balloons/balloon_plan.h"
 
 namespace resmgr {
 namespace {

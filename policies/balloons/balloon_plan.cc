@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/balloons/balloon_plan.h"
 
-#include <algorithm>
-#include <string_view>
-
-#include <fmt/format.h>
-
 #include "pkg/allocator/want_of_room.h"
+#include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
 namespace {
@@ -79,33 +75,6 @@ bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& n
   return idle.empty() || !book.Shares(now, idle);
 }
 
-constexpr std::string_view kBorrowed = "; by use CPUs ";
-constexpr std::string_view kOwn = "; own CPUs ";
-constexpr std::string_view kBeforeFewer = "; ";
-constexpr char kBetweenParts = '+';
-
-// The end of a reason, with the balloon's borrowed and own CPUs.
-std::string OwnCpusText(const Balloon& balloon) {
-  const std::string by_use =
-      balloon.borrowed.empty() ? "" : fmt::format("{}{}", kBorrowed, balloon.borrowed.ToString());
-  if (balloon.part.parts.empty())
-    return fmt::format("{}{}{}", by_use, kOwn, balloon.cpus().ToString());
-  std::string own;
-  for (const CpuSet& leaf : balloon.part.Leaves())
-    own += leaf.ToString() + kBetweenParts;
-  own.pop_back();
-  return fmt::format("{}{}{}", by_use, kOwn, own);
-}
-
-// The text of a container in a balloon that has fewer CPUs than needed.
-std::string ThatLacksCpus(const std::string& text) {
-  return fmt::format("{}{}{}", text, kBeforeFewer, kFewerCpus);
-}
-
-CpuSet ParsedCpus(std::string_view text) {
-  return CpuSet::Parse(text).value_or(CpuSet());
-}
-
 }  // namespace
 
 CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus) {
@@ -124,7 +93,7 @@ BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
   view.own = balloon.cpus() | balloon.borrowed;
   view.cpus = view.own | book_.SharedIdle(balloon);
   view.pool = book_.NameOf(balloon);
-  view.own_text = OwnCpusText(balloon);
+  view.own_text = EndOfReason(book_.setup(), balloon);
   view.is_short = IsShort(book_.setup(), balloon);
   return view;
 }
@@ -157,7 +126,7 @@ Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon,
     placement.exclusive = balloon.cpus() & *placement.cpus;
   placement.pool = view.pool;
   const bool lacks = view.is_short && !member.text.starts_with(kWantOfRoom);
-  placement.reason = (lacks ? ThatLacksCpus(member.text) : member.text) + view.own_text;
+  placement.reason = (lacks ? TextForFewerCpus(member.text) : member.text) + view.own_text;
   return placement;
 }
 
@@ -205,46 +174,6 @@ void BalloonPlan::AddChanges(const Snapshot& snapshot, const Balloon& balloon,
     if (placement.SameDecision(container->placement)) continue;
     plan.changes.push_back({member->key, std::move(placement)});
   }
-}
-
-std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
-                              const std::string& type) {
-  return fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, text, balloon, type);
-}
-
-std::string TextOfReason(const std::string& reason) {
-  std::string text = reason.substr(0, reason.rfind(kOwn));
-  text.resize(std::min(text.rfind(kBorrowed), text.size()));
-  if (text.ends_with(kFewerCpus))
-    text.resize(text.size() - kFewerCpus.size() - kBeforeFewer.size());
-  return text;
-}
-
-std::vector<CpuSet> PartsOfReason(const std::string& reason) {
-  const size_t at = reason.rfind(kOwn);
-  if (at == std::string::npos) return {};
-  std::vector<CpuSet> parts;
-  for (size_t begin = at + kOwn.size(); begin <= reason.size();) {
-    const size_t end = std::min(reason.find(kBetweenParts, begin), reason.size());
-    parts.push_back(ParsedCpus(std::string_view(reason).substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-CpuSet OwnCpusOfReason(const std::string& reason) {
-  CpuSet own;
-  for (const CpuSet& part : PartsOfReason(reason))
-    own |= part;
-  return own;
-}
-
-CpuSet BorrowedCpusOfReason(const std::string& reason) {
-  const size_t end = reason.rfind(kOwn);
-  const size_t at = reason.rfind(kBorrowed);
-  if (at == std::string::npos || end == std::string::npos || at > end) return {};
-  const size_t begin = at + kBorrowed.size();
-  return ParsedCpus(std::string_view(reason).substr(begin, end - begin));
 }
 
 }  // namespace resmgr

@@ -48,19 +48,4 @@ class BalloonPlan {
 // The lowest CPU of each core in `cpus`.
 CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 
-// The reason of a placement in a balloon has two parts: a text, and the CPUs that the balloon
-// borrows and its own CPUs. After a restart the balloon's CPUs are read from there, since
-// containers may also run on other CPUs.
-
-// The text of a container that is in `balloon` because its own type has no CPUs for it.
-std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
-                              const std::string& type);
-// The two parts of a reason: the text, and the balloon's own CPUs, which are empty if the reason
-// has none. PartsOfReason: those of each component, as BalloonPart::Leaves; former versions wrote
-// the CPUs of all together.
-std::string TextOfReason(const std::string& reason);
-CpuSet OwnCpusOfReason(const std::string& reason);
-std::vector<CpuSet> PartsOfReason(const std::string& reason);
-CpuSet BorrowedCpusOfReason(const std::string& reason);
-
 }  // namespace resmgr

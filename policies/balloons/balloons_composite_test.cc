@@ -158,6 +158,37 @@ TEST(BalloonsCompositeTest, ComponentsHaveEqualSharesOnceAContainerJoinsOrGrows)
   EXPECT_EQ(small.SetOf(key).size(), 8);
 }
 
+// Only the placement tells which component the balloon has: both could be it.
+TEST(BalloonsCompositeTest, ARestartKeepsAComponentThatNothingElseTells) {
+  constexpr std::string_view kTypes =
+      "balloonTypes: [{name: a, cpuClass: x}, {name: \"b; own CPUs 3\", cpuClass: y}, "
+      "{name: inner, componentCreation: balance-balloons, components: [{balloonType: a}, "
+      "{balloonType: \"b; own CPUs 3\"}]}, {name: t, preferNewBalloons: true, "
+      "components: [{balloonType: inner}, {balloonType: a}]}]";
+  BalloonsNode node(kTypes);
+  ASSERT_TRUE(node.Run("first", {.request = 1000, .type = "a"}).ok());
+  const ContainerKey key = *node.Run("a", {.request = 2000, .type = "t"});
+  constexpr std::string_view kPart = "t[0]/inner.0/b; own CPUs 3.0";
+  const std::string cpus = node.CpusOfBalloon(kPart);
+  ASSERT_NE(cpus, "none");
+  for (int i = 0; i < 2; ++i) {
+    node.RestartPolicy();
+    EXPECT_TRUE(node.Reconcile().empty());
+    EXPECT_EQ(node.CpusOfBalloon(kPart), cpus) << node.PlacementOf(key).reason;
+  }
+  const Container gone = node.snapshot().At(key);
+  node.Remove(key);
+  const ContainerKey again = node.Add("a", {.request = 2000, .type = "t"});
+  ASSERT_TRUE(node.Place(again, &gone).ok());
+  EXPECT_EQ(node.CpusOfBalloon(kPart), cpus) << node.PlacementOf(again).reason;
+  node.ChangeSection(
+      "balloonTypes: [{name: a}, {name: c}, {name: inner, componentCreation: "
+      "balance-balloons, components: [{balloonType: a}, {balloonType: c}]}, "
+      "{name: t, components: [{balloonType: inner}, {balloonType: a}]}]");
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(again).size(), 2) << "its component is no more";
+}
+
 TEST(BalloonsCompositeTest, WhatCameWithAContainerGoesWithItThoughComponentsAreRoundedUp) {
   BalloonsNode node(kPair);
   const ContainerKey first = *node.Run("first", {.request = 500, .type = "pair"});

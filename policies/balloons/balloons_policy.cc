@@ -155,13 +155,15 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     member->text += kWhereItWas;
   }
   std::optional<size_t> place;
-  const CpuSet own = OwnCpusOfReason(former.reason);
+  const BalloonReason saved = ReadReason(former.reason);
+  const CpuSet own = saved.Own();
   if (at != book_.balloons().end()) {
     if (IsFormer(*at, own, *member)) place = static_cast<size_t>(at - book_.balloons().begin());
   } else if (book_.Count(type) < setup_->MaxBalloons(type)) {
     const int index = book_.NextIndex(type);
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
-      place = book_.Adopt(type, index, own, PartsOfReason(former.reason));
+      place = book_.Adopt(type, index, own, saved);
+      book_.AdoptRoom(*place, saved.room);
       (void)book_.Complete();
       const bool wants_room = setup_->type(type).grow_within != BalloonLevel::kNone;
       if (wants_room && book_.balloons()[*place].room.empty()) place.reset();

@@ -612,6 +612,56 @@ TEST(BalloonsAdoptionTest, NoContainerIsInTheBalloonOfAClaimWithoutState) {
   }
 }
 
+// A room that was chosen anew would have the CPU of the balloon that has no containers.
+TEST(BalloonsAdoptionTest, RoomsAndWithThemEmptyBalloonsStayAtARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: e, minBalloons: 1, minCPUs: 1}, "
+      "{name: x, maxCPUs: 3, growWithin: numa}, {name: y}]",
+      test::MakeMachine({.cores = 8}));
+  ASSERT_EQ(node.CpusOfBalloon("e[0]"), "0");
+  const ContainerKey first = *node.Run("first", {.request = 1000, .type = "y"});
+  const ContainerKey key = *node.Run("a", {.request = 1000, .type = "x"});
+  ASSERT_EQ(node.CpusOf(key), "2");
+  node.Remove(first);
+  for (int i = 0; i < 2; ++i) {
+    node.RestartPolicy();
+    EXPECT_TRUE(node.Reconcile().empty());
+    EXPECT_EQ(node.CpusOfBalloon("e[0]"), "0");
+  }
+  EXPECT_EQ(node.CpusAt("others", {.request = 4000, .type = "y"}), "1,5-7");
+  const Container gone = node.snapshot().At(key);
+  node.Remove(key);
+  const ContainerKey again = node.Add("a", {.request = 1000, .type = "x"});
+  ASSERT_TRUE(node.Place(again, &gone).ok());
+  ASSERT_TRUE(node.Resize(again, 3000).ok());
+  EXPECT_EQ(node.CpusOf(again), "2-4");
+}
+
+// The reason may be from another configuration, or older than the CPUs on which others run.
+TEST(BalloonsAdoptionTest, ARoomThatIsNoneAnyMoreIsChosenAnew) {
+  const auto section = [](std::string_view more) {
+    return fmt::format("balloonTypes: [{{name: x, {}}}, {{name: y}}]", more);
+  };
+  for (const std::string_view more :
+       {"maxCPUs: 2, growWithin: numa", "maxCPUs: 3", "maxCPUs: 3, growWithin: package"}) {
+    SCOPED_TRACE(more);
+    BalloonsNode node(section("maxCPUs: 3, growWithin: package"),
+                      test::MakeMachine({.nodes = 2, .cores = 3}));
+    const ContainerKey key = *node.Run("a", {.request = 1000, .type = "x"});
+    const ContainerKey other = *node.Run("b", {.request = 3000, .type = "y"});
+    ASSERT_EQ(node.CpusOf(key), "0");
+    node.snapshot().At(other).placement.cpus = Cpus("1,3-4");
+    std::string& reason = node.snapshot().At(other).placement.reason;
+    reason = reason.substr(0, reason.rfind(' ')) + " 1,3-4";
+    node.ChangeSection(section(more));
+    node.Reconcile();
+    EXPECT_EQ(node.CpusOf(key), "0");
+    EXPECT_EQ(node.CpusOf(other), "1,3-4");
+    EXPECT_EQ(node.Resize(key, 3000).ok(), more != "maxCPUs: 2, growWithin: numa");
+    EXPECT_TRUE(!node.SetOf(key).Intersects(node.SetOf(other)));
+  }
+}
+
 TEST(BalloonsAdoptionTest, GuestsOfACompositeKeepTheirCpusWithoutState) {
   BalloonsNode node(
       "balloonTypes: [{name: c}, {name: both, components: [{balloonType: c}, {balloonType: c}]}, "

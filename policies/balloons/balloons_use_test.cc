@@ -13,7 +13,7 @@
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/policy/use_balance.h"
-#include "policies/balloons/balloon_plan.h"
+#include "policies/balloons/balloon_reason.h"
 #include "policies/balloons/balloons_options.h"
 #include "policies/balloons/testing/balloons_node.h"
 
@@ -138,7 +138,7 @@ TEST(BalloonsUseTest, UnlentCpusAreTakenFirstUnlessAHintSaysOtherwise) {
   EXPECT_EQ(node.CpusOf(w), "5-6");
   ASSERT_TRUE(node.Resize(w, 2000).ok());
   EXPECT_EQ(node.CpusOf(w), "5-6") << "what it borrowed is its own now";
-  EXPECT_EQ(OwnCpusOfReason(node.PlacementOf(w).reason), Cpus("5-6"));
+  EXPECT_EQ(ReadReason(node.PlacementOf(w).reason).Own(), Cpus("5-6"));
 }
 
 TEST(BalloonsUseTest, AHintTakesBorrowedCpus) {
@@ -147,7 +147,7 @@ TEST(BalloonsUseTest, AHintTakesBorrowedCpus) {
   const ContainerKey w = *node.Run("w", {.request = 500, .type = "web"});
   for (int i = 0; i < 3; ++i)
     node.FollowUse({{w, 3.0}}, seconds(30 * i));
-  const CpuSet borrowed = BorrowedCpusOfReason(node.PlacementOf(w).reason);
+  const CpuSet borrowed = ReadReason(node.PlacementOf(w).reason).borrowed;
   ASSERT_FALSE(borrowed.empty());
   const ContainerKey n = *node.Run("n", {.request = 1000, .type = "near"});
   EXPECT_TRUE(node.SetOf(n).IsSubsetOf(Cpus("0-3"))) << node.CpusOf(n);
