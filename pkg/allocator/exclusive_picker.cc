@@ -10,6 +10,7 @@
 
 #include "pkg/allocator/free_cpus.h"
 #include "pkg/base/amount_text.h"
+#include "pkg/topology/core_sets.h"
 
 namespace resmgr {
 namespace {
@@ -312,12 +313,7 @@ Status ExclusivePicker::CheckCount(int count) const {
 }
 
 CpuSet ExclusivePicker::Grantable(const CpuSet& free) const {
-  if (!options_.full_pcpus_only) return free;
-  CpuSet whole;
-  for (const CpuSet& core : machine_.cores()) {
-    if (core.IsSubsetOf(free)) whole |= core;
-  }
-  return whole;
+  return options_.full_pcpus_only ? WholeCores(machine_, free) : free;
 }
 
 bool ExclusivePicker::MadeOfWholeCores(const CpuSet& cpus) const {

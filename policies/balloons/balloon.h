@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/model/container.h"
+#include "pkg/topology/memory_types.h"
 #include "policies/balloons/cpu_chooser.h"
 
 namespace resmgr {
@@ -36,7 +37,7 @@ struct BalloonMember {
   int64_t demand = 0;   // milli-CPUs that count for the balloon's size (sizeBy)
   bool hide_hyperthreads = false;
   bool keeps_memory = false;  // its memory nodes are left as they are
-  unsigned memory_types = 0;
+  MemoryTypes memory_types = 0;
   std::vector<BalloonHint> hints{};  // near its devices, if the type wants that
   std::string text{};                // the rules that placed it: the beginning of the reason
   std::vector<ConsideredBalloon> considered{};  // the first balloons of its type

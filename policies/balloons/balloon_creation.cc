@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "pkg/topology/core_sets.h"
 #include "policies/balloons/balloon_book.h"
 
 namespace resmgr {
@@ -22,14 +23,6 @@ void AddTypesOf(const BalloonSetup& setup, int type, std::set<int>& types) {
   if (!types.insert(type).second) return;
   for (const int component : setup.type(type).components)
     AddTypesOf(setup, component, types);
-}
-
-// The cores of which all threads are among these CPUs.
-CpuSet CoresWithin(const Machine& machine, const CpuSet& cpus) {
-  CpuSet whole;
-  for (const CpuSet& core : machine.cores())
-    if (core.IsSubsetOf(cpus)) whole |= core;
-  return whole;
 }
 
 // Gives the innermost components their former CPUs, as far as these are among its present ones.
@@ -182,7 +175,7 @@ StatusOr<size_t> BalloonBook::CreateAlone(const BalloonMemberPtr& member, const 
   const CpuSet free = FreeForNew(type, index) & place;
   const CpuSet unlent = free - lent_;
   const Machine& machine = setup_->machine();
-  const CpuSet cores = CoresWithin(machine, unlent);
+  const CpuSet cores = WholeCores(machine, unlent);
   for (const CpuSet* const from : {&cores, &unlent, &free}) {
     if (from->size() < count) continue;
     RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus,

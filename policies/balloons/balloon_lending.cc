@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/balloons/balloon_plan.h"
+#include "pkg/topology/core_sets.h"
 
 namespace resmgr {
 namespace {

@@ -2,6 +2,7 @@
 #include "policies/balloons/balloon_plan.h"
 
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/topology/core_sets.h"
 #include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
@@ -30,11 +31,10 @@ NodeSet NearestOf(const Machine& machine, MemoryType type, const NumaNode* from)
 
 // The memory for CPUs of the node `from`, or of no node: the nearest nodes of each type that is
 // asked for; if there are none, or no type is asked for, the node itself or else ordinary memory.
-NodeSet MemoryNear(const Machine& machine, const NumaNode* from, unsigned types) {
+NodeSet MemoryNear(const Machine& machine, const NumaNode* from, MemoryTypes types) {
   NodeSet nodes;
-  for (const MemoryType type : {MemoryType::kDram, MemoryType::kHbm, MemoryType::kPmem}) {
-    if ((types & (1U << static_cast<unsigned>(type))) != 0) nodes |= NearestOf(machine, type, from);
-  }
+  for (const MemoryType type : kMemoryTypes)
+    if ((types & BitOf(type)) != 0) nodes |= NearestOf(machine, type, from);
   if (!nodes.empty()) return nodes;
   if (from != nullptr && IsUsable(*from)) return {from->id};
   return NearestOf(machine, MemoryType::kDram, from);
@@ -42,7 +42,7 @@ NodeSet MemoryNear(const Machine& machine, const NumaNode* from, unsigned types)
 
 // Each node of the CPUs has its own memory, whatever the others have. So a balloon that grows keeps
 // its memory nodes, and one that shrinks gets no others.
-NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) {
+NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, MemoryTypes types) {
   NodeSet nodes;
   CpuSet elsewhere = cpus;
   for (const NumaNode& node : machine.nodes()) {
@@ -77,17 +77,6 @@ bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& n
 
 }  // namespace
 
-CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus) {
-  CpuSet first;
-  CpuSet seen;
-  for (const int cpu : cpus) {
-    if (seen.Contains(cpu)) continue;
-    first.Add(cpu);
-    seen |= machine.WithSiblings({cpu});
-  }
-  return first;
-}
-
 BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
   View view;
   view.own = balloon.cpus() | balloon.borrowed;
@@ -98,7 +87,7 @@ BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
   return view;
 }
 
-const NodeSet& BalloonPlan::MemoryOf(View& view, unsigned types) const {
+const NodeSet& BalloonPlan::MemoryOf(View& view, MemoryTypes types) const {
   for (const auto& [known, nodes] : view.mems) {
     if (known == types) return nodes;
   }

@@ -32,7 +32,7 @@ class BalloonPlan {
     std::string own_text{};  // the end of the reason
     bool is_short = false;   // fewer CPUs than the containers without guests ask for
     // Memory nodes for each set of types that containers ask for; usually one.
-    std::vector<std::pair<unsigned, NodeSet>> mems{};
+    std::vector<std::pair<MemoryTypes, NodeSet>> mems{};
   };
 
   View ViewOf(const Balloon& balloon) const;
@@ -40,12 +40,9 @@ class BalloonPlan {
   // Members that are also in `except`, which may be nullptr, are left out.
   void AddChanges(const Snapshot& snapshot, const Balloon& balloon, const Balloon* except,
                   Plan& plan) const;
-  const NodeSet& MemoryOf(View& view, unsigned types) const;
+  const NodeSet& MemoryOf(View& view, MemoryTypes types) const;
 
   const BalloonBook& book_;
 };
-
-// The lowest CPU of each core in `cpus`.
-CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 
 }  // namespace resmgr

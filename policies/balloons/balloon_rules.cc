@@ -40,7 +40,7 @@ void ReadMemoryTypes(const Pod& pod, const Container& container, BalloonMember& 
     for (const std::string_view word : Split(node->text, ','))
       words.emplace_back(word);
   }
-  const std::optional<unsigned> types =
+  const std::optional<MemoryTypes> types =
       words.empty() ? std::nullopt : ParseBalloonMemoryTypes(words);
   if (types) {
     member.memory_types = *types;

@@ -228,13 +228,10 @@ void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
 
 void DescribeMemoryTypes(ConfigSection& section, BalloonType& type) {
   std::vector<std::string> words;
-  for (const MemoryType memory : {MemoryType::kDram, MemoryType::kPmem, MemoryType::kHbm}) {
-    if ((type.memory_types >> static_cast<unsigned>(memory) & 1U) != 0) {
-      words.emplace_back(ToString(memory));
-    }
-  }
+  for (const MemoryType memory : kMemoryTypes)
+    if ((type.memory_types & BitOf(memory)) != 0) words.emplace_back(ToString(memory));
   section.List("memoryTypes", words, "`DRAM`, `HBM`, `PMEM`").Default("those of the CPUs' nodes");
-  const std::optional<unsigned> bits = ParseBalloonMemoryTypes(words);
+  const std::optional<MemoryTypes> bits = ParseBalloonMemoryTypes(words);
   if (!bits) section.Fail("memoryTypes", "has other words than DRAM, HBM, PMEM");
   type.memory_types = bits.value_or(0);
 }

@@ -201,16 +201,12 @@ void Tell(std::string_view sentence, const std::vector<std::string>& names,
 
 }  // namespace
 
-std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words) {
-  unsigned bits = 0;
+std::optional<MemoryTypes> ParseBalloonMemoryTypes(const std::vector<std::string>& words) {
+  MemoryTypes bits = 0;
   for (const std::string& word : words) {
-    bool known = false;
-    for (const MemoryType type : {MemoryType::kDram, MemoryType::kPmem, MemoryType::kHbm}) {
-      if (!EqualsIgnoreCase(Trim(word), ToString(type))) continue;
-      bits |= 1U << static_cast<unsigned>(type);
-      known = true;
-    }
-    if (!known) return std::nullopt;
+    const std::optional<MemoryType> type = ParseMemoryType(word);
+    if (!type) return std::nullopt;
+    bits |= BitOf(*type);
   }
   return bits;
 }

@@ -17,6 +17,7 @@
 #include "pkg/config/policy_classes.h"
 #include "pkg/policy/expression.h"
 #include "pkg/policy/privileged_namespaces.h"
+#include "pkg/topology/memory_types.h"
 #include "policies/balloons/cpu_chooser.h"
 
 namespace resmgr {
@@ -63,7 +64,7 @@ struct BalloonType {
   std::vector<std::string> component_names{};
   std::vector<int> components{};  // indices of the components' types
   bool balance_components = false;
-  unsigned memory_types = 0;  // bits of MemoryType; 0: any, on the nodes of the CPUs
+  MemoryTypes memory_types = 0;  // 0: any, on the nodes of the CPUs
   bool pin_memory = true;
   PoolClassNames classes{};               // of its containers and of its balloons' CPUs
   std::vector<std::string> irq_claims{};  // globs of interrupts that run on its balloons' CPUs
@@ -141,7 +142,7 @@ StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
 void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems& problems);
 
 // The bits for a list of the words dram, hbm, pmem; nullopt for other words.
-std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
+std::optional<MemoryTypes> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
 
 // Sentences about keys without effect in a section policy.balloons: one names keys that are
 // accepted so that files of nri-plugins can be used, one the kubelet's devices. Empty if the

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pkg/allocator/cpu_allocator.h"
+#include "pkg/topology/core_sets.h"
 #include "policies/topology-aware/packing.h"
 
 namespace resmgr {
@@ -62,7 +63,8 @@ int ExclusiveFinder::Count(const Need& need) const {
 bool ExclusiveFinder::Meets(const Need& need, const CpuSet& cpus) const {
   const int count = Count(need);
   if (!need.hide_hyperthreads) return cpus.size() == count;
-  return cpus.size() >= count && cpus.size() < count + threads_ && WholeCores(cpus) == cpus;
+  return cpus.size() >= count && cpus.size() < count + threads_ &&
+         WholeCores(book_.machine(), cpus) == cpus;
 }
 
 bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
@@ -145,7 +147,7 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   if (!uneven_) return grantable / threads_ * threads_;
   // If cores differ in size, the last core may have more threads than can be granted, but not if
   // only the largest cores are taken.
-  const int largest = WholeCoresFrom(threads_, free).size();
+  const int largest = WholeCores(book_.machine(), free, threads_).size();
   return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
 }
 
@@ -158,7 +160,7 @@ CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) 
   if (need.hide_hyperthreads && uneven_) {
     const int grantable = Grantable(demand, pool);
     const bool tight = free.size() > grantable && count > grantable - threads_ + 1;
-    if (tight) free = WholeCoresFrom(threads_, free);
+    if (tight) free = WholeCores(book_.machine(), free, threads_);
   }
   if (cpus.Sliceable(pool, need.fraction) < count) return free;
   std::vector<CpuSet> kept = PreferredCpus(demand);
@@ -169,7 +171,7 @@ CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) 
 
 // The CPUs that such a need can take.
 CpuSet ExclusiveFinder::Usable(const Need& need, const CpuSet& cpus) const {
-  return need.hide_hyperthreads ? WholeCores(cpus) : cpus;
+  return need.hide_hyperthreads ? WholeCores(book_.machine(), cpus) : cpus;
 }
 
 CpuSet ExclusiveFinder::UsableOrdinary(const Demand& demand, const CpuSet& cpus) const {
@@ -184,14 +186,6 @@ int ExclusiveFinder::Grantable(const Demand& demand, int pool) const {
   const int grantable = book_.cpus().Grantable(pool, demand.need.fraction);
   if (!demand.within) return grantable;
   return std::min(grantable, demand.within->CountCommon(book_.cpus().Free(pool)));
-}
-
-CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
-  CpuSet whole;
-  for (const CpuSet& core : book_.machine().cores()) {
-    if (core.size() >= threads && core.IsSubsetOf(cpus)) whole |= core;
-  }
-  return whole;
 }
 
 // The demand, restricted to the place of the pool that fits it best; nullopt if no place has room.

@@ -77,9 +77,6 @@ class ExclusiveFinder {
   CpuSet UsableIsolated(const Demand& demand, int pool) const;
   CpuSet UsableOrdinary(const Demand& demand, const CpuSet& cpus) const;
   int Grantable(const Demand& demand, int pool) const;
-  CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
-  // The cores with at least this many threads, as far as all their threads are in `cpus`.
-  CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 

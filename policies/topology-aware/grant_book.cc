@@ -7,6 +7,7 @@
 
 #include "pkg/base/amount_text.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/topology/core_sets.h"
 
 namespace resmgr {
 
@@ -258,14 +259,7 @@ int64_t GrantBook::ReservedRoom() const {
 
 // The CPUs that the container sees: one thread of each core if its hyperthreads are hidden.
 CpuSet GrantBook::Visible(const Grant& grant, const CpuSet& cpus) const {
-  if (!grant.need.hide_hyperthreads) return cpus;
-  CpuSet visible;
-  for (CpuSet left = cpus; !left.empty();) {
-    const CpuSet first{left.First()};
-    visible |= first;
-    left -= machine_.WithSiblings(first);
-  }
-  return visible;
+  return grant.need.hide_hyperthreads ? OneThreadPerCore(machine_, cpus) : cpus;
 }
 
 Placement GrantBook::PlacementOf(const Grant& grant) const {

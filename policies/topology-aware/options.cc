@@ -67,18 +67,9 @@ std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
 std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text) {
   MemoryTypes types = 0;
   for (const std::string_view part : Split(text, ',')) {
-    const std::string word = ToLower(Trim(part));
-    if (word == "dram") {
-      types |= kDramBit;
-    } else if (word == "pmem") {
-      types |= kPmemBit;
-    } else if (word == "hbm") {
-      types |= kHbmBit;
-    } else if (word == "mixed") {
-      types |= kDramBit | kPmemBit;
-    } else {
-      return std::nullopt;
-    }
+    const std::optional<MemoryType> type = ParseMemoryType(part);
+    if (!type && !EqualsIgnoreCase(Trim(part), "mixed")) return std::nullopt;
+    types |= type ? BitOf(*type) : kDramBit | kPmemBit;
   }
   return types;
 }

@@ -36,28 +36,6 @@ std::string_view ToString(PoolLevel level) {
   return "";
 }
 
-MemoryTypes BitOf(MemoryType type) {
-  switch (type) {
-    case MemoryType::kDram:
-      return kDramBit;
-    case MemoryType::kPmem:
-      return kPmemBit;
-    case MemoryType::kHbm:
-      return kHbmBit;
-  }
-  return 0;
-}
-
-std::string NamesOf(MemoryTypes types) {
-  std::string names;
-  for (const MemoryType type : {MemoryType::kDram, MemoryType::kPmem, MemoryType::kHbm}) {
-    if ((types & BitOf(type)) == 0) continue;
-    if (!names.empty()) names += ',';
-    names += ToString(type);
-  }
-  return names;
-}
-
 namespace {
 
 template <typename Group>

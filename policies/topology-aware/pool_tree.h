@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pkg/base/units.h"
-#include "pkg/topology/machine.h"
+#include "pkg/topology/memory_types.h"
 
 namespace resmgr {
 
@@ -18,16 +18,11 @@ enum class PoolLevel { kSystem, kPackage, kDie, kNuma, kL3 };
 
 std::string_view ToString(PoolLevel level);  // "system", "package", "die", "numa", "l3"
 
-// Kinds of memory as bits, for sets of them.
-using MemoryTypes = unsigned;
-inline constexpr MemoryTypes kDramBit = 1;
-inline constexpr MemoryTypes kPmemBit = 2;
-inline constexpr MemoryTypes kHbmBit = 4;
+inline constexpr MemoryTypes kDramBit = BitOf(MemoryType::kDram);
+inline constexpr MemoryTypes kPmemBit = BitOf(MemoryType::kPmem);
+inline constexpr MemoryTypes kHbmBit = BitOf(MemoryType::kHbm);
 inline constexpr MemoryTypes kAllMemoryTypes = kDramBit | kPmemBit | kHbmBit;
 inline constexpr size_t kMemoryTypeSets = kAllMemoryTypes + 1;
-
-MemoryTypes BitOf(MemoryType type);
-std::string NamesOf(MemoryTypes types);  // "dram,pmem"
 
 // Ids of pools, nodes and packages are indices in vectors.
 inline size_t IndexOf(int id) {
