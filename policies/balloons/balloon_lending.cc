@@ -109,12 +109,11 @@ BalloonDonors::BalloonDonors(BalloonBook& book, const CpuSet& part) : book_(book
 
 bool BalloonDonors::IsDonor(const Balloon& balloon) const {
   const BalloonType& type = book_.setup().type(balloon.type);
-  const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
   const bool wants = type.own_cpus || !type.close_to.empty() || type.prefer_isolated ||
                      !type.core_type.empty() || !type.loads.empty();
   const bool bound = type.composite() || type.grow_within != BalloonLevel::kNone ||
                      book_.setup().HasBounds(balloon.type) || type.name == kReservedType;
-  return balloon.members.size() > 1 && !apart && !wants && !bound;
+  return balloon.members.size() > 1 && !type.keeps_apart() && !wants && !bound;
 }
 
 int BalloonDonors::most() const {

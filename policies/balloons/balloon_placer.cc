@@ -267,8 +267,7 @@ std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& 
       const int saved = from.size - kept - std::max(0, needed - size);
       if (saved <= 0 || needed > setup.MaxCpus(to.type, to.index)) continue;
       if (!from.PodsFit(to, type.max_pods)) continue;
-      const bool dedicated = type.prefer_new || type.per_namespace || !type.group_by.empty();
-      const Merge merge{from.serial, to.serial, saved, moved, dedicated};
+      const Merge merge{from.serial, to.serial, saved, moved, type.keeps_apart()};
       if (!best || rank(merge) < rank(*best)) best = merge;
     }
   }
@@ -398,8 +397,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
     // Balloons that keep containers apart get guests only late.
-    const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
-    int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !apart ? 1 : 2));
+    int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !type.keeps_apart() ? 1 : 2));
     if (!book_.PodFits(balloon, member)) group = 5;
     const int64_t load = (balloon.demand + member.demand) / size;
     candidates.push_back({{group, load, balloon.serial}, place});

@@ -145,6 +145,9 @@ Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
 // Replaces names of types by their indices, after all types are known.
 Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   Problems problems;
+  const auto add = [&](std::string_view what) {
+    problems.Add(ErrorAt(section, "policy.balloons.balloonTypes", what));
+  };
   std::vector<std::string_view> known;
   std::set<std::string_view> twice;
   for (const BalloonType& type : options.types)
@@ -152,24 +155,20 @@ Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   for (BalloonType& type : options.types) {
     const std::string_view name = type.name;
     if (std::ranges::count(known, name) > 1) {
-      if (!twice.insert(name).second) continue;
-      problems.Add(ErrorAt(section, "policy.balloons.balloonTypes",
-                           fmt::format("type \"{}\" is there twice", Printable(name, 64))));
+      if (twice.insert(name).second)
+        add(fmt::format("type \"{}\" is there twice", Printable(name, 64)));
       continue;
     }
     for (const std::string& component : type.component_names) {
       type.components.push_back(options.FindType(component));
-      if (type.components.back() >= 0) {
-        if (!options.types[static_cast<size_t>(type.components.back())].own_cpus) continue;
-        problems.Add(ErrorAt(
-            section, "policy.balloons.balloonTypes",
-            fmt::format("{}: component type \"{}\" has cpus, which only its own balloon gets", name,
-                        Printable(component, 64))));
-        continue;
+      const int index = type.components.back();
+      if (index < 0) {
+        add(fmt::format("{}: there is no component type \"{}\"{}", name, Printable(component, 64),
+                        DidYouMean(component, known)));
+      } else if (options.types[static_cast<size_t>(index)].own_cpus) {
+        add(fmt::format("{}: component type \"{}\" has cpus, which only its own balloon gets", name,
+                        Printable(component, 64)));
       }
-      problems.Add(ErrorAt(section, "policy.balloons.balloonTypes",
-                           fmt::format("{}: there is no component type \"{}\"{}", name,
-                                       Printable(component, 64), DidYouMean(component, known))));
     }
   }
   RESMGR_RETURN_IF_ERROR(problems.ToStatus());

@@ -94,6 +94,8 @@ struct BalloonType {
   RawValues raw{};  // keys that are printed unchanged
 
   bool composite() const { return !component_names.empty(); }
+  // Whether its containers are kept apart from each other, by groups or namespaces or altogether.
+  bool keeps_apart() const { return prefer_new || per_namespace || !group_by.empty(); }
   bool follows_use() const { return grow_above > 0; }
 };
 

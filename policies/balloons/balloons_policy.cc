@@ -184,9 +184,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
 bool BalloonsPolicy::IsFormer(const Balloon& balloon, const CpuSet& own,
                               const BalloonMember& member) const {
   if (balloon.members.empty() || balloon.HoldsPodOf(member)) return true;
-  const BalloonType& type = setup_->type(balloon.type);
-  const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
-  return !apart && own.Intersects(balloon.cpus());
+  return !setup_->type(balloon.type).keeps_apart() && own.Intersects(balloon.cpus());
 }
 
 StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,

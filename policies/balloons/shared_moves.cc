@@ -21,8 +21,7 @@ std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
   if (type.alone) return "its claim keeps its CPUs";
   if (member.type != balloon.type || member.text.starts_with(kWantOfRoom))
     return "it waits for room in a balloon of its type";
-  if (!type.group_by.empty() || type.per_namespace || type.prefer_new)
-    return "its balloon is chosen by its group or its namespace";
+  if (type.keeps_apart()) return "its balloon is chosen by its group or its namespace";
   if (!type.close_to.empty() || !member.hints.empty()) return "it is near its devices";
   const bool together = std::ranges::any_of(balloon.members, [&](const BalloonMemberPtr& other) {
     return other->key != member.key && other->pod == member.pod;

@@ -156,7 +156,8 @@ StatusOr<Plan> ExclusivePolicy::Update(const Snapshot& snapshot, const Pod& pod,
     RemoveSharer(container.key);
   }
   Plan plan;
-  Placement placement = PlacementOf(claim, container.key);
+  Placement placement;
+  Place(claim, container.key, placement);
   if (!placement.SameDecision(container.placement)) {
     plan.changes.push_back({container.key, std::move(placement)});
   }
@@ -386,12 +387,6 @@ void ExclusivePolicy::Take(ContainerKey key) {
 
 bool ExclusivePolicy::Shares(const CpuClaim& claim, ContainerKey key) const {
   return grants_.contains(key) ? claim.shared : !claim.reserved && !claim.unbound;
-}
-
-Placement ExclusivePolicy::PlacementOf(const CpuClaim& claim, ContainerKey key) const {
-  Placement placement;
-  Place(claim, key, placement);
-  return placement;
 }
 
 void ExclusivePolicy::Place(const CpuClaim& claim, ContainerKey key, Placement& placement) const {

@@ -194,7 +194,6 @@ class ExclusivePolicy final : public Policy {
 
   // Whether some or all of the container's CPUs are shared ones.
   bool Shares(const CpuClaim& claim, ContainerKey key) const;
-  Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
   // Writes into `empty`, since a placement is expensive to move.
   void Place(const CpuClaim& claim, ContainerKey key, Placement& empty) const;
   void PlaceShared(std::string_view reason, Placement& empty) const;
