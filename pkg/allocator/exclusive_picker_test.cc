@@ -168,7 +168,7 @@ TEST(ExclusivePickerOptionsTest, UnevenCoresMakeUpTheCountWhereThatIsPossible) {
 // Cores of four threads, some of which are offline.
 TEST(ExclusivePickerOptionsTest, SmallerCoresReplaceALargeOneWhereOnlyTheyMakeUpTheCount) {
   const Machine all = test::MakeMachine({.cores = 6, .threads = 4});
-  Machine::Parts parts{.cpus = all.cpus(), .nodes = all.nodes(), .allowed = all.allowed()};
+  Machine::Parts parts = test::PartsOf(all);
   for (const int core : {0, 1, 2})
     parts.cpus[static_cast<size_t>(all.cores()[static_cast<size_t>(core)].Last())].online = false;
   const Machine machine = test::MakeMachine(std::move(parts));

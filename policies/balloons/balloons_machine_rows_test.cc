@@ -25,8 +25,7 @@ using testing::Not;
 // The machine of the rows, with so many CPUs to an L2 cache.
 Machine WithL2(int cpus_of_one) {
   const Machine machine = test::N4C16();
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   for (Cpu& cpu : parts.cpus)
     cpu.l2 = cpu.id / cpus_of_one;
   return test::MakeMachine(std::move(parts));
@@ -328,7 +327,7 @@ balloonTypes:
 // Another node's nearer memory does not replace that of the first node.
 TEST(BalloonsRowsTest, Hbm01AResizeKeepsTheMemory) {
   const Machine hbm = Hbm();
-  Machine::Parts parts{.cpus = hbm.cpus(), .nodes = hbm.nodes(), .allowed = hbm.allowed()};
+  Machine::Parts parts = test::PartsOf(hbm);
   parts.nodes[1].distances[3] = 12;
   BalloonsNode node("balloonTypes: [{name: fast, memoryTypes: [HBM]}]",
                     test::MakeMachine(std::move(parts)));

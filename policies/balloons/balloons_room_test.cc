@@ -433,8 +433,7 @@ TEST(BalloonsLimitsTest, RoomThatNoPartHasIsAnError) {
   EXPECT_THAT(Error("balloonTypes: [{name: x, maxCPUs: 5, growWithin: numa}]"),
               HasSubstr("growWithin"));
   // A machine whose caches are not known.
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   for (Cpu& cpu : parts.cpus)
     cpu.l3 = -1;
   EXPECT_THAT(std::string(Message(test::CreateError(

@@ -230,8 +230,7 @@ TEST_F(MemoryLedgerTest, KnowsWhatMemoryThereIs) {
 // in the zone.
 TEST(MemoryLedgerTypesTest, WhatMayLieOnNodesOfAZoneIsUsedThere) {
   const Machine regular = test::MakeMachine({.packages = 2, .nodes = 3, .l3s = 2, .cores = 2});
-  Machine::Parts parts{
-      .cpus = regular.cpus(), .nodes = regular.nodes(), .allowed = regular.allowed()};
+  Machine::Parts parts = test::PartsOf(regular);
   constexpr Bytes kPage{2 << 20};
   constexpr int64_t kPages = 50;
   for (NumaNode& node : parts.nodes) {

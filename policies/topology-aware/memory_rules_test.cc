@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the memory of a machine decides between pools.
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,10 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/test_snapshot.h"
-#include "policies/topology-aware/topology_aware_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 
 namespace resmgr {
 namespace {
@@ -23,46 +19,30 @@ using enum QosClass;
 
 // Two packages of eight CPUs with so many GiB.
 Machine TwoPackages(const std::vector<int>& gibibytes) {
-  const Machine machine = test::MakeMachine({.packages = 2, .cores = 8});
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(test::MakeMachine({.packages = 2, .cores = 8}));
   for (size_t i = 0; i < parts.nodes.size(); ++i)
     parts.nodes[i].memory = Bytes{int64_t{gibibytes[i]} << 30};
   return test::MakeMachine(std::move(parts));
 }
 
-class MemoryNode {
+class MemoryNode : public test::TopologyNode {
  public:
-  explicit MemoryNode(Machine machine) : machine_(std::move(machine)) {
-    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
-        {.machine = machine_, .available = machine_.online(), .reserved = {}});
-    EXPECT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
-  }
+  explicit MemoryNode(Machine machine) : TopologyNode(std::move(machine), "") {}
 
   // Runs a container; returns its pool and its memory nodes.
   std::string Run(QosClass qos, int64_t milli_cpu, int64_t memory_limit,
                   std::string_view memory_type = "") {
-    Container& container = snapshot_.Add("c", qos, milli_cpu);
+    Container& container = snapshot().Add("c", qos, milli_cpu);
     container.requirements.cpu_limit = MilliCpu{qos == kGuaranteed ? milli_cpu : 0};
     container.requirements.memory_request = Bytes{int64_t{1} << 30};
     container.requirements.memory_limit = Bytes{memory_limit << 30};
-    Pod& pod = snapshot_.PodOf(container.key);
-    if (!memory_type.empty()) {
-      pod.annotations.Set("memory-type.resource-policy.nri.io", std::string(memory_type));
-    }
-    const StatusOr<Plan> plan = policy_->Allocate(snapshot_, pod, container, nullptr);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    if (!plan.ok()) return "";
-    snapshot_.Apply(*plan);
+    if (!memory_type.empty()) Annotate(container.key, "memory-type", memory_type);
+    const Status placed = Place(container.key).status();
+    EXPECT_TRUE(placed.ok()) << placed;
+    if (!placed.ok()) return "";
     const Placement& placement = container.placement;
     return placement.pool + ": " + placement.mems.value_or(NodeSet()).ToString();
   }
-
- private:
-  const Machine machine_;
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
 };
 
 TEST(MemoryRulesTest, APackageWithMemoryComesBeforeOneWithout) {
@@ -75,8 +55,7 @@ TEST(MemoryRulesTest, APackageWithMemoryComesBeforeOneWithout) {
 
 TEST(MemoryRulesTest, CachesOfANodeWithMemoryComeBeforeThoseOfOneWithout) {
   const Machine machine = test::MakeMachine({.packages = 2, .l3s = 2, .cores = 4});
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   parts.nodes[0].memory = Bytes{0};
   MemoryNode node(test::MakeMachine(std::move(parts)));
   EXPECT_EQ(node.Run(kGuaranteed, 2000, 1), "L3 cache #2: 1");
@@ -133,15 +112,14 @@ TEST(MemoryRulesTest, AMemoryOnlyNodeWithoutAnOrdinaryOneBesideItIsOfItsCpusAllT
 // The placement of containers with huge pages.
 
 // Two packages of 16 GiB each: the first has ten huge pages of 1 GiB, the second six.
-class HugePagesTest : public testing::Test {
+class HugePagesTest : public testing::Test, protected test::TopologyNode {
  protected:
   static constexpr int64_t kGiB = int64_t{1} << 30;
 
-  HugePagesTest() { Restart(); }
+  HugePagesTest() : TopologyNode(MachineWithPages()) {}
 
   static Machine MachineWithPages() {
-    const Machine plain = test::MakeMachine({.packages = 2, .cores = 8});
-    Machine::Parts parts{.cpus = plain.cpus(), .nodes = plain.nodes(), .allowed = plain.allowed()};
+    Machine::Parts parts = test::PartsOf(test::MakeMachine({.packages = 2, .cores = 8}));
     for (NumaNode& node : parts.nodes) {
       node.memory = Bytes{16 * kGiB};
       node.huge_pages = {{Bytes{kGiB}, node.id == 0 ? 10 : 6}};
@@ -151,18 +129,12 @@ class HugePagesTest : public testing::Test {
 
   // A new daemon, which knows only the snapshot.
   Plan Restart() {
-    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
-        {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
-    EXPECT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
-    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    snapshot_.Apply(*plan);
-    return *plan;
+    RestartPolicy();
+    return Reconcile();
   }
   ContainerKey Add(std::string_view name, uint64_t gibibytes, int64_t memory = kGiB,
                    const char* page = "1GB") {
-    Container& container = snapshot_.Add(name, QosClass::kGuaranteed, 1000);
+    Container& container = snapshot().Add(name, QosClass::kGuaranteed, 1000);
     container.state = ContainerState::kRunning;
     container.requirements.memory_request = container.requirements.memory_limit = Bytes{memory};
     // Kubelets name every size of the node.
@@ -172,30 +144,18 @@ class HugePagesTest : public testing::Test {
   }
   // The memory nodes that the container gets.
   std::string Place(ContainerKey key) {
-    const StatusOr<Plan> plan =
-        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
-    if (!plan.ok()) return std::string(Message(plan.status()));
-    EXPECT_TRUE(CheckPlan(machine_, snapshot_, *plan).ok());
-    snapshot_.Apply(*plan);
-    return Mems(key);
+    const Status placed = TopologyNode::Place(key).status();
+    return placed.ok() ? Mems(key) : std::string(Message(placed));
   }
   std::string Run(std::string_view name, uint64_t gibibytes) { return Place(Add(name, gibibytes)); }
-  void Remove(ContainerKey key) {
-    snapshot_.Remove(key);
-    ASSERT_TRUE(policy_->Release(snapshot_, key).ok());
-  }
   std::string Mems(ContainerKey key) {
-    return snapshot_.At(key).placement.mems.value_or(NodeSet()).ToString();
+    return PlacementOf(key).mems.value_or(NodeSet()).ToString();
   }
-  const std::string& Reason(ContainerKey key) { return snapshot_.At(key).placement.reason; }
-
-  const Machine machine_ = MachineWithPages();
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
+  const std::string& Reason(ContainerKey key) { return PlacementOf(key).reason; }
 };
 
 TEST_F(HugePagesTest, TheyAreNoOrdinaryMemory) {
-  EXPECT_EQ(policy_->Zones(snapshot_).front().memory_capacity, Bytes{16 * kGiB});
+  EXPECT_EQ(policy().Zones(snapshot()).front().memory_capacity, Bytes{16 * kGiB});
   EXPECT_EQ(Place(Add("a", 0, 7 * kGiB)), "1");
   EXPECT_EQ(Place(Add("b", 0, 6 * kGiB)), "0");
   EXPECT_THAT(Place(Add("c", 0, 4 * kGiB)), HasSubstr("needs 4 GiB of memory, but only 3 of 16"));
@@ -251,22 +211,20 @@ TEST_F(HugePagesTest, ARebalanceLeavesThemTheirNodes) {
   EXPECT_EQ(Place(full), "0");
   const ContainerKey late = Add("b", 7);
   EXPECT_EQ(Place(late), "0-1");
-  const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_TRUE(plan->empty());
+  EXPECT_TRUE(Rebalance().empty());
 }
 
 // Another policy, which binds no memory, was active before.
 TEST_F(HugePagesTest, AContainerThatIsTakenOverGetsNodesThatHaveThem) {
   const ContainerKey key = Add("a", 8);
-  snapshot_.At(key).placement.cpus = test::Cpus("9");
+  snapshot().At(key).placement.cpus = test::Cpus("9");
   Restart();
-  EXPECT_TRUE(NodeSet{0}.IsSubsetOf(*snapshot_.At(key).placement.mems)) << Mems(key);
+  EXPECT_TRUE(NodeSet{0}.IsSubsetOf(*snapshot().At(key).placement.mems)) << Mems(key);
 }
 
 TEST_F(HugePagesTest, BesideThemThereIsNoColdStart) {
   const ContainerKey key = Add("a", 1);
-  snapshot_.PodOf(key).annotations.Set("cold-start.resource-policy.nri.io", "duration: 60s");
+  Annotate(key, "cold-start", "duration: 60s");
   Place(key);
   EXPECT_THAT(Reason(key), HasSubstr("no cold start: it asks for huge pages"));
 }

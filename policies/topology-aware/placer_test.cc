@@ -139,8 +139,7 @@ TEST(PlacerCandidatesTest, AreTheBestOfAllPoolsByAllRules) {
 
 // Cores of one design that are faster on some CPUs.
 Machine WithSpeeds(const Machine& machine, std::string_view fast, std::string_view fastest) {
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   for (Cpu& cpu : parts.cpus) {
     if (test::Cpus(fast).Contains(cpu.id)) cpu.speed = 1;
     if (test::Cpus(fastest).Contains(cpu.id)) cpu.speed = 2;

@@ -33,8 +33,7 @@ struct Case {
 };
 
 Machine Changed(const Machine& machine, std::string_view isolated, bool small_memory) {
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   for (Cpu& cpu : parts.cpus)
     cpu.isolated = test::Cpus(isolated).Contains(cpu.id);
   int nodes = 0;
@@ -72,8 +71,7 @@ constexpr const char* kAnyNamespace = "{PrivilegedNamespaces: ['*']}";
 // Huge pages of two sizes on some of the nodes, fewer than are asked for in all.
 Machine HugePagesHereAndThere() {
   const Machine machine = test::M80();
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   parts.nodes[0].huge_pages = {{Bytes{2 << 20}, 1024}, {Bytes{1 << 30}, 4}};
   parts.nodes[1].huge_pages = {{Bytes{2 << 20}, 1024}};
   parts.nodes[3].huge_pages = {{Bytes{1 << 30}, 8}};

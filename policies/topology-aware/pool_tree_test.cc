@@ -2,7 +2,6 @@
 #include "policies/topology-aware/pool_tree.h"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,10 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-#include "pkg/policy/testing/test_snapshot.h"
-#include "policies/topology-aware/topology_aware_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 
 namespace resmgr {
 namespace {
@@ -36,8 +32,7 @@ PoolTree TreeOf(const Machine& machine) {
 
 // Memory of the nodes in MiB; their CPUs stay.
 Machine WithMemory(const Machine& machine, const std::vector<int>& mebibytes) {
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  Machine::Parts parts = test::PartsOf(machine);
   for (size_t i = 0; i < parts.nodes.size(); ++i)
     parts.nodes[i].memory = Bytes{int64_t{mebibytes[i]} << 20};
   return test::MakeMachine(std::move(parts));
@@ -149,64 +144,46 @@ TEST(PoolTreeTest, MeasuresDistances) {
 // Classes that the section gives to containers with CPUs of their own, that share, and that are on
 // reserved CPUs.
 
-class PoolClassesTest : public testing::Test {
+class PoolClassesTest : public testing::Test, protected test::TopologyNode {
  protected:
-  void Make(std::string_view text) {
-    section_ = ParseYaml(text, "a.yaml").value();
-    StatusOr<std::unique_ptr<Policy>> policy =
-        TopologyAwarePolicy::Create({.machine = machine_,
-                                     .available = machine_.online(),
-                                     .reserved = test::Cpus("0"),
-                                     .section = &section_});
-    ASSERT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
-  }
-  ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu,
-                   std::string_view namespace_name = "default", const StringMap& annotations = {}) {
-    Container& container = snapshot_.Add(name, qos, milli_cpu);
-    snapshot_.PodOf(container.key).namespace_name = std::string(namespace_name);
-    snapshot_.PodOf(container.key).annotations = annotations;
-    const auto plan =
-        policy_->Allocate(snapshot_, snapshot_.PodOf(container.key), container, nullptr);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    if (plan.ok()) snapshot_.Apply(*plan);
-    return container.key;
+  PoolClassesTest() : TopologyNode(test::S1Ht()) {}
+
+  ContainerKey RunIn(std::string_view namespace_name, std::string_view name, QosClass qos,
+                     int64_t milli_cpu, const StringMap& annotations = {}) {
+    const ContainerKey key = snapshot().Add(name, qos, milli_cpu).key;
+    snapshot().PodOf(key).namespace_name = std::string(namespace_name);
+    snapshot().PodOf(key).annotations = annotations;
+    return *Place(key);
   }
   static std::string SectionError(std::string_view text) {
     const ConfigNode section = ParseYaml(text, "a.yaml").value();
     return std::string(Message(ReadTopologyAwareOptions(&section).status()));
   }
-
-  const Machine machine_ = test::S1Ht();
-  ConfigNode section_;
-  test::TestSnapshot snapshot_;
-  std::unique_ptr<Policy> policy_;
 };
 
 TEST_F(PoolClassesTest, AContainerHasThoseOfItsKindOfPool) {
-  Make(
+  ChangeSection(
       "{PoolClasses: {exclusive: {cpuClass: fast, rdtClass: gold}, shared: {rdtClass: bronze}, "
       "reserved: {blockioClass: slow}}, SharedPoolCPUClass: plain}");
-  EXPECT_EQ(policy_->ClassesOf(Run("own", kGuaranteed, 2000)),
+  EXPECT_EQ(policy().ClassesOf(RunIn("default", "own", kGuaranteed, 2000)),
             (ClassNames{{"cpu", "fast"}, {"rdt", "gold"}}));
   const ClassNames shared = {{"cpu", "plain"}, {"rdt", "bronze"}};
-  EXPECT_EQ(policy_->ClassesOf(Run("some", kBurstable, 200)), shared);
-  EXPECT_EQ(policy_->ClassesOf(Run("system", kBurstable, 100, "kube-system")),
+  EXPECT_EQ(policy().ClassesOf(RunIn("default", "some", kBurstable, 200)), shared);
+  EXPECT_EQ(policy().ClassesOf(RunIn("kube-system", "system", kBurstable, 100)),
             (ClassNames{{"blockio", "slow"}}));
-  EXPECT_EQ(policy_->ClassesOf(ContainerKey{}), ClassNames());
-  const std::vector<Zone> zones = policy_->Zones(snapshot_);
+  EXPECT_EQ(policy().ClassesOf(ContainerKey{}), ClassNames());
+  const std::vector<Zone> zones = policy().Zones(snapshot());
   EXPECT_EQ(zones.front().classes, shared);
   EXPECT_EQ(zones.back().classes, (ClassNames{{"blockio", "slow"}})) << zones.back().name;
 }
 
 TEST_F(PoolClassesTest, AnAnnotationOfCrioAddsTheSharedCpusOfThePool) {
-  Make("{}");
-  const ContainerKey own = Run("own", kGuaranteed, 2000, "ns");
-  const Placement& alone = snapshot_.At(own).placement;
+  const ContainerKey own = RunIn("ns", "own", kGuaranteed, 2000);
+  const Placement& alone = snapshot().At(own).placement;
   EXPECT_EQ(alone.cpus, alone.exclusive);
   const ContainerKey mixed =
-      Run("mixed", kGuaranteed, 2000, "ns", StringMap({{"cpu-shared.crio.io/mixed", "enable"}}));
-  const Placement& placement = snapshot_.At(mixed).placement;
+      RunIn("ns", "mixed", kGuaranteed, 2000, StringMap({{"cpu-shared.crio.io/mixed", "enable"}}));
+  const Placement& placement = snapshot().At(mixed).placement;
   EXPECT_EQ(placement.exclusive.size(), 2);
   const CpuSet shared = *placement.cpus - placement.exclusive;
   EXPECT_FALSE(shared.empty());

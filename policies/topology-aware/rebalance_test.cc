@@ -2,7 +2,6 @@
 // A rebalance that is repeated comes to an end, whatever affinities containers have.
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -12,13 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/checked_policy.h"
-#include "pkg/policy/testing/test_snapshot.h"
 #include "pkg/policy/use_balance.h"
-#include "policies/topology-aware/topology_aware_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 #include "test/support/seed.h"
 
 namespace resmgr {
@@ -35,19 +29,10 @@ using enum QosClass;
 // second one uses the room that the first one's moves made.
 constexpr int kMostRebalances = 4;
 
-class RebalancedNode : public test::CheckedPolicy {
+class RebalancedNode : public test::TopologyNode {
  public:
-  explicit RebalancedNode(Machine present) : CheckedPolicy(std::move(present)) {
-    SetPolicy(TopologyAwarePolicy::Create(
-        {.machine = machine(), .available = machine().allowed(), .reserved = test::Cpus("0")}));
-  }
+  explicit RebalancedNode(Machine present) : TopologyNode(std::move(present)) {}
 
-  // The container may be changed before Place.
-  Container& Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    Container& container = snapshot().Add(name, qos, milli_cpu);
-    container.requirements.cpu_limit = container.requirements.cpu_request;
-    return container;
-  }
   void Want(ContainerKey key, const std::string& annotation, const std::string& other, int weight) {
     Pod& pod = snapshot().PodOf(key);
     pod.annotations.Set(
@@ -55,9 +40,6 @@ class RebalancedNode : public test::CheckedPolicy {
         fmt::format("{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, "
                     "operator: In, values: ['{}']}}, weight: {}}}]",
                     pod.name, other, weight));
-  }
-  void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
-    snapshot().PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
   }
   // The number of rebalances until one changed nothing; the limit of tries if there was none.
   int RebalanceUntilStable() {
@@ -76,10 +58,10 @@ Machine TwoPackages() {
 // anti-affinity of that weight to the first.
 std::pair<ContainerKey, ContainerKey> PlaceFollowerAndAvoider(RebalancedNode& node, int affinity,
                                                               int anti_affinity) {
-  const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
+  const ContainerKey follower = node.Add("follower", kBurstable, 500);
   node.Want(follower, "affinity", "avoider", affinity);
   EXPECT_TRUE(node.Place(follower).ok());
-  const ContainerKey avoider = node.Add("avoider", kBurstable, 500).key;
+  const ContainerKey avoider = node.Add("avoider", kBurstable, 500);
   node.Want(avoider, "anti-affinity", "follower", anti_affinity);
   EXPECT_TRUE(node.Place(avoider).ok());
   return {follower, avoider};
@@ -95,7 +77,7 @@ TEST(RebalanceTest, ARingOfFollowersComesToRest) {
   RebalancedNode node(TwoPackages());
   constexpr int kRing = 5;
   for (int i = 0; i < kRing; ++i) {
-    const ContainerKey key = node.Add(fmt::format("c{}", i), kBurstable, 300).key;
+    const ContainerKey key = node.Add(fmt::format("c{}", i), kBurstable, 300);
     const std::string next = fmt::format("c{}", (i + 1) % kRing);
     node.Want(key, i % 2 == 0 ? "affinity" : "anti-affinity", next, 1 + i);
     ASSERT_TRUE(node.Place(key).ok());
@@ -127,14 +109,14 @@ void Fill(RebalancedNode& node, std::mt19937_64& random) {
   std::vector<ContainerKey> keys;
   for (int i = 0; i < count; ++i) {
     const auto qos = static_cast<QosClass>(number(0, 2));
-    Container& container =
+    const ContainerKey key =
         node.Add(fmt::format("c{}", i), qos, qos == kBestEffort ? 0 : 100 * number(1, 30));
+    Container& container = node.ContainerOf(key);
     if (qos == kBurstable) container.requirements.cpu_limit.value *= number(0, 3);
     if (qos != kBestEffort) {
       container.requirements.memory_request.value = int64_t{number(0, 6)} << 30;
       container.requirements.memory_limit = container.requirements.memory_request;
     }
-    const ContainerKey key = container.key;
     for (const char* const annotation : {"affinity", "anti-affinity"}) {
       if (number(0, 2) == 0) continue;
       node.Want(key, annotation, fmt::format("c{}", number(0, count - 1)), number(1, 5));
@@ -169,106 +151,90 @@ INSTANTIATE_TEST_SUITE_P(Machines, RandomRebalanceTest,
 
 // Containers move between shared pools because of their use.
 
-class SharedMovesTest : public ::testing::Test {
+class SharedMovesTest : public testing::Test, protected test::TopologyNode {
  protected:
-  void SetUp() override {
-    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
-        {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
-    ASSERT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
-  }
-  ContainerKey Place(std::string_view name, int64_t milli_cpu, int64_t limit,
-                     const std::string& annotation = "", const std::string& value = "") {
-    Container& container = snapshot_.Add(name, QosClass::kBurstable, milli_cpu);
-    container.requirements.cpu_limit = MilliCpu{limit};
-    const ContainerKey key = container.key;
-    if (!annotation.empty()) snapshot_.PodOf(key).annotations.Set(annotation, value);
-    Apply(policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr));
+  SharedMovesTest() : TopologyNode(test::M80()) {}
+
+  ContainerKey Share(std::string_view name, int64_t milli_cpu, int64_t limit) {
+    const ContainerKey key = Add(name, QosClass::kBurstable, milli_cpu);
+    ContainerOf(key).requirements.cpu_limit = MilliCpu{limit};
     return key;
   }
-  void Apply(const StatusOr<Plan>& plan) {
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    const Status checked = CheckPlan(machine_, snapshot_, *plan);
-    ASSERT_TRUE(checked.ok()) << checked;
-    snapshot_.Apply(*plan);
+  ContainerKey RunShared(std::string_view name, int64_t milli_cpu, int64_t limit) {
+    return *Place(Share(name, milli_cpu, limit));
   }
-  const Placement& PlaceOf(ContainerKey key) { return snapshot_.At(key).placement; }
   std::map<ContainerKey, std::string> Pools() {
     std::map<ContainerKey, std::string> pools;
-    snapshot_.ForEachContainer([&](const Pod&, const Container& container) {
+    snapshot().ForEachContainer([&](const Pod&, const Container& container) {
       pools[container.key] = container.placement.pool + " " + container.placement.cpus->ToString();
     });
     return pools;
   }
-
-  const Machine machine_ = test::M80();
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
 };
 
 TEST_F(SharedMovesTest, PoolsAndContainersAreThoseThatShare) {
-  const ContainerKey key = Place("web", 500, 2000);
-  const policy::SharedPools shared = policy_->Shared(snapshot_);
+  const ContainerKey key = RunShared("web", 500, 2000);
+  const policy::SharedPools shared = policy().Shared(snapshot());
   ASSERT_EQ(shared.containers.size(), 1U);
   EXPECT_EQ(shared.containers[0].key, key);
-  EXPECT_EQ(shared.pools[shared.containers[0].pool].name, PlaceOf(key).pool);
-  EXPECT_EQ(shared.pools[shared.containers[0].pool].cpus, *PlaceOf(key).cpus);
+  EXPECT_EQ(shared.pools[shared.containers[0].pool].name, PlacementOf(key).pool);
+  EXPECT_EQ(shared.pools[shared.containers[0].pool].cpus, *PlacementOf(key).cpus);
 }
 
 TEST_F(SharedMovesTest, PoolsOfTheSameSizeComeBeforeLargerOnes) {
-  const ContainerKey key = Place("web", 500, 2000);
-  const std::vector<std::string> targets = policy_->TargetsOf(snapshot_, key);
+  const ContainerKey key = RunShared("web", 500, 2000);
+  const std::vector<std::string> targets = policy().TargetsOf(snapshot(), key);
   ASSERT_FALSE(targets.empty());
-  EXPECT_THAT(targets, Not(Contains(PlaceOf(key).pool)));
+  EXPECT_THAT(targets, Not(Contains(PlacementOf(key).pool)));
   EXPECT_THAT(targets.front(), HasSubstr("NUMA node"));
   EXPECT_THAT(targets.back(), Not(HasSubstr("NUMA node")));
 }
 
 TEST_F(SharedMovesTest, AMoveAndItsReturnGiveTheStateBefore) {
-  const ContainerKey key = Place("web", 500, 2000);
-  Place("db", 500, 2000);
+  const ContainerKey key = RunShared("web", 500, 2000);
+  RunShared("db", 500, 2000);
   const auto before = Pools();
-  const Placement held = PlaceOf(key);
-  const std::string target = policy_->TargetsOf(snapshot_, key).front();
-  Apply(policy_->MoveShared(snapshot_, std::vector<policy::PoolMove>{{key, target}}));
-  EXPECT_EQ(PlaceOf(key).pool, target);
-  EXPECT_FALSE(PlaceOf(key).cpus->Intersects(*held.cpus));
-  EXPECT_THAT(PlaceOf(key).reason, HasSubstr("by what is used"));
-  Apply(policy_->MoveShared(snapshot_, std::vector<policy::PoolMove>{{key, held.pool}}));
+  const Placement held = PlacementOf(key);
+  const std::string target = policy().TargetsOf(snapshot(), key).front();
+  CarryOut(policy().MoveShared(snapshot(), std::vector<policy::PoolMove>{{key, target}}));
+  EXPECT_EQ(PlacementOf(key).pool, target);
+  EXPECT_FALSE(PlacementOf(key).cpus->Intersects(*held.cpus));
+  EXPECT_THAT(PlacementOf(key).reason, HasSubstr("by what is used"));
+  CarryOut(policy().MoveShared(snapshot(), std::vector<policy::PoolMove>{{key, held.pool}}));
   EXPECT_EQ(Pools(), before);
-  EXPECT_EQ(PlaceOf(key).mems, held.mems);
+  EXPECT_EQ(PlacementOf(key).mems, held.mems);
 }
 
 TEST_F(SharedMovesTest, AnImpossibleMoveChangesNothing) {
-  const ContainerKey web = Place("web", 500, 2000);
-  const ContainerKey db = Place("db", 500, 2000);
+  const ContainerKey web = RunShared("web", 500, 2000);
+  const ContainerKey db = RunShared("db", 500, 2000);
   const auto before = Pools();
-  const std::string target = policy_->TargetsOf(snapshot_, web).front();
+  const std::string target = policy().TargetsOf(snapshot(), web).front();
   for (const policy::PoolMove& wrong :
        {policy::PoolMove{db, "no such pool"}, policy::PoolMove{ContainerKey{77}, target}}) {
     const StatusOr<Plan> plan =
-        policy_->MoveShared(snapshot_, std::vector<policy::PoolMove>{{web, target}, wrong});
+        policy().MoveShared(snapshot(), std::vector<policy::PoolMove>{{web, target}, wrong});
     EXPECT_EQ(plan.status().code(), StatusCode::kFailedPrecondition);
   }
-  const policy::SharedPools shared = policy_->Shared(snapshot_);
+  const policy::SharedPools shared = policy().Shared(snapshot());
   for (const policy::SharedContainer& container : shared.containers)
-    EXPECT_EQ(shared.pools[container.pool].name, PlaceOf(container.key).pool);
+    EXPECT_EQ(shared.pools[container.pool].name, PlacementOf(container.key).pool);
   EXPECT_EQ(Pools(), before);
 }
 
 TEST_F(SharedMovesTest, ExclusiveContainersAndThoseWithAffinitiesStay) {
-  Container& own = snapshot_.Add("own", QosClass::kGuaranteed, 2000);
-  own.requirements.cpu_limit = own.requirements.cpu_request;
-  const ContainerKey exclusive = own.key;
-  Apply(policy_->Allocate(snapshot_, snapshot_.PodOf(exclusive), snapshot_.At(exclusive), nullptr));
-  ASSERT_FALSE(PlaceOf(exclusive).exclusive.empty());
-  const ContainerKey fond = Place("fond", 500, 2000, "resource-policy.nri.io/affinity",
-                                  "fond: [{scope: {key: namespace, operator: Exists}, match: {key: "
-                                  "name, operator: In, values: [own]}, weight: 5}]");
-  EXPECT_THAT(policy_->TargetsOf(snapshot_, exclusive), IsEmpty());
-  EXPECT_THAT(policy_->TargetsOf(snapshot_, fond), IsEmpty());
-  const StatusOr<Plan> plan = policy_->MoveShared(
-      snapshot_, std::vector<policy::PoolMove>{{fond, policy_->Shared(snapshot_).pools[0].name}});
+  const ContainerKey exclusive = TopologyNode::Run("own", kGuaranteed, 2000);
+  ASSERT_FALSE(PlacementOf(exclusive).exclusive.empty());
+  const ContainerKey fond = Share("fond", 500, 2000);
+  snapshot().PodOf(fond).annotations.Set("resource-policy.nri.io/affinity",
+                                         "fond: [{scope: {key: namespace, operator: Exists}, "
+                                         "match: {key: name, operator: In, values: [own]}, "
+                                         "weight: 5}]");
+  ASSERT_TRUE(Place(fond).ok());
+  EXPECT_THAT(policy().TargetsOf(snapshot(), exclusive), IsEmpty());
+  EXPECT_THAT(policy().TargetsOf(snapshot(), fond), IsEmpty());
+  const StatusOr<Plan> plan = policy().MoveShared(
+      snapshot(), std::vector<policy::PoolMove>{{fond, policy().Shared(snapshot()).pools[0].name}});
   EXPECT_THAT(std::string(Message(plan.status())), HasSubstr("affinities"));
 }
 
@@ -278,19 +244,20 @@ TEST_F(SharedMovesTest, PlansAreLegalAndPredictTheLoadsThatFollow) {
   SCOPED_TRACE(test::Repeat(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 20; ++round) {
-    snapshot_ = test::TestSnapshot();
-    SetUp();
+    snapshot() = test::TestSnapshot();
+    RestartPolicy();
     policy::MeasuredUse use{.over = std::chrono::seconds(60)};
     const auto count = static_cast<int>(random() % 60) + 1;
     for (int i = 0; i < count; ++i) {
-      const ContainerKey key = Place("c" + std::to_string(i), static_cast<int64_t>(random() % 900),
-                                     random() % 2 == 0 ? 0 : 4000);
+      const ContainerKey key =
+          RunShared("c" + std::to_string(i), static_cast<int64_t>(random() % 900),
+                    random() % 2 == 0 ? 0 : 4000);
       const double cpus = static_cast<double>(random() % 4000) / 1000;
       use.containers[key] = {.cpus = cpus, .pressure = static_cast<double>(random() % 60)};
     }
     const auto before = Pools();
     const policy::UseLimits limits{.most_moves = 3};
-    const policy::UsePlan plan = policy::PlanByUse(*policy_, snapshot_, use, limits, {});
+    const policy::UsePlan plan = policy::PlanByUse(policy(), snapshot(), use, limits, {});
     EXPECT_EQ(Pools(), before);
     EXPECT_LE(plan.moves.size(), 3U);
     std::vector<policy::PoolMove> moves;
@@ -302,8 +269,8 @@ TEST_F(SharedMovesTest, PlansAreLegalAndPredictTheLoadsThatFollow) {
       gain += move.gain;
     }
     EXPECT_NEAR(plan.lacking - plan.lacking_after, gain, 0.001);
-    Apply(policy_->MoveShared(snapshot_, moves));
-    EXPECT_NEAR(policy::Lacking(policy::LoadsOf(*policy_, snapshot_, use)), plan.lacking_after,
+    CarryOut(policy().MoveShared(snapshot(), moves));
+    EXPECT_NEAR(policy::Lacking(policy::LoadsOf(policy(), snapshot(), use)), plan.lacking_after,
                 0.001);
   }
 }

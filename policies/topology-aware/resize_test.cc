@@ -7,9 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/policy/testing/checked_policy.h"
-#include "policies/topology-aware/topology_aware_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 
 namespace resmgr {
 namespace {
@@ -18,14 +16,11 @@ using testing::HasSubstr;
 using enum QosClass;
 
 // NUMA nodes 0-7 and 8-15 of 16 GiB; CPU 0 is reserved.
-class ResizeTest : public testing::Test, protected test::CheckedPolicy {
+class ResizeTest : public testing::Test, protected test::TopologyNode {
  protected:
   static constexpr int64_t kGibi = int64_t{1} << 30;
 
-  ResizeTest() : CheckedPolicy(test::U16TwoNodes()) {
-    SetPolicy(TopologyAwarePolicy::Create(
-        {.machine = machine(), .available = machine().online(), .reserved = test::Cpus("0")}));
-  }
+  ResizeTest() : TopologyNode(test::U16TwoNodes()) {}
 
   ContainerKey Add(std::string_view name, QosClass qos, int64_t milli_cpu, int64_t memory = 0) {
     Container& container = snapshot().Add(name, qos, milli_cpu);
@@ -43,10 +38,6 @@ class ResizeTest : public testing::Test, protected test::CheckedPolicy {
     snapshot().PodOf(key).namespace_name = "kube-system";
     EXPECT_TRUE(Place(key).ok());
     return key;
-  }
-  Status Resize(ContainerKey key, int64_t milli_cpu) {
-    snapshot().At(key).requirements.cpu_request.value = milli_cpu;
-    return Update(key);
   }
   std::string MemsOf(ContainerKey key) {
     return PlacementOf(key).mems.value_or(NodeSet()).ToString();

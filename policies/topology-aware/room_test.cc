@@ -10,13 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
-#include "pkg/policy/testing/checked_policy.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/packing.h"
 #include "policies/topology-aware/placer.h"
 #include "policies/topology-aware/rebalancer.h"
-#include "policies/topology-aware/topology_aware_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 
 namespace resmgr {
 namespace {
@@ -29,44 +27,22 @@ using enum QosClass;
 constexpr int64_t kGibi = int64_t{1} << 30;
 
 // One package with L3 groups 0-3, 4-7, 8-11 and 12-15; CPU 0 is reserved. 16 GiB.
-class RoomTest : public testing::Test, protected test::CheckedPolicy {
+class RoomTest : public testing::Test, protected test::TopologyNode {
  protected:
-  explicit RoomTest(Machine present = test::U16()) : CheckedPolicy(std::move(present)) {
-    MakePolicy();
-  }
+  explicit RoomTest(Machine present = test::U16()) : TopologyNode(std::move(present)) {}
 
-  void MakePolicy() {
-    SetPolicy(TopologyAwarePolicy::Create(
-        {.machine = machine(), .available = machine().online(), .reserved = test::Cpus("0")}));
-  }
   StatusOr<ContainerKey> TryRun(std::string_view name, QosClass qos, int64_t milli_cpu,
                                 int64_t memory = 0, bool estimated = false) {
     Container& container = snapshot().Add(name, qos, milli_cpu);
     container.requirements.memory_request.value = memory;
     container.requirements.memory_estimated = estimated;
-    const ContainerKey key = container.key;
-    RESMGR_RETURN_IF_ERROR(Place(key));
-    return key;
+    return Place(container.key);
   }
   ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu, int64_t memory = 0,
                    bool estimated = false) {
     const auto key = TryRun(name, qos, milli_cpu, memory, estimated);
     EXPECT_TRUE(key.ok()) << key.status();
     return key.ok() ? *key : ContainerKey{};
-  }
-  Status Resize(ContainerKey key, int64_t milli_cpu) {
-    snapshot().At(key).requirements.cpu_request.value = milli_cpu;
-    return Update(key);
-  }
-  // A restart without saved state: only the runtime's knowledge is left.
-  void Forget() {
-    snapshot().ForEachContainer([this](const Pod&, const Container& container) {
-      Placement known;
-      known.cpus = container.placement.cpus;
-      known.mems = container.placement.mems;
-      snapshot().At(container.key).placement = known;
-    });
-    MakePolicy();
   }
 };
 
@@ -105,7 +81,7 @@ TEST_F(RoomTest, AContainerThatMovedUpStaysThereAfterARestart) {
     Run("tiny", kGuaranteed, 100, kGibi);
   const ContainerKey own = Run("own", kGuaranteed, 4000);
   for (const bool restart : {true, false}) {
-    if (restart) MakePolicy();
+    if (restart) RestartPolicy();
     EXPECT_TRUE(Reconcile().empty());
   }
   Remove(own);
@@ -168,7 +144,7 @@ TEST_F(RoomTest, WhenAllElseIsExclusiveSharersRunOnReservedCpus) {
   EXPECT_EQ(CpusOf(first), "0");
   EXPECT_EQ(CpusOf(second), "0");
   for (const bool restart : {true, false}) {
-    if (restart) MakePolicy();
+    if (restart) RestartPolicy();
     EXPECT_TRUE(Reconcile().empty());
   }
   Remove(own);
@@ -198,7 +174,6 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
               HasSubstr("shared for want of room: needs 4 exclusive CPUs"));
   EXPECT_EQ(CpusOf(key), "1-3");
   EXPECT_EQ(Resize(key, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
-  snapshot().At(key).requirements.cpu_request.value = 4000;
   status = Resize(key, 3000);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(PlacementOf(key).exclusive.ToString(), "1-3");
@@ -216,7 +191,7 @@ TEST_F(RoomTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
   EXPECT_EQ(PlacementOf(few.key).exclusive, four);
   Remove(other);
   for (const bool restart : {false, true}) {
-    if (restart) MakePolicy();
+    if (restart) RestartPolicy();
     EXPECT_TRUE(Reconcile().empty());
   }
   Rebalance();
@@ -232,12 +207,12 @@ TEST_F(RoomTest, AContainerThatSharesForWantOfRoomStaysWithoutSavedState) {
   Reconcile();
   ASSERT_TRUE(PlacementOf(key).exclusive.empty()) << "there is no room for it";
   ASSERT_EQ(PlacementOf(key).cpus->size(), 3);
-  Forget();
+  ForgetDecisions();
   Reconcile();
   EXPECT_EQ(PlacementOf(key).cpus->size(), 3);
   Remove(other);
   const std::string shared = CpusOf(key);
-  Forget();
+  ForgetDecisions();
   Reconcile();
   EXPECT_EQ(CpusOf(key), shared);
   EXPECT_TRUE(PlacementOf(key).exclusive.empty());
@@ -252,7 +227,7 @@ TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
   const ContainerKey small = Run("small", kBestEffort, 0);
   Reconcile();
   ASSERT_EQ(CpusOf(key), "0");
-  Forget();
+  ForgetDecisions();
   Reconcile();
   EXPECT_EQ(CpusOf(key), "0");
   EXPECT_EQ(CpusOf(small), "0");
@@ -305,7 +280,7 @@ TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNoContainer) {
   EXPECT_THAT(std::string(Message(refused.status())),
               HasSubstr("needs 1 GiB of memory, but only 0 of 16 GiB are free: 10 GiB held by "
                         "ns/certain/certain, 6 GiB held by ns/rest/rest"));
-  MakePolicy();
+  RestartPolicy();
   EXPECT_TRUE(Reconcile().empty());
 }
 

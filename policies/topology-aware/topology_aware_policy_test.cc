@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/topology-aware/topology_aware_policy.h"
-
 #include <limits>
 #include <string>
 #include <string_view>
@@ -10,9 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-#include "pkg/policy/testing/checked_policy.h"
-#include "test/support/machines/machines.h"
+#include "policies/topology-aware/testing/topology_node.h"
 
 namespace resmgr {
 namespace {
@@ -26,54 +22,8 @@ using testing::Not;
 using enum QosClass;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-class Node : public test::CheckedPolicy {
- public:
-  explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
-      : CheckedPolicy(std::move(machine)), reserved_(reserved), section_(section) {
-    MakePolicy(section_);
-  }
-
-  void MakePolicy(std::string_view section) {
-    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
-    EXPECT_TRUE(config.ok()) << config.status();
-    SetPolicy(TopologyAwarePolicy::Create({.machine = machine(),
-                                           .available = machine().online(),
-                                           .reserved = test::Cpus(reserved_),
-                                           .section = &*config}));
-  }
-
-  // The container may be changed before Place.
-  ContainerKey Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    Container& container = snapshot().Add(name, qos, milli_cpu);
-    container.requirements.cpu_limit = container.requirements.cpu_request;
-    return container.key;
-  }
-  void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
-    snapshot().PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
-  }
-  ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    const ContainerKey key = Add(name, qos, milli_cpu);
-    const Status status = Place(key);
-    EXPECT_TRUE(status.ok()) << status;
-    return key;
-  }
-  Status Resize(ContainerKey key, int64_t milli_cpu) {
-    Requirements& requirements = snapshot().At(key).requirements;
-    requirements.cpu_request = requirements.cpu_limit = MilliCpu{milli_cpu};
-    return Update(key);
-  }
-  Container& ContainerOf(ContainerKey key) { return snapshot().At(key); }
-
- private:
-  const std::string reserved_;
-  const std::string section_;
-};
-
-// Nodes 0-3, 4-7, ... of two cores each.
-Machine N4C16() {
-  return test::MakeMachine(
-      {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
-}
+using Node = test::TopologyNode;
+using test::N4C16;
 
 ContainerKey AddBurstable(Node& node, int64_t request, int64_t limit) {
   const ContainerKey key = node.Add("burst", kBurstable, request);
@@ -83,8 +33,7 @@ ContainerKey AddBurstable(Node& node, int64_t request, int64_t limit) {
 
 TEST(TopologyAwarePolicyTest, NeedsCpusToShare) {
   const Machine regular = test::MakeMachine(test::Shape{.cores = 2});
-  Machine::Parts parts{
-      .cpus = regular.cpus(), .nodes = regular.nodes(), .allowed = regular.allowed()};
+  Machine::Parts parts = test::PartsOf(regular);
   for (Cpu& cpu : parts.cpus)
     cpu.isolated = true;
   const Machine machine = test::MakeMachine(std::move(parts));
@@ -111,7 +60,7 @@ TEST(TopologyAwarePolicyTest, WhereAllCpusAreReservedContainersShareThem) {
     EXPECT_EQ(node.PlacementOf(key).cpus, CpuSet{0});
     EXPECT_THAT(node.PlacementOf(key).exclusive, IsEmpty());
   }
-  const Status refused = node.Place(node.Add("whole", kGuaranteed, 1000));
+  const Status refused = node.Place(node.Add("whole", kGuaranteed, 1000)).status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("this node can grant no more than 0"));
 }
@@ -196,7 +145,7 @@ TEST(TopologyAwarePolicyTest, StrictHintsRefuseWhereThereIsNoRoom) {
   const ContainerKey key = node.Add("nowhere", kGuaranteed, 500);
   node.ContainerOf(key).hints = {{"device /dev/sda", test::Cpus("500"), {}}};
   node.Annotate(key, "strict.topologyhints", "true");
-  const Status status = node.Place(key);
+  const Status status = node.Place(key).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("no pool is near to all its devices and volumes"));
@@ -221,7 +170,7 @@ TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
   const ContainerKey other = node.Run("other", kGuaranteed, 2000);
   EXPECT_FALSE(node.PlacementOf(other).cpus->Intersects(test::Cpus("8-11")))
       << "siblings are not given away";
-  node.MakePolicy("");
+  node.ChangeSection("");
   EXPECT_THAT(node.Reconcile().changes, IsEmpty());
   EXPECT_FALSE(node.PlacementOf(shared).cpus->Intersects(test::Cpus("8-11")));
 
@@ -234,13 +183,8 @@ TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
 
 // Node 0 has as many isolated CPUs as node 1, but no two of one core.
 TEST(TopologyAwarePolicyTest, HidesHyperthreadsWhereWholeIsolatedCoresAre) {
-  const Machine machine = test::M80();
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = test::Cpus("2-3,12,52").Contains(cpu.id);
   for (const int64_t request : {1000, 2000}) {
-    Node node(test::MakeMachine(parts));
+    Node node(test::WithIsolated(test::M80(), "2-3,12,52"));
     const ContainerKey key = node.Add("c", kGuaranteed, request);
     node.Annotate(key, "hide-hyperthreads", "true");
     node.Annotate(key, "prefer-isolated-cpus", "true");
@@ -263,7 +207,7 @@ TEST(TopologyAwarePolicyTest, RequiresIsolatedCpusWhenThePodDoes) {
   Node node(N4C16());
   const ContainerKey key = node.Add("c", kGuaranteed, 1000);
   node.Annotate(key, "require-isolated-cpus", "true");
-  const Status status = node.Place(key);
+  const Status status = node.Place(key).status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(Message(status)), HasSubstr("isolated"));
 }
@@ -332,7 +276,7 @@ TEST(TopologyAwarePolicyTest, ARestartMovesNobodyWhomPrivilegesConcern) {
   }
   EXPECT_EQ(node.CpusOf(keys[2]), "0-1");
   EXPECT_EQ(node.PlacementOf(keys[5]).exclusive.size(), 1);
-  node.MakePolicy("{PrivilegedNamespaces: [trusted]}");
+  node.ChangeSection("{PrivilegedNamespaces: [trusted]}");
   EXPECT_THAT(node.Reconcile().changes, IsEmpty());
 }
 
@@ -370,7 +314,8 @@ TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
     EXPECT_GE(zone.memory_used.value, 0) << zone.name;
   const ContainerKey next = node.Add("next", kGuaranteed, 500);
   node.ContainerOf(next).requirements.memory_request.value = 1;
-  EXPECT_THAT(std::string(Message(node.Place(next))), HasSubstr("but only 0 of 64 GiB are free"));
+  EXPECT_THAT(std::string(Message(node.Place(next).status())),
+              HasSubstr("but only 0 of 64 GiB are free"));
 }
 
 TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {
@@ -412,10 +357,7 @@ TEST(TopologyAwarePolicyTest, WhatIsLeftOfTheFormerCpusDoesNotSplitANewAttempt) 
 
 // Isolated CPUs 5-6 and 9-14.
 Machine PartlyIsolated() {
-  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = test::Cpus("5-6,9-14").Contains(cpu.id);
-  return test::MakeMachine(std::move(parts));
+  return test::WithIsolated(test::U16TwoNodes(), "5-6,9-14");
 }
 
 TEST(TopologyAwarePolicyTest, ANewAttemptMayHaveOrdinaryAndIsolatedCpusAgain) {
@@ -437,7 +379,7 @@ TEST(TopologyAwarePolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   Node node(test::S1Ht());
   node.Run("other", kGuaranteed, 1000);
   const auto refusal = [&node](ContainerKey key) {
-    const Status status = node.Place(key);
+    const Status status = node.Place(key).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
     return std::string(Message(status));
   };
@@ -466,15 +408,15 @@ TEST(TopologyAwarePolicyTest, AConfigurationChangeKeepsWhatIsLegal) {
   for (const char* const section :
        {"{ColocatePods: true, UnlimitedBurstable: numa, PreferIsolatedCPUs: false}",
         "{PreferSharedCPUs: true}", "{CPUQuota: lift, DefaultCPUPriority: high}"}) {
-    node.MakePolicy(section);
+    node.ChangeSection(section);
     EXPECT_THAT(node.Reconcile().changes, IsEmpty()) << section;
   }
   EXPECT_EQ(node.PlacementOf(mixed).exclusive.size(), 1);
-  node.MakePolicy("{PinCPU: false}");
+  node.ChangeSection("{PinCPU: false}");
   node.Reconcile();
   EXPECT_FALSE(node.PlacementOf(mixed).cpus.has_value());
   EXPECT_TRUE(node.PlacementOf(mixed).exclusive.empty());
-  node.MakePolicy("");
+  node.ChangeSection("");
   node.Reconcile();
   EXPECT_EQ(node.PlacementOf(mixed).exclusive.size(), 1);
   EXPECT_EQ(node.PlacementOf(shared).pool, "NUMA node #3");
@@ -614,6 +556,7 @@ TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedResizeIn) {
   Node node(N4C16(), "0", "{Alignment: numa}");
   const ContainerKey key = node.Run("c", kGuaranteed, 4000);
   ASSERT_FALSE(node.Resize(key, 14000).ok());
+  node.ContainerOf(key).requirements.cpu_request = MilliCpu{14000};
   EXPECT_THAT(
       node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(key), node.ContainerOf(key)),
       ElementsAre("policy.topology-aware.Alignment: prefer"));

@@ -10,13 +10,6 @@
 
 namespace resmgr::test {
 
-// Two packages of two nodes of two cores of two threads: nodes 0-3, 4-7, 8-11, 12-15; the threads
-// of a core are neighbours.
-inline Machine N4C16() {
-  return MakeMachine(
-      {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
-}
-
 inline bool Apart(const CpuSet& a, const CpuSet& b) {
   return !a.Intersects(b);
 }

@@ -15,12 +15,8 @@
 namespace resmgr::test {
 namespace {
 
-Machine::Parts PartsFrom(const Machine& machine) {
-  return {.cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-}
-
 Machine WithFlags(const Machine& machine, std::string_view isolated, std::string_view offline) {
-  Machine::Parts parts = PartsFrom(machine);
+  Machine::Parts parts = PartsOf(machine);
   const CpuSet off = Cpus(offline);
   for (Cpu& cpu : parts.cpus) {
     cpu.isolated = Cpus(isolated).Contains(cpu.id);
@@ -33,7 +29,7 @@ Machine WithFlags(const Machine& machine, std::string_view isolated, std::string
 }
 
 Machine WithMemoryOnlyNodes(const Machine& machine, int count) {
-  Machine::Parts parts = PartsFrom(machine);
+  Machine::Parts parts = PartsOf(machine);
   for (NumaNode& node : parts.nodes)
     node.distances.clear();
   for (int i = 0; i < count; ++i) {

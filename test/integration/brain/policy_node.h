@@ -96,6 +96,7 @@ class PolicyNode : public CheckedPolicy {
     snapshot().ForEachContainer([this](const Pod&, const Container& container) {
       Placement known;
       known.cpus = container.placement.cpus;
+      known.mems = container.placement.mems;
       snapshot().At(container.key).placement = known;
     });
     RestartPolicy();
@@ -123,15 +124,6 @@ inline Status CreateError(const PolicyFactory& factory, const Machine& machine,
                .section = &*config,
                .offline = OfflineCpus(machine)})
       .status();
-}
-
-// The same machine with CPUs that the kernel isolates.
-inline Machine WithIsolated(const Machine& machine, std::string_view isolated) {
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = Cpus(isolated).Contains(cpu.id);
-  return MakeMachine(std::move(parts));
 }
 
 }  // namespace resmgr::test

@@ -219,7 +219,7 @@ bool RandomOnce(RandomEngine& random, int64_t times) {
 
 Machine RandomMachine(RandomEngine& random) {
   const Machine plain = MakeMachine(RandomShape(random));
-  Machine::Parts parts{.cpus = plain.cpus(), .nodes = plain.nodes(), .allowed = plain.allowed()};
+  Machine::Parts parts = PartsOf(plain);
   for (NumaNode& node : parts.nodes)
     node.cpus = CpuSet();
   if (RandomOnce(random, 4)) SpreadNodeNumbers(parts, random);

@@ -306,7 +306,7 @@ TEST(TopologyAwareAcceptanceTest, UsesIsolatedCpus) {
   const StringMap no = Annotation("prefer-isolated-cpus", "false");
   const StringMap none;
   const auto place = [](int64_t milli_cpu, const StringMap& annotations) {
-    TopologyAwareNode node(N4C16Isolated("8-9"), {});
+    TopologyAwareNode node(WithIsolated(N4C16(), "8-9"), {});
     node.MustRun({.name = "p", .milli_cpu = {milli_cpu}, .annotations = annotations});
     return node.Cpus("pc0");
   };
@@ -325,7 +325,7 @@ TEST(TopologyAwareAcceptanceTest, UsesIsolatedCpus) {
   EXPECT_EQ(N4C16().NodesOf(three).size(), 1);
   EXPECT_FALSE(three.Intersects(Cpus("8-9")));
 
-  TopologyAwareNode node(N4C16Isolated("8-9"), {});
+  TopologyAwareNode node(WithIsolated(N4C16(), "8-9"), {});
   node.MustRun({.name = "p", .milli_cpu = {200, 200, 200, 200}});
   for (const char* const container : {"pc0", "pc1", "pc2", "pc3"})
     EXPECT_FALSE(node.Cpus(container).Intersects(Cpus("8-9"))) << container;

@@ -292,12 +292,7 @@ const StringMap kPrefersIsolated = {{"prefer-isolated-cpus.resource-policy.nri.i
 
 // Two packages of eight CPUs without siblings; CPU 0 is reserved.
 Machine TwoPackages(std::string_view isolated) {
-  Machine machine = MakeMachine({.packages = 2, .cores = 8});
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = Cpus(isolated).Contains(cpu.id);
-  return MakeMachine(std::move(parts));
+  return WithIsolated(MakeMachine({.packages = 2, .cores = 8}), isolated);
 }
 
 class TopologyAwareResizeTest : public testing::Test {

@@ -38,20 +38,6 @@ ResourceManager::Options OptionsWith(const TopologyAwareNode::Setup& setup) {
 
 }  // namespace
 
-Machine N4C16() {
-  return MakeMachine(
-      {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
-}
-
-Machine N4C16Isolated(std::string_view isolated) {
-  const Machine machine = N4C16();
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = test::Cpus(isolated).Contains(cpu.id);
-  return MakeMachine(std::move(parts));
-}
-
 Machine C4Pmem4() {
   constexpr int kNodes = 8;
   // The node with CPUs beside which the memory of each node is.

@@ -14,11 +14,6 @@ namespace resmgr::test {
 
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
-// Two packages of two NUMA nodes of two cores with two threads: node 0 is CPUs 0-3, node 1 4-7, ...
-// (n4c16 of cri-resource-manager's end-to-end tests.)
-Machine N4C16();
-// N4C16 with kernel-isolated CPUs.
-Machine N4C16Isolated(std::string_view isolated);
 // Four packages of one CPU and 2 GiB, and four PMEM nodes of 4 GiB: 4 beside node 2, 5 beside 3, 6
 // beside 0, 7 beside 1 (c4pmem4).
 Machine C4Pmem4();

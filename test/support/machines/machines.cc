@@ -72,6 +72,22 @@ Machine MakeMachine(const Shape& shape) {
   return MakeMachine(PartsOf(std::move(cpus)));
 }
 
+Machine::Parts PartsOf(const Machine& machine) {
+  return {.cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+}
+
+Machine WithIsolated(const Machine& machine, std::string_view isolated) {
+  Machine::Parts parts = PartsOf(machine);
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = Cpus(isolated).Contains(cpu.id);
+  return MakeMachine(std::move(parts));
+}
+
+Machine N4C16() {
+  return MakeMachine(
+      {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
+}
+
 Machine S1Ht() {
   return MakeMachine(Shape{.cores = 4, .threads = 2});
 }

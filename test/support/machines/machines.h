@@ -29,6 +29,10 @@ Machine MakeMachine(Machine::Parts parts);
 
 // Parts with only these CPUs; nodes and `allowed` follow from them.
 Machine::Parts PartsOf(std::vector<Cpu> cpus);
+// The parts that make the same machine again.
+Machine::Parts PartsOf(const Machine& machine);
+// The same machine with CPUs that the kernel isolates.
+Machine WithIsolated(const Machine& machine, std::string_view isolated);
 
 Machine S1Ht();    // 8 CPUs, cores {0,4} {1,5} {2,6} {3,7}
 Machine S2Ht();    // 12 CPUs, core c is {c,c+6}; even cores on package and node 0, odd ones on 1
@@ -42,6 +46,9 @@ Machine U16();          // one package of L3 groups 0-3, 4-7, 8-11, 12-15, one t
 Machine U16Smt();       // L3 groups {0-3,8-11} {4-7,12-15}
 Machine U16TwoNodes();  // U16 on two nodes: 0-7 and 8-15
 Machine Hybrid();       // two performance cores {0,1} {2,3}, four efficient ones 4-7
+// Two packages of two nodes of two cores of two threads: nodes 0-3, 4-7, 8-11, 12-15; the threads
+// of a core are neighbours. (n4c16 of cri-resource-manager's end-to-end tests.)
+Machine N4C16();
 // A CPU set from a list, for readable tests; a bad list ends the program.
 CpuSet Cpus(std::string_view list);
 // The list, or the error's message.
