@@ -22,12 +22,9 @@ constexpr int64_t kUnlimited = int64_t{1} << 62;
 
 // The only line of a file; nullopt if the file cannot be read.
 std::optional<std::string> Line(const std::string& directory, std::string_view file) {
-  StatusOr<std::string> text =
+  const StatusOr<std::string> text =
       ReadFile(fmt::format("{}/{}", directory, file), CgroupReader::kMostBytes);
-  if (!text.ok()) return std::nullopt;
-  while (!text->empty() && (text->back() == '\n' || text->back() == ' '))
-    text->pop_back();
-  return *std::move(text);
+  return text.ok() ? std::optional<std::string>(Trim(*text)) : std::nullopt;
 }
 
 // Leaves the target unset for an empty list, since it restricts nothing.

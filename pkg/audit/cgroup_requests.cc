@@ -125,11 +125,9 @@ StatusOr<Set> ReadList(int directory, const char* name) {
   std::string text(CgroupReader::kMostBytes, '\0');
   const ssize_t got = ::read(file.get(), text.data(), text.size());
   if (got < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", name));
-  text.resize(static_cast<size_t>(got));
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.pop_back();
-  if (text.empty()) return Set();
-  return Set::Parse(text);
+  const std::string_view list = Trim(std::string_view(text).substr(0, static_cast<size_t>(got)));
+  if (list.empty()) return Set();
+  return Set::Parse(list);
 }
 
 // Writes a set and reads it back. On cgroup v2, a cpuset restricts nothing if a cgroup above allows

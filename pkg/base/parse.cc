@@ -15,10 +15,10 @@ namespace resmgr {
 namespace {
 
 template <typename Number>
-std::optional<Number> ParseNumber(std::string_view text) {
+std::optional<Number> ParseNumber(std::string_view text, int base = 10) {
   Number value = 0;
   const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
+  const auto result = std::from_chars(text.data(), end, value, base);
   if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
   return value;
 }
@@ -33,8 +33,13 @@ std::optional<int64_t> ParseInt(std::string_view text) {
   return ParseNumber<int64_t>(text);
 }
 
-std::optional<uint64_t> ParseUint(std::string_view text) {
-  return ParseNumber<uint64_t>(text);
+std::optional<uint64_t> ParseUint(std::string_view text, int base) {
+  return ParseNumber<uint64_t>(text, base);
+}
+
+std::optional<int> ParseId(std::string_view text, int most) {
+  const std::optional<int> id = ParseNumber<int>(text);
+  return id && *id >= 0 && *id <= most ? id : std::nullopt;
 }
 
 std::optional<bool> ParseBool(std::string_view text) {

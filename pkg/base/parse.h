@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +12,9 @@ namespace resmgr {
 
 // A whole decimal number without anything around it; nullopt for anything else, and on overflow.
 std::optional<int64_t> ParseInt(std::string_view text);
-std::optional<uint64_t> ParseUint(std::string_view text);
+std::optional<uint64_t> ParseUint(std::string_view text, int base = 10);
+// The number of a CPU, a memory node, a process, ...: 0 to `most`.
+std::optional<int> ParseId(std::string_view text, int most = std::numeric_limits<int>::max());
 
 // true, false (any case), yes, no, on, off, 1, 0.
 std::optional<bool> ParseBool(std::string_view text);

@@ -19,6 +19,17 @@ TEST(ParseTest, NumbersAreWholeOrNothing) {
   EXPECT_EQ(ParseInt("9223372036854775808"), std::nullopt);
   EXPECT_EQ(ParseUint("18446744073709551615"), 18446744073709551615U);
   EXPECT_EQ(ParseUint("-1"), std::nullopt);
+  EXPECT_EQ(ParseUint("fF", 16), 255U);
+  EXPECT_EQ(ParseUint("fg", 16), std::nullopt);
+}
+
+TEST(ParseTest, AnIdHasALimit) {
+  EXPECT_EQ(ParseId("0"), 0);
+  EXPECT_EQ(ParseId("2147483647"), 2147483647);
+  for (const char* const text : {"", "-1", "2147483648", "1 "})
+    EXPECT_EQ(ParseId(text), std::nullopt) << text;
+  EXPECT_EQ(ParseId("7", 7), 7);
+  EXPECT_EQ(ParseId("8", 7), std::nullopt);
 }
 
 TEST(ParseTest, BoolsInTheFormsPeopleWrite) {

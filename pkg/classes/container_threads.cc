@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -46,10 +45,9 @@ class ThreadFinder {
     RESMGR_ASSIGN_OR_RETURN(const std::string text,
                             files_.Read(fmt::format("{}/{}", cgroup, file_)));
     for (const std::string_view line : Split(text, '\n')) {
-      const std::optional<int64_t> thread = ParseInt(Trim(line));
+      const std::optional<pid_t> thread = ParseId(Trim(line));
       found.unseen = found.unseen || thread == 0;
-      if (thread && *thread > 0 && *thread <= std::numeric_limits<pid_t>::max())
-        found.threads.insert(static_cast<pid_t>(*thread));
+      if (thread.value_or(0) > 0) found.threads.insert(*thread);
       if (found.threads.size() >= kMostThreads) return OkStatus();
     }
     if (depth == kMostDepth) return OkStatus();
@@ -180,11 +178,9 @@ StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFi
 StatusOr<std::set<pid_t>> ReadTasks(const std::string& file, HostFiles& files) {
   RESMGR_ASSIGN_OR_RETURN(const std::string text, files.Read(file));
   std::set<pid_t> tasks;
-  for (const std::string_view line : Split(text, '\n')) {
-    const std::optional<int64_t> task = ParseInt(Trim(line));
-    if (task && *task > 0 && *task <= std::numeric_limits<pid_t>::max())
-      tasks.insert(static_cast<pid_t>(*task));
-  }
+  for (const std::string_view line : Split(text, '\n'))
+    if (const std::optional<pid_t> task = ParseId(Trim(line)); task.value_or(0) > 0)
+      tasks.insert(*task);
   return tasks;
 }
 

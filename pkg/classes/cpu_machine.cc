@@ -58,10 +58,8 @@ int CpuMachine::DieOf(int cpu) {
 
 CpuSet CpuMachine::ClockOf(int cpu) {
   CpuSet cpus = {cpu};
-  for (const std::string& word : WordsOf(CpuFile(cpu, "cpufreq/related_cpus"))) {
-    const std::optional<int64_t> other = ParseInt(word);
-    if (other && *other >= 0 && *other <= CpuSet::kMaxId) cpus.Add(static_cast<int>(*other));
-  }
+  for (const std::string& word : WordsOf(CpuFile(cpu, "cpufreq/related_cpus")))
+    if (const std::optional<int> other = ParseId(word, CpuSet::kMaxId)) cpus.Add(*other);
   return cpus;
 }
 

@@ -6,11 +6,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,9 +23,6 @@
 
 namespace resmgr {
 namespace {
-
-// Limit of names: enough for the interrupts of a very large machine.
-constexpr size_t kMostNames = 65'536;
 
 // kWorkqueuesMask takes writes, but reads without the CPUs of isolated partitions; this file shows
 // the mask as it was written (Linux 6.9).
@@ -239,16 +234,7 @@ int RealHostFiles::Write(const std::string& path, std::string_view text) {
 }
 
 std::vector<std::string> RealHostFiles::List(const std::string& directory) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(PathOf(directory).c_str()),
-                                                   &::closedir);
-  if (opened == nullptr) return names;
-  while (const dirent* const entry = ::readdir(opened.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-    if (names.size() >= kMostNames) break;
-  }
-  std::ranges::sort(names);
-  return names;
+  return NamesIn(PathOf(directory));
 }
 
 bool IsOfKernel(std::string_view path) {

@@ -129,10 +129,9 @@ bool HostKeeper::IsOfOfflineCpu(std::string_view path) {
   constexpr std::string_view kCpu = "sys/devices/system/cpu/cpu";
   if (!path.starts_with(kCpu)) return false;
   path.remove_prefix(kCpu.size());
-  const std::optional<int64_t> cpu = ParseInt(path.substr(0, path.find('/')));
+  const std::optional<int> cpu = ParseId(path.substr(0, path.find('/')), CpuSet::kMaxId);
   const CpuSet online = OnlineCpus(files_);
-  return cpu && *cpu >= 0 && *cpu <= CpuSet::kMaxId && !online.empty() &&
-         !online.Contains(static_cast<int>(*cpu));
+  return cpu && !online.empty() && !online.Contains(*cpu);
 }
 
 bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Result& result) {

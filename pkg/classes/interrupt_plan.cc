@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -269,12 +268,6 @@ class InterruptPlanner {
   Status default_;
 };
 
-std::optional<int> NumberOf(std::string_view text) {
-  const std::optional<int64_t> number = ParseInt(text);
-  if (!number || *number < 0 || *number > std::numeric_limits<int>::max()) return std::nullopt;
-  return static_cast<int>(*number);
-}
-
 // Takes a word off the front.
 std::string_view TakeWord(std::string_view& line) {
   line = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
@@ -297,7 +290,7 @@ std::map<int, std::string> ParseInterrupts(std::string_view text) {
     std::string_view word = TakeWord(line);
     if (!word.ends_with(':')) continue;
     word.remove_suffix(1);
-    const std::optional<int> number = NumberOf(word);
+    const std::optional<int> number = ParseId(word);
     if (!number) continue;
     for (size_t counter = 0; counter < counters; ++counter)
       TakeWord(line);
@@ -332,7 +325,7 @@ std::vector<Interrupt> FindInterrupts(HostFiles& files) {
     texts = ParseInterrupts(*text);
   std::vector<Interrupt> interrupts;
   for (const std::string& entry : files.List("proc/irq")) {
-    const std::optional<int> number = NumberOf(entry);
+    const std::optional<int> number = ParseId(entry);
     if (!number) continue;
     const auto text = texts.find(*number);
     interrupts.push_back({*number, text == texts.end() ? "" : text->second});

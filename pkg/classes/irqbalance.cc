@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -116,11 +114,8 @@ int ErrorOf(const Status& told) {
 
 std::set<int> NumbersOf(std::string_view list) {
   std::set<int> numbers;
-  for (const std::string_view word : Split(Trim(list), ' ')) {
-    const std::optional<int64_t> number = ParseInt(word);
-    if (number && *number >= 0 && *number <= std::numeric_limits<int>::max())
-      numbers.insert(static_cast<int>(*number));
-  }
+  for (const std::string_view word : Split(Trim(list), ' '))
+    if (const std::optional<int> number = ParseId(word)) numbers.insert(*number);
   return numbers;
 }
 

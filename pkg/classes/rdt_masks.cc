@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -371,14 +369,10 @@ RdtSchemata ParseSchemata(std::string_view text) {
       const size_t equals = pair.find('=');
       if (equals == std::string_view::npos) continue;
       const std::optional<uint64_t> id = ParseUint(Trim(pair.substr(0, equals)));
-      const std::string_view digits = Trim(pair.substr(equals + 1));
-      uint64_t value = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value,
-                                                decimal ? 10 : kMaskBase);
-      if (!id || *id > std::numeric_limits<uint32_t>::max() || error != std::errc() ||
-          end != digits.data() + digits.size())
-        continue;
-      schemata[resource][static_cast<uint32_t>(*id)] = value;
+      const std::optional<uint64_t> value =
+          ParseUint(Trim(pair.substr(equals + 1)), decimal ? 10 : kMaskBase);
+      if (!id || *id > std::numeric_limits<uint32_t>::max() || !value) continue;
+      schemata[resource][static_cast<uint32_t>(*id)] = *value;
     }
   }
   return schemata;

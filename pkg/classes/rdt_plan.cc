@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -268,9 +266,7 @@ class RdtReader {
   }
   StatusOr<uint64_t> InfoNumber(std::string_view resource, std::string_view file, int base = 10) {
     RESMGR_ASSIGN_OR_RETURN(const std::string text, Info(resource, file));
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    if (const std::optional<uint64_t> number = ParseUint(text, base)) return *number;
     return InvalidArgument("{}/info/{}/{} is \"{}\" and no number", kResctrlRoot, resource, file,
                            Printable(text, 64));
   }

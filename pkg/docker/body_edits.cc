@@ -42,7 +42,7 @@ class Splices {
   }
   // Adds members at the end of the object.
   void Append(std::string_view object, std::string members) {
-    const bool empty = TrimJson(object.substr(1, object.size() - 2)).empty();
+    const bool empty = Trim(object.substr(1, object.size() - 2)).empty();
     all_.push_back(
         {OffsetOf(object) + object.size() - 1, 0, (empty ? "" : ",") + std::move(members)});
   }
@@ -206,8 +206,7 @@ Status AddFilesOfCreation(std::string_view config, const WideAdjustment& wide,
     if (IsBlockioFile(edit.key)) RESMGR_RETURN_IF_ERROR(AddBlockio(edit.key, *edit.value, members));
     if (edit.key != kSwapMax || wide.memory_swap_limit) continue;
     const std::string_view memory = LastMember(config, "Memory");
-    const std::optional<int64_t> requested =
-        memory.empty() ? std::nullopt : DecodeJsonInteger(memory);
+    const std::optional<int64_t> requested = memory.empty() ? std::nullopt : ParseInt(memory);
     RESMGR_RETURN_IF_ERROR(
         AddSwap(*edit.value, wide.memory_limit ? wide.memory_limit : requested, members));
   }
@@ -403,11 +402,11 @@ bool DockerLeavesOut(Operation operation, const FieldChange& change) {
 
 StatusOr<std::string> EditBody(Operation operation, std::string_view body,
                                const Adjustment& adjustment) {
-  const std::string_view object = TrimJson(body);
+  const std::string_view object = Trim(body);
   if (operation != Operation::kUpdateContainerResources && !adjustment.empty()) {
     const std::string whole = WithHostConfig(object);
     const std::string_view edited = whole.empty() ? body : whole;
-    return EditCreate(operation, TrimJson(edited), adjustment, Splices(edited));
+    return EditCreate(operation, Trim(edited), adjustment, Splices(edited));
   }
   Splices splices(body);
   const bool has_cpus = !LastMember(object, "NanoCpus").empty();

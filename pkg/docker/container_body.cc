@@ -40,7 +40,7 @@ class BodyMember {
 
   void Integer(std::string_view field, int64_t& into) const {
     if (!Is(field) || IsJsonNull(value_)) return;
-    const auto number = DecodeJsonInteger(value_);
+    const auto number = ParseInt(value_);
     if (!number) return Fail(field, "an integer");
     into = *number;
   }
@@ -368,7 +368,7 @@ RawResources ReadRaw(std::string_view object, Status& status) {
 
 StatusOr<std::string_view> ObjectIn(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
-  const std::string_view object = TrimJson(body);
+  const std::string_view object = Trim(body);
   if (!IsJsonObject(object)) return InvalidArgument("it is not a JSON object");
   size_t fields = 0;
   ForEachMember(object, [&fields](std::string_view name, std::string_view value) {

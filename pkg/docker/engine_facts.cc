@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/json_text.h"
@@ -20,7 +21,7 @@ namespace {
 
 // The value at a path of names, "" if absent. dockerd's own output has exact names.
 std::string_view FieldAt(std::string_view object, std::initializer_list<std::string_view> names) {
-  std::string_view at = TrimJson(object);
+  std::string_view at = Trim(object);
   for (const std::string_view name : names)
     at = MembersOf(at, {name})[0];
   return at;
@@ -32,7 +33,7 @@ std::string TextAt(std::string_view object, std::initializer_list<std::string_vi
 
 int64_t NumberAt(std::string_view object, std::initializer_list<std::string_view> names) {
   const std::string_view value = FieldAt(object, names);
-  return value.empty() ? 0 : DecodeJsonInteger(value).value_or(0);
+  return value.empty() ? 0 : ParseInt(value).value_or(0);
 }
 
 std::vector<std::string> TextsAt(std::string_view object,
@@ -161,7 +162,7 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others
 
 StatusOr<ImageFacts> ReadImageFacts(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
-  if (!IsJsonObject(TrimJson(body)))
+  if (!IsJsonObject(Trim(body)))
     return InvalidArgument("the image's inspection is not a JSON object");
   ImageFacts facts;
   facts.entrypoint = TextsAt(body, {"Config", "Entrypoint"});

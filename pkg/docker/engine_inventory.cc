@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/docker/engine_inventory.h"
 
-#include <cstdio>
-#include <ctime>
+#include <limits>
 #include <utility>
 
-#include "pkg/base/characters.h"
+#include <absl/time/time.h>
+
+#include "pkg/base/parse.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/json_text.h"
 
@@ -55,28 +56,17 @@ void SetState(std::string_view state, EngineContainer& container) {
 }  // namespace
 
 std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& text) {
-  std::tm time{};
-  int length = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon,
-                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &length) != 6 ||
-      time.tm_year < 1970 || time.tm_year > 2200) {
+  const absl::Time last = absl::FromUnixNanos(std::numeric_limits<int64_t>::max());
+  absl::Time time;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, nullptr) || time < absl::UnixEpoch() ||
+      time > last)
     return std::nullopt;
-  }
-  time.tm_year -= 1900;
-  time.tm_mon -= 1;
-  std::chrono::nanoseconds fraction{0};
-  size_t at = static_cast<size_t>(length);
-  if (at < text.size() && text[at] == '.') {
-    std::chrono::nanoseconds unit = std::chrono::milliseconds(100);
-    for (++at; at < text.size() && IsDigit(text[at]); ++at, unit /= 10)
-      fraction += unit * (text[at] - '0');
-  }
-  return std::chrono::system_clock::from_time_t(::timegm(&time)) + fraction;
+  return absl::ToChronoTime(time);
 }
 
 StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
-  const std::string_view list = TrimJson(body);
+  const std::string_view list = Trim(body);
   if (!IsJsonList(list)) return InvalidArgument("the list of containers is not a JSON list");
   std::vector<EngineContainer> containers;
   ForEachElement(list, [&containers](std::string_view element) {
@@ -96,7 +86,7 @@ StatusOr<EngineDetails> ReadContainerDetails(std::string_view body) {
   EngineDetails details;
   EngineContainer& container = details.container;
   const auto [id, name, config, state, host_config] =
-      MembersOf(TrimJson(body), {"Id", "Name", "Config", "State", "HostConfig"});
+      MembersOf(Trim(body), {"Id", "Name", "Config", "State", "HostConfig"});
   container.id = ContainerId(TextOf(id));
   container.name = NameOf(name);
   container.labels = LabelsOf(MembersOf(config, {"Labels"})[0]);
@@ -116,7 +106,7 @@ StatusOr<EngineDetails> ReadContainerDetails(std::string_view body) {
 StatusOr<EngineEvent> ReadEvent(std::string_view line) {
   RESMGR_RETURN_IF_ERROR(CheckJson(line));
   EngineEvent event;
-  const auto [type, told_action, actor] = MembersOf(TrimJson(line), {"Type", "Action", "Actor"});
+  const auto [type, told_action, actor] = MembersOf(Trim(line), {"Type", "Action", "Actor"});
   const auto [id, attributes] = MembersOf(actor, {"ID", "Attributes"});
   const std::string action = TextOf(told_action);
   event.id = TextOf(id);

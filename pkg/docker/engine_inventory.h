@@ -24,7 +24,7 @@ struct EngineContainer {
   bool dead = false;   // it is being removed and will never run again
 };
 
-// Parses "2020-01-02T03:04:05.678Z"; nullopt for the year 1, which means never.
+// Parses "2020-01-02T03:04:05.678Z"; nullopt before 1970: the year 1 means never.
 std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& text);
 
 // Reads GET /containers/json. kInvalidArgument: malformed.

@@ -49,15 +49,6 @@ std::string_view TakeLine(std::string_view& head) {
   return line;
 }
 
-bool ListHas(std::string_view list, std::string_view word) {
-  while (true) {
-    const size_t comma = list.find(',');
-    if (EqualsIgnoreCase(TrimBlanks(list.substr(0, comma)), word)) return true;
-    if (comma == std::string_view::npos) return false;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 struct Fields {
   std::optional<uint64_t> length;
   bool chunked = false;
@@ -82,9 +73,12 @@ Status ReadField(std::string_view name, std::string_view value, Fields& fields) 
       return Unimplemented("a Transfer-Encoding besides chunked");
     fields.chunked = true;
   } else if (EqualsIgnoreCase(name, "connection")) {
-    fields.connection_upgrade |= ListHas(value, "upgrade");
-    fields.connection_close |= ListHas(value, "close");
-    fields.connection_keep_alive |= ListHas(value, "keep-alive");
+    for (const std::string_view each : Split(value, ',')) {
+      const std::string_view word = TrimBlanks(each);
+      fields.connection_upgrade |= EqualsIgnoreCase(word, "upgrade");
+      fields.connection_close |= EqualsIgnoreCase(word, "close");
+      fields.connection_keep_alive |= EqualsIgnoreCase(word, "keep-alive");
+    }
   } else if (EqualsIgnoreCase(name, "upgrade")) {
     fields.upgrade = true;
   } else if (EqualsIgnoreCase(name, "content-type")) {

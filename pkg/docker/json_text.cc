@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 
 #include <fmt/format.h>
 
 #include "pkg/base/characters.h"
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 
 namespace resmgr::docker {
@@ -215,14 +216,6 @@ Status CheckJson(std::string_view text) {
   return InvalidArgument("malformed or too deeply nested JSON at byte {}", scanner.at());
 }
 
-std::string_view TrimJson(std::string_view text) {
-  while (!text.empty() && IsSpace(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && IsSpace(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
 void ForEachMember(std::string_view object, const OnMember& on_member) {
   Scanner scanner(object);
   while (scanner.NextItem()) {
@@ -275,31 +268,7 @@ std::string TextOf(std::string_view value) {
 }
 
 std::string EncodeJsonText(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string encoded = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      encoded += '\\';
-      encoded += c;
-    } else if (code < 0x20) {
-      encoded += "\\u00";
-      encoded += kHex[code >> 4];
-      encoded += kHex[code & 0xF];
-    } else {
-      encoded += c;
-    }
-  }
-  encoded += '"';
-  return encoded;
-}
-
-std::optional<int64_t> DecodeJsonInteger(std::string_view value) {
-  int64_t number = 0;
-  const char* const end = value.data() + value.size();
-  const auto [read_to, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || read_to != end) return std::nullopt;
-  return number;
+  return JsonText(text);
 }
 
 bool IsField(std::string_view quoted, std::string_view field) {
@@ -324,8 +293,8 @@ std::string_view LastMember(std::string_view object, std::string_view field) {
 
 std::optional<std::string> LastText(std::string_view body, std::string_view field) {
   std::optional<std::string> last;
-  if (!CheckJson(body).ok() || !IsJsonObject(TrimJson(body))) return last;
-  ForEachMember(TrimJson(body), [&last, field](std::string_view name, std::string_view value) {
+  if (!CheckJson(body).ok() || !IsJsonObject(Trim(body))) return last;
+  ForEachMember(Trim(body), [&last, field](std::string_view name, std::string_view value) {
     if (IsField(name, field) && IsJsonText(value)) last = DecodeJsonText(value);
   });
   return last;

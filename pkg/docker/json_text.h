@@ -26,8 +26,6 @@ Status CheckJson(std::string_view text);
 
 // The following functions take texts that have passed CheckJson, or parts of such texts.
 
-// The value without white space around it.
-std::string_view TrimJson(std::string_view text);
 inline bool IsJsonObject(std::string_view value) {
   return value.starts_with('{');
 }
@@ -75,8 +73,6 @@ std::string DecodeJsonText(std::string_view quoted);
 // The same for a value of any type; "" if it is not a text.
 std::string TextOf(std::string_view value);
 std::string EncodeJsonText(std::string_view text);
-// nullopt: not an integer of 64 bits.
-std::optional<int64_t> DecodeJsonInteger(std::string_view value);
 
 // Whether Go reads a member with this quoted name into the field `field`: case is ignored, also for
 // the Unicode characters that fold to "k" and "s".

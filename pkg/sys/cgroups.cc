@@ -9,8 +9,6 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
@@ -100,13 +98,12 @@ std::optional<std::string> FindAnywhere(const std::string& root, std::string_vie
 
 }  // namespace
 
-bool HasUnifiedCgroups() {
-  return HasUnifiedCgroups("/sys/fs/cgroup");
+bool IsUnifiedMount(const std::string& mount_point) {
+  return Exists(mount_point + "/cgroup.controllers");
 }
 
-bool HasUnifiedCgroups(const char* mount_point) {
-  struct statfs status {};
-  return statfs(mount_point, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
+bool HasUnifiedCgroups() {
+  return IsUnifiedMount("/sys/fs/cgroup");
 }
 
 bool IsSlice(std::string_view cgroup) {
@@ -141,10 +138,6 @@ Status CheckCgroupNames(std::string_view parent, std::string_view id) {
     return InvalidArgument("\"{}\" can be no cgroup", Printable(parent, 256));
   }
   return OkStatus();
-}
-
-bool IsUnifiedMount(const std::string& mount_point) {
-  return Exists(mount_point + "/cgroup.controllers");
 }
 
 std::optional<std::string> FindContainerCgroup(const std::string& mount_point,

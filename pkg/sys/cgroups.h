@@ -9,12 +9,12 @@
 
 namespace resmgr {
 
-// Whether the node has cgroup v2 alone (systemd calls that unified), so that containers' cgroups
-// have its files. Looks at the type of the file system at /sys/fs/cgroup, which is kernel memory
-// and cannot hang. False if it is not mounted there.
+// Whether cgroup v2 alone is mounted at this directory (systemd calls that unified), so that
+// containers' cgroups have its files. Looks for a file that only the root of cgroup v2 has: it is
+// kernel memory and cannot hang, and tests use plain directories.
+bool IsUnifiedMount(const std::string& mount_point);
+// The same for the usual mount point.
 bool HasUnifiedCgroups();
-// The same for another mount point; for tests.
-bool HasUnifiedCgroups(const char* mount_point);
 
 // Whether a cgroup's name or path ends with the name of a slice of systemd.
 bool IsSlice(std::string_view cgroup);
@@ -30,10 +30,6 @@ std::string SlicePath(std::string_view slice);
 
 // Finds containers' cgroups, on cgroup v1 (a hierarchy for each controller) and on v2. It reads
 // from the kernel's memory, which takes time: not for the event loop.
-
-// Whether cgroup v2 alone is mounted at this directory. Judged by files, since tests use plain
-// directories.
-bool IsUnifiedMount(const std::string& mount_point);
 
 // InvalidArgument: the parent or the id cannot be a name of a cgroup.
 Status CheckCgroupNames(std::string_view parent, std::string_view id);

@@ -5,6 +5,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 #include "pkg/sys/temp_dir.h"
 
@@ -12,13 +14,14 @@ namespace resmgr {
 namespace {
 
 TEST(CgroupsTest, OtherFileSystemsAreNotUnifiedCgroups) {
-  EXPECT_FALSE(HasUnifiedCgroups("/proc"));
-  EXPECT_FALSE(HasUnifiedCgroups("/no/such/directory"));
+  EXPECT_FALSE(IsUnifiedMount("/proc"));
+  EXPECT_FALSE(IsUnifiedMount("/no/such/directory"));
 }
 
-// The kernel puts this file into the root of cgroup v2 only.
 TEST(CgroupsTest, TheNodeIsSeenAsItIs) {
-  EXPECT_EQ(HasUnifiedCgroups(), std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers"));
+  struct statfs status {};
+  const bool known = ::statfs("/sys/fs/cgroup", &status) == 0;
+  EXPECT_EQ(HasUnifiedCgroups(), known && status.f_type == CGROUP2_SUPER_MAGIC);
 }
 
 TEST(SlicePathTest, NamesAllSlicesAbove) {

@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -66,21 +68,26 @@ StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
   return RegularFile{std::move(fd), static_cast<size_t>(std::max<off_t>(found.st_size, 0))};
 }
 
-// `size` is the expected size, which may be wrong; 0: unknown.
-StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
+// At most the first `most` bytes. `size` is the expected size, which may be wrong; 0: unknown.
+StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t size, size_t most) {
   std::string data;
   for (size_t next = size > 0 ? size + 1 : kChunk;; next = kChunk) {
     const size_t had = data.size();
-    // Reads one byte more than allowed, to find out whether there is more.
-    data.resize(std::min(had + next, limit + 1));
+    data.resize(std::min(had + next, most));
     const ssize_t got = ::read(fd, data.data() + had, data.size() - had);
     if (got < 0 && errno != EINTR) {
       return ErrnoStatus(errno, fmt::format("cannot read {}", path));
     }
     data.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) return data;
-    if (data.size() > limit) return TooLong(path, limit);
+    if (got == 0 || data.size() == most) return data;
   }
+}
+
+StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
+  // Reads one byte more than allowed, to find out whether there is more.
+  RESMGR_ASSIGN_OR_RETURN(std::string data, ReadUpTo(fd, path, size, limit + 1));
+  if (data.size() > limit) return TooLong(path, limit);
+  return data;
 }
 
 StatusCode CodeOf(int error) {
@@ -126,17 +133,7 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
 
 StatusOr<std::string> ReadBeginning(const std::string& path, size_t size) {
   RESMGR_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
-  std::string data(size, '\0');
-  size_t had = 0;
-  while (had < size) {
-    const ssize_t got = ::read(file.fd.get(), data.data() + had, size - had);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", path));
-    if (got == 0) break;
-    had += static_cast<size_t>(got);
-  }
-  data.resize(had);
-  return data;
+  return ReadUpTo(file.fd.get(), path, 0, size);
 }
 
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {
@@ -147,6 +144,20 @@ StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {
 
 StatusOr<std::string> ReadInput(int fd, const std::string& name, size_t limit) {
   return ReadAll(fd, name, 0, limit);
+}
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  constexpr size_t kMostNames = 65'536;
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), &::closedir);
+  if (opened == nullptr) return names;
+  while (names.size() < kMostNames) {
+    const dirent* const entry = ::readdir(opened.get());
+    if (entry == nullptr) break;
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {

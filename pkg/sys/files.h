@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -26,6 +27,10 @@ StatusOr<std::string> ReadBeginning(const std::string& path, size_t size);
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 // The same of an open file, which has this name in messages.
 StatusOr<std::string> ReadInput(int fd, const std::string& name, size_t limit);
+
+// The names in a directory but hidden ones, sorted; empty if it cannot be read. At most 65,536,
+// which is enough for the interrupts of a very large machine.
+std::vector<std::string> NamesIn(const std::string& directory);
 
 // After OK the file has this content and mode, even after a power failure. Until then, or after an
 // error, it has its former content (the new one if only the directory could not be synced); readers

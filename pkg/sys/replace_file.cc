@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pkg/sys/files.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -19,24 +20,10 @@ namespace {
 
 constexpr mode_t kModeBits = 07777;
 
-// Writes the text at the beginning of the file. Returns the bytes that were written; fewer than the
-// text has only after an error, which is in errno.
-size_t WriteBeginning(int fd, std::string_view text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written =
-        ::pwrite(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) break;
-    done += static_cast<size_t>(written);
-  }
-  return done;
-}
-
 int WriteNew(const std::string& path, std::string_view data, const struct stat& like) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!fd.valid()) return errno;
-  if (WriteBeginning(fd.get(), data) < data.size()) return errno;
+  if (WriteFully(fd.get(), data) < data.size()) return errno;
   // A change of the owner clears bits of the mode.
   if (::fchown(fd.get(), like.st_uid, like.st_gid) != 0) return errno;
   if (::fchmod(fd.get(), like.st_mode & kModeBits) != 0) return errno;
@@ -68,11 +55,12 @@ int WriteInPlace(const std::string& path, std::string_view data, size_t size) {
   const ssize_t got = ::pread(fd.get(), before.data(), before.size(), 0);
   if (got < 0) return errno;
   before.resize(static_cast<size_t>(got));
-  const size_t written = WriteBeginning(fd.get(), data);
+  const size_t written = WriteFully(fd.get(), data);
   if (written == data.size())
     return ::ftruncate(fd.get(), static_cast<off_t>(written)) == 0 ? 0 : errno;
   const int error = errno;
-  WriteBeginning(fd.get(), std::string_view(before).substr(0, written));
+  ::lseek(fd.get(), 0, SEEK_SET);
+  WriteFully(fd.get(), std::string_view(before).substr(0, written));
   return ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0 ? error : errno;
 }
 

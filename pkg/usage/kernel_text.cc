@@ -90,10 +90,8 @@ std::vector<std::optional<int>> ColumnsOf(std::string_view header, const CpuSet&
   std::vector<std::optional<int>> columns;
   for (std::string_view word = NextWord(header); !word.empty(); word = NextWord(header)) {
     if (!word.starts_with(kCpu) || columns.size() > CpuSet::kMaxId) break;
-    const auto id = ParseInt(word.substr(kCpu.size()));
-    const bool wanted =
-        id && *id >= 0 && *id <= CpuSet::kMaxId && cpus.Contains(static_cast<int>(*id));
-    columns.push_back(wanted ? std::optional(static_cast<int>(*id)) : std::nullopt);
+    const std::optional<int> id = ParseId(word.substr(kCpu.size()), CpuSet::kMaxId);
+    columns.push_back(id && cpus.Contains(*id) ? id : std::nullopt);
   }
   return columns;
 }
@@ -166,9 +164,9 @@ std::map<int, CpuTimes> ParseProcStat(std::string_view text) {
   std::map<int, CpuTimes> cpus;
   ForEachLine(text, [&](std::string_view line) {
     if (!line.starts_with(kCpu)) return;
-    const auto number = ParseInt(NextWord(line).substr(kCpu.size()));
-    if (!number || *number < 0 || *number > CpuSet::kMaxId) return;
-    if (const auto times = ParseCpuTimes(line)) cpus[static_cast<int>(*number)] = *times;
+    const std::optional<int> cpu = ParseId(NextWord(line).substr(kCpu.size()), CpuSet::kMaxId);
+    if (!cpu) return;
+    if (const auto times = ParseCpuTimes(line)) cpus[*cpu] = *times;
   });
   return cpus;
 }

@@ -8,7 +8,6 @@
 #include <functional>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -24,12 +23,8 @@
 namespace resmgr {
 namespace {
 
-constexpr size_t kMostNodes = 1024;
 // Processors have some hundred ids for monitoring.
 constexpr size_t kMostMonitors = 1024;
-// Limits the names that are read of a directory.
-constexpr size_t kMostNames = 16'384;
-constexpr size_t kMostDomains = 64;
 constexpr size_t kMostNotes = 32;
 // Limits the pause, in samples, between searches for a missing cgroup: each may read thousands of
 // names.
@@ -44,21 +39,6 @@ std::string PrefixOf(std::string_view host_root) {
   while (host_root.ends_with('/'))
     host_root.remove_suffix(1);
   return std::string(host_root);
-}
-
-// The names in a directory, at most the first `most` of them.
-std::vector<std::string> NamesIn(const std::string& path, size_t most) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
-  if (directory == nullptr) return names;
-  while (names.size() < kMostNames) {
-    const dirent* const entry = readdir(directory.get());
-    if (entry == nullptr) break;
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  std::ranges::sort(names);
-  names.resize(std::min(names.size(), most));
-  return names;
 }
 
 // A sum that is unknown if one of its parts is: leaving the part out would make the sum fall and
@@ -281,11 +261,12 @@ void UsageReader::ReadNodes(UsageCounters& counters) {
   constexpr std::string_view kNode = "node";
   const std::string directory = root_ + "/sys/devices/system/node";
   in_hand_->Set(directory);
-  for (const std::string& name : NamesIn(directory, kMostNodes)) {
+  for (const std::string& name : NamesIn(directory)) {
     if (!name.starts_with(kNode)) continue;
-    const auto number = ParseInt(std::string_view(name).substr(kNode.size()));
-    if (!number || *number < 0 || *number > NodeSet::kMaxId) continue;
-    NodeCounters& node = counters.nodes[static_cast<int>(*number)];
+    const std::optional<int> id =
+        ParseId(std::string_view(name).substr(kNode.size()), NodeSet::kMaxId);
+    if (!id) continue;
+    NodeCounters& node = counters.nodes[*id];
     if (const auto text = files_.Read(fmt::format("{}/{}/meminfo", directory, name)))
       ParseNodeMeminfo(*text, node);
     if (const auto text = files_.Read(fmt::format("{}/{}/numastat", directory, name)))
@@ -308,11 +289,11 @@ void UsageReader::ReadMonitors(UsageCounters& counters) {
   };
   const auto read_all = [&](const std::string& group) {
     read(group);
-    for (const std::string& name : NamesIn(root + group + "/mon_groups", kMostNames))
+    for (const std::string& name : NamesIn(root + group + "/mon_groups"))
       read(fmt::format("{}/mon_groups/{}", group, name));
   };
   read_all("");
-  for (const std::string& name : NamesIn(root, kMostNames)) {
+  for (const std::string& name : NamesIn(root)) {
     if (name != "mon_data" && name != "mon_groups" && name != "info") read_all("/" + name);
   }
 }
@@ -324,7 +305,7 @@ void UsageReader::ReadMonitor(const std::string& directory, MonitorCounters& mon
   };
   Sum cache;
   Sum traffic;
-  for (const std::string& domain : NamesIn(directory, kMostDomains)) {
+  for (const std::string& domain : NamesIn(directory)) {
     if (!domain.starts_with("mon_L3_")) continue;
     cache.Add(count(domain, "llc_occupancy"));
     traffic.Add(count(domain, "mbm_total_bytes"));
