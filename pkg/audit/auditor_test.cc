@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,22 +30,22 @@ using testing::IsEmpty;
 // A brain with a runtime in memory, and a folder in place of the cgroups.
 class AuditorTest : public test::ManagerFixture {
  protected:
-  AuditorTest() { std::ofstream(cgroups_.File("cgroup.controllers")); }
+  AuditorTest() { cgroups_.Put("cgroup.controllers", ""); }
 
   // Sets the CPUs in the container's cgroup; pods of the test node have no parent cgroup.
   void PutCpus(const ContainerId& id, std::string_view cpus) {
-    const std::filesystem::path directory = std::filesystem::path(cgroups_.path()) / id.value();
-    std::filesystem::create_directories(directory);
-    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+    cgroups_.Put(fmt::format("{}/cpuset.cpus", id.value()), fmt::format("{}\n", cpus));
   }
   // The same below the pods' cgroup `above`, with its effective CPUs.
   void PutBelow(const std::string& above, const ContainerId& id, std::string_view cpus,
                 std::string_view effective) {
-    std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
-    const auto directory = std::filesystem::path(cgroups_.path()) / above / id.value();
-    std::filesystem::create_directories(directory);
-    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
-    std::ofstream(directory / "cpuset.cpus.effective") << effective << '\n';
+    RemoveCgroup(id);
+    const std::string directory = fmt::format("{}/{}/", above, id.value());
+    cgroups_.Put(directory + "cpuset.cpus", fmt::format("{}\n", cpus));
+    cgroups_.Put(directory + "cpuset.cpus.effective", fmt::format("{}\n", effective));
+  }
+  void RemoveCgroup(const ContainerId& id) const {
+    std::filesystem::remove_all(cgroups_.File(std::string(id.value())));
   }
   // Runs a container whose cgroup has the decided values.
   ContainerId Run(std::string_view name, int64_t milli_cpu) {
@@ -68,11 +68,20 @@ class AuditorTest : public test::ManagerFixture {
   StatusOr<AuditReport> Audit(bool repair = false) {
     std::optional<StatusOr<AuditReport>> result;
     Ask(repair, result);
-    EXPECT_TRUE(node_.RunUntil([&] {
-      if (!runtime().lists.empty()) runtime().AnswerList();
-      return result.has_value();
-    }));
+    EXPECT_TRUE(RunAnswering([&] { return result.has_value(); }));
     return result ? *std::move(result) : Internal("no answer");
+  }
+  // Begins an audit and runs until it has asked the runtime.
+  void AskRuntime(std::optional<StatusOr<AuditReport>>& result) {
+    Ask(false, result);
+    ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  }
+  // Runs until `done`; the runtime answers each request for a list.
+  bool RunAnswering(const std::function<bool()>& done) {
+    return node_.RunUntil([&] {
+      if (!runtime().lists.empty()) runtime().AnswerList();
+      return done();
+    });
   }
   // Another program writes `cpus` into the container's cgroup, and again after the first such value
   // is gone.
@@ -133,7 +142,7 @@ TEST_F(AuditorTest, FindsNothingWhereAllIsAsDecided) {
 
 TEST_F(AuditorTest, AContainerWhoseCgroupIsNotFoundIsNotCompared) {
   Run("a", 2000);
-  std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / Run("b", 1000).value());
+  RemoveCgroup(Run("b", 1000));
   const auto report = Audit();
   EXPECT_THAT(Texts(report),
               ElementsAre(HasSubstr("the runtime tells no cgroup parent of its pod")));
@@ -178,10 +187,7 @@ TEST_F(AuditorTest, NumbersThatWereSetLaterAreNoDrift) {
 TEST_F(AuditorTest, LooksAtOnceWhereAnotherClientChangedSomething) {
   const ContainerId id = Run("a", 2000);
   const auto audits = [this](size_t count) {
-    return node_.RunUntil([&] {
-      if (!runtime().lists.empty()) runtime().AnswerList();
-      return told_.size() == count;
-    });
+    return RunAnswering([&] { return told_.size() == count; });
   };
   auditor_->RunSoon();
   auditor_->Configure({.interval = std::chrono::hours(1)});
@@ -204,10 +210,7 @@ TEST_F(AuditorTest, LooksAgainWhereSomethingDriftsDuringAnAudit) {
   auditor_->Run(false, [&](const StatusOr<AuditReport>&) { PutCpus(id, "0-7"); });
   ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
   auditor_->RunSoon();
-  ASSERT_TRUE(node_.RunUntil([&] {
-    if (!runtime().lists.empty()) runtime().AnswerList();
-    return told_.size() == 2;
-  }));
+  ASSERT_TRUE(RunAnswering([&] { return told_.size() == 2; }));
   EXPECT_THAT(told_, ElementsAre(0, 1));
 }
 
@@ -286,7 +289,7 @@ TEST_F(AuditorTest, AWriteAfterARepairIsAnotherOne) {
 TEST_F(AuditorTest, ACgroupThatCannotBeReadEndsNothing) {
   const ContainerId id = Run("a", 2000);
   WriteTwice(id, "0-7");
-  std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
+  RemoveCgroup(id);
   ASSERT_EQ(Audit()->unread, 1U);
   EXPECT_EQ(Problems().size(), 1U);
 }
@@ -414,7 +417,7 @@ TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
 
 TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
   const ContainerId id = Run("a", 2000);
-  std::ofstream(cgroups_.File(fmt::format("{}/cpuset.cpus.effective", id.value()))) << "1\n";
+  cgroups_.Put(fmt::format("{}/cpuset.cpus.effective", id.value()), "1\n");
   const auto report = Audit(true);
   EXPECT_EQ(report->drifted, 1U);
   EXPECT_FALSE(report->findings[0].sent_again);
@@ -427,10 +430,8 @@ TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
   const std::string cpus = node_.Placed(id);
   const std::string others = (CpuSet::Range(0, 7) - CpuSet::Parse(cpus).value()).ToString();
   PutBelow("kubepods", id, cpus, others);
-  const auto foo = std::filesystem::path(cgroups_.path()) / "foo";
-  std::filesystem::create_directories(foo);
-  std::ofstream(foo / "cpuset.cpus.partition") << "root\n";
-  std::ofstream(foo / "cpuset.cpus.effective") << cpus << '\n';
+  cgroups_.Put("foo/cpuset.cpus.partition", "root\n");
+  cgroups_.Put("foo/cpuset.cpus.effective", cpus + "\n");
   const std::string found = fmt::format(
       "cpuset.cpus.effective is {}, not {}, because none of these is left and the kernel gives "
       "it all of the cgroup above: CPUs {} belong to the partition of /foo: write member into its "
@@ -445,7 +446,7 @@ TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
   EXPECT_THAT(Problems(),
               ElementsAre("what was decided for container ns/a/a is not in force: " + found));
   EXPECT_EQ(auditor_->FoundOf(id), found);
-  std::ofstream(foo / "cpuset.cpus.partition") << "member\n";
+  cgroups_.Put("foo/cpuset.cpus.partition", "member\n");
   PutBelow("kubepods", id, cpus, cpus);
   EXPECT_THAT(Texts(Audit()), IsEmpty());
   EXPECT_THAT(Problems(), IsEmpty());
@@ -454,15 +455,14 @@ TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
 
 // A thousand containers have the same parent.
 TEST_F(AuditorTest, ACauseOfManyContainersIsOneProblemAndOneLineOfTheLog) {
-  const auto pods = std::filesystem::path(cgroups_.path()) / "kubepods";
   for (const char* const name : {"a", "b", "c"}) {
     const ContainerId id = Run(name, 100);
-    std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
-    std::filesystem::create_directories(pods / id.value());
+    RemoveCgroup(id);
+    std::filesystem::create_directories(cgroups_.File(fmt::format("kubepods/{}", id.value())));
   }
-  std::ofstream(cgroups_.File("cgroup.controllers")) << "cpuset cpu\n";
-  std::ofstream(cgroups_.File("cgroup.subtree_control")) << "cpuset cpu\n";
-  std::ofstream(pods / "cgroup.subtree_control") << "cpu\n";
+  cgroups_.Put("cgroup.controllers", "cpuset cpu\n");
+  cgroups_.Put("cgroup.subtree_control", "cpuset cpu\n");
+  cgroups_.Put("kubepods/cgroup.subtree_control", "cpu\n");
   testing::internal::CaptureStderr();
   const auto report = Audit(/*repair=*/true);
   const std::string log = testing::internal::GetCapturedStderr();
@@ -485,11 +485,10 @@ TEST_F(AuditorTest, AContainerThatRunsElsewhereIsNamedByItself) {
   const ContainerId a = Run("a", 2000);
   const ContainerId b = Run("b", 2000);
   const CpuSet less = CpuSet::Parse(node_.Placed(a)).value() - CpuSet{2};
-  const auto pods = std::filesystem::path(cgroups_.path()) / "kubepods";
   PutBelow("kubepods", a, node_.Placed(a), less.ToString());
   PutBelow("kubepods", b, node_.Placed(b), less.ToString());
-  std::ofstream(pods / "cpuset.cpus") << less.ToString() << '\n';
-  std::ofstream(pods / "cpuset.cpus.effective") << less.ToString() << '\n';
+  for (const char* const file : {"cpuset.cpus", "cpuset.cpus.effective"})
+    cgroups_.Put(fmt::format("kubepods/{}", file), less.ToString() + "\n");
   EXPECT_EQ(Audit()->drifted, 2U);
   EXPECT_THAT(Problems(), testing::UnorderedElementsAre(
                               testing::AllOf(HasSubstr("container ns/a/a is not in force"),
@@ -501,8 +500,7 @@ TEST_F(AuditorTest, AContainerThatRunsElsewhereIsNamedByItself) {
 TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {
   const ContainerId shared = Run("shared", 100);
   std::optional<StatusOr<AuditReport>> result;
-  Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  AskRuntime(result);
   // Takes CPUs from the shared container, whose update has not been answered.
   ASSERT_TRUE(node_.Create("a", QosClass::kGuaranteed, 2000).ok());
   PutCpus(shared, "0");
@@ -518,8 +516,7 @@ TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {
 TEST_F(AuditorTest, OneThatEndsMeanwhileIsLeftOut) {
   const ContainerId id = Run("a", 2000);
   std::optional<StatusOr<AuditReport>> result;
-  Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  AskRuntime(result);
   node_.Stop(id);
   runtime().AnswerList();
   ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
@@ -552,8 +549,7 @@ TEST_F(AuditorTest, ARuntimeThatDoesNotAnswerHoldsItUpForAWhileOnly) {
 TEST_F(AuditorTest, ARuntimeThatFailsIsTold) {
   Run("a", 2000);
   std::optional<StatusOr<AuditReport>> result;
-  Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  AskRuntime(result);
   runtime().FailList(Unavailable("it is ill"));
   ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
   EXPECT_EQ((*result)->runtime_problem, "it is ill");
@@ -577,8 +573,7 @@ TEST_F(AuditorTest, NeedsAPolicyAndARuntime) {
 TEST_F(AuditorTest, APolicyThatEndsMeanwhileEndsIt) {
   Run("a", 2000);
   std::optional<StatusOr<AuditReport>> result;
-  Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  AskRuntime(result);
   active_ = false;
   runtime().AnswerList();
   ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
@@ -589,10 +584,8 @@ TEST_F(AuditorTest, ManyThatAskWaitForEachOther) {
   std::vector<std::optional<StatusOr<AuditReport>>> results(9);
   for (auto& result : results)
     Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] {
-    if (!runtime().lists.empty()) runtime().AnswerList();
-    return std::all_of(results.begin(), results.end(),
-                       [](const auto& result) { return result.has_value(); });
+  ASSERT_TRUE(RunAnswering([&] {
+    return std::ranges::all_of(results, [](const auto& result) { return result.has_value(); });
   }));
   for (size_t i = 0; i < 8; ++i)
     EXPECT_TRUE((*results[i]).ok());
@@ -603,26 +596,19 @@ TEST_F(AuditorTest, AuditsByItself) {
   const ContainerId id = Run("a", 2000);
   PutCpus(id, "7");
   auditor_->Configure({.interval = milliseconds(5), .repair = true});
-  ASSERT_TRUE(node_.RunUntil([&] {
-    if (!runtime().lists.empty()) runtime().AnswerList();
-    return !runtime().updates.empty();
-  }));
+  ASSERT_TRUE(RunAnswering([&] { return !runtime().updates.empty(); }));
   runtime().AnswerAll();
   auditor_->Configure({.interval = milliseconds(0)});
   const size_t audits = told_.size();
   const auto until = std::chrono::steady_clock::now() + milliseconds(50);
-  ASSERT_TRUE(node_.RunUntil([&] {
-    if (!runtime().lists.empty()) runtime().AnswerList();
-    return std::chrono::steady_clock::now() > until;
-  }));
+  ASSERT_TRUE(RunAnswering([&] { return std::chrono::steady_clock::now() > until; }));
   EXPECT_LE(told_.size(), audits + 1) << "the one under way ends";
 }
 
 TEST_F(AuditorTest, EndsWhileItWaits) {
   Run("a", 2000);
   std::optional<StatusOr<AuditReport>> result;
-  Ask(false, result);
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  AskRuntime(result);
   auditor_.reset();
   runtime().AnswerList();
   MakeAuditor();
@@ -668,16 +654,14 @@ TEST(AuditOfWrittenCpusetsTest, ComparesWithTheCgroupAlone) {
   ASSERT_EQ(node.runtime.CpusOf(shared), "0-7") << "by the runtime's word";
 
   TempDir cgroups;
-  std::ofstream(cgroups.File("cgroup.controllers"));
-  const std::filesystem::path directory = std::filesystem::path(cgroups.path()) / shared.value();
-  std::filesystem::create_directories(directory);
+  cgroups.Put("cgroup.controllers", "");
   Auditor auditor({.loop = node.loop(),
                    .manager = [&node] { return &node.manager(); },
                    .cgroups = CgroupReader(cgroups.path()),
                    .numbers_are_ours = [] { return true; },
                    .told = [](const AuditReport*) {}});
   const auto audit = [&](std::string_view cpus) {
-    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+    cgroups.Put(fmt::format("{}/cpuset.cpus", shared.value()), fmt::format("{}\n", cpus));
     std::optional<AuditReport> result;
     auditor.Run(false, [&result](const StatusOr<AuditReport>& report) {
       result = report.value_or(AuditReport());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/audit/cgroup_reader.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,11 +17,7 @@ namespace {
 // A folder with files as the kernel shows them.
 class CgroupReaderTest : public testing::Test {
  protected:
-  void Put(const std::string& path, std::string_view text) {
-    const std::filesystem::path file = std::filesystem::path(mount_.path()) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void Put(const std::string& path, std::string_view text) const { mount_.Put(path, text); }
   StatusOr<CgroupValues> Read(std::string_view parent, std::string_view id) const {
     return CgroupReader(mount_.path()).Read(parent, id);
   }
@@ -240,11 +234,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 class MemoryPlacesTest : public testing::Test {
  protected:
-  void Put(const std::string& path, std::string_view text) {
-    const std::filesystem::path file = std::filesystem::path(mount_.path()) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void Put(const std::string& path, std::string_view text) const { mount_.Put(path, text); }
   std::string Elsewhere(const NodeSet& nodes) const {
     return MemoryElsewhere(CgroupReader(mount_.path()),
                            {.cgroup_parent = "/kubepods/pod1", .id = "abc", .nodes = nodes});

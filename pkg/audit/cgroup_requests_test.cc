@@ -29,12 +29,7 @@ using testing::HasSubstr;
 
 class CgroupLookupTest : public testing::Test {
  protected:
-  std::string File(const std::string& path) {
-    const std::filesystem::path file = std::filesystem::path(mount_.path()) / path;
-    std::filesystem::create_directories(file.parent_path());
-    return file;
-  }
-  void Put(const std::string& path, std::string_view text) { std::ofstream(File(path)) << text; }
+  void Put(const std::string& path, std::string_view text) const { mount_.Put(path, text); }
   void PutV1(std::string_view shares, std::string_view quota, std::string_view memory) {
     Put("cpu/kubepods/pod1/abc/cpu.shares", shares);
     Put("cpu/kubepods/pod1/abc/cpu.cfs_quota_us", quota);
@@ -98,7 +93,8 @@ TEST_F(CgroupLookupTest, AContainerWithoutACgroupHasNothing) {
 }
 
 TEST_F(CgroupLookupTest, AFifoDelaysNobody) {
-  const std::string fifo = File("cpu/kubepods/pod1/abc/cpu.cfs_quota_us");
+  fs::create_directories(mount_.File("cpu/kubepods/pod1/abc"));
+  const std::string fifo = mount_.File("cpu/kubepods/pod1/abc/cpu.cfs_quota_us");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_EQ(Look(), ResourceValues());
 }
@@ -135,10 +131,8 @@ TEST(HungCgroupLookupTest, DelaysNobodyForLong) {
 
 class CgroupCausesTest : public testing::Test {
  protected:
-  void Put(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(mount_.path()) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text << '\n';
+  void Put(const std::string& path, const std::string& text) const {
+    mount_.Put(path, text + "\n");
   }
   void Unified() {
     Put("cgroup.controllers", "cpuset cpu");
@@ -272,10 +266,7 @@ TEST(HungCgroupCausesTest, DelayNoCallForLong) {
 class CgroupWriterTest : public testing::Test {
  protected:
   fs::path Path(const std::string& path) const { return fs::path(mount_.path()) / path; }
-  void Put(const std::string& path, std::string_view text) {
-    fs::create_directories(Path(path).parent_path());
-    std::ofstream(Path(path)) << text;
-  }
+  void Put(const std::string& path, std::string_view text) const { mount_.Put(path, text); }
   std::string Get(const std::string& path) const {
     std::ifstream file(Path(path));
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

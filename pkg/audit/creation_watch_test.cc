@@ -2,7 +2,6 @@
 #include "pkg/audit/creation_watch.h"
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -31,7 +30,7 @@ class Relay final : public Observer {
 class CreationWatchTest : public testing::Test {
  protected:
   CreationWatchTest() {
-    std::ofstream(cgroups_.File("cgroup.controllers"));
+    cgroups_.Put("cgroup.controllers", "");
     relay_.to = &watch_;
   }
   ResourceManager::Options Options() {
@@ -40,9 +39,7 @@ class CreationWatchTest : public testing::Test {
     return options;
   }
   void PutCpus(const ContainerId& id, std::string_view cpus) {
-    const std::filesystem::path directory = std::filesystem::path(cgroups_.path()) / id.value();
-    std::filesystem::create_directories(directory);
-    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+    cgroups_.Put(fmt::format("{}/cpuset.cpus", id.value()), fmt::format("{}\n", cpus));
   }
   // Whether a look ends with a drift; the runtime answers if it is asked.
   bool Drifts() {
@@ -88,14 +85,13 @@ TEST_F(CreationWatchTest, OtherCpusInTheCgroupAreADrift) {
 TEST_F(CreationWatchTest, WhatACgroupAboveTakesAwayIsLeftToTheAudits) {
   const ContainerId id = Run("a");
   PutCpus(id, node_.Placed(id));
-  std::ofstream(std::filesystem::path(cgroups_.path()) / id.value() / "cpuset.cpus.effective")
-      << "1\n";
+  cgroups_.Put(fmt::format("{}/cpuset.cpus.effective", id.value()), "1\n");
   EXPECT_FALSE(Drifts());
 }
 
 TEST_F(CreationWatchTest, ACgroupThatCanHaveNoCpusetIsLeftToTheAudits) {
-  std::ofstream(cgroups_.File("cgroup.controllers")) << "cpuset cpu\n";
-  std::ofstream(cgroups_.File("cgroup.subtree_control")) << "cpu\n";
+  cgroups_.Put("cgroup.controllers", "cpuset cpu\n");
+  cgroups_.Put("cgroup.subtree_control", "cpu\n");
   std::filesystem::create_directories(std::filesystem::path(cgroups_.path()) / Run("a").value());
   EXPECT_FALSE(Drifts());
 }

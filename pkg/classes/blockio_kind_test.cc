@@ -20,7 +20,7 @@
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/testing/classed_pod.h"
 #include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/classes/testing/kind_bench.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 #include "pkg/kube/names.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -51,30 +51,29 @@ constexpr const char* kIoMax = "sys/fs/cgroup/c/io.max";
 constexpr const char* kIoWeight = "sys/fs/cgroup/c/io.weight";
 constexpr const char* kSlow = "7:7 rbps=5000000 wbps=max riops=max wiops=max";
 
-class BlockioKindTest : public testing::Test {
+class BlockioKindTest : public test::KeeperTest {
  protected:
   BlockioKindTest() {
     auto devices = std::make_unique<FakeBlockDevices>();
     devices_ = devices.get();
     devices_->Add("/dev/loop7", 7, 7);
-    bench_.files.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu io memory\n"},
-                         {kIoMax, ""},
-                         {kIoWeight, "default 100\n"},
-                         {"sys/fs/cgroup/kubepods.slice/io.max", ""},
-                         {"sys/fs/cgroup/kubepods.slice/io.weight", "default 100\n"}};
-    bench_.config.blockio.classes = {
-        {"light", {{.weight = 80}}},
-        {"slow", {{.devices = {"/dev/loop*"}, .read_bps = 5'000'000}}}};
+    files_.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu io memory\n"},
+                   {kIoMax, ""},
+                   {kIoWeight, "default 100\n"},
+                   {"sys/fs/cgroup/kubepods.slice/io.max", ""},
+                   {"sys/fs/cgroup/kubepods.slice/io.weight", "default 100\n"}};
+    config_.blockio.classes = {{"light", {{.weight = 80}}},
+                               {"slow", {{.devices = {"/dev/loop*"}, .read_bps = 5'000'000}}}};
     context_.door = [this] { return ways_; };
     kind_ = MakeBlockioKind(context_, std::move(devices));
   }
-  ClassReport Run() { return bench_.Run(*kind_); }
+  ClassReport Run() { return KeeperTest::Run({kind_.get()}, subjects_); }
   // The files that the runtime sets for a new container with this class.
   std::map<std::string, std::string> AtCreation(const std::string& name, bool unified = true) {
     ChosenClasses chosen;
     chosen.by_name["blockio"] = {.name = name};
     Adjustment adjustment;
-    kind_->AtCreation(chosen, bench_.config, unified, adjustment);
+    kind_->AtCreation(chosen, config_, unified, adjustment);
     std::map<std::string, std::string> files;
     if (adjustment.wide() == nullptr) return files;
     for (const auto& edit : adjustment.wide()->unified)
@@ -82,7 +81,6 @@ class BlockioKindTest : public testing::Test {
     return files;
   }
 
-  test::KindBench bench_;
   CreationWays ways_{.holds_starts = true};
   ClassContext context_;
   FakeBlockDevices* devices_ = nullptr;
@@ -90,24 +88,23 @@ class BlockioKindTest : public testing::Test {
 };
 
 TEST_F(BlockioKindTest, LimitsAreWrittenBeforeTheStart) {
-  bench_.Add("blockio", "slow");
-  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
+  Add("blockio", "slow");
+  EXPECT_TRUE(kind_->HoldsStart(subjects_[0], config_));
   const ClassReport report = Run();
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
+  EXPECT_EQ(files_.tree.at(kIoMax), kSlow);
   const ContainerClass& mine = report.containers.at("id").at(0);
   EXPECT_TRUE(mine.active);
   EXPECT_EQ(mine.way, "before start");
   EXPECT_EQ(mine.in_force, kSlow);
   EXPECT_EQ(mine.source, "annotation x");
   ways_.holds_starts = false;
-  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
+  EXPECT_FALSE(kind_->HoldsStart(subjects_[0], config_));
 }
 
 TEST_F(BlockioKindTest, WhatIsInForceIsOneLine) {
   devices_->Add("/dev/loop8", 7, 8);
-  bench_.files.tree[kIoMax] =
-      std::string(kSlow) + "\n7:8 rbps=5000000 wbps=max riops=max wiops=max\n";
-  bench_.Add("blockio", "slow");
+  files_.tree[kIoMax] = std::string(kSlow) + "\n7:8 rbps=5000000 wbps=max riops=max wiops=max\n";
+  Add("blockio", "slow");
   EXPECT_EQ(Run().containers.at("id").at(0).in_force,
             std::string(kSlow) + "; 7:8 rbps=5000000 wbps=max riops=max wiops=max");
 }
@@ -130,11 +127,11 @@ TEST_F(BlockioKindTest, TheRuntimeSetsWhatItCanAtCreation) {
 }
 
 TEST_F(BlockioKindTest, AFileThatTheNodeLacksIsNotAskedFor) {
-  bench_.files.tree.erase("sys/fs/cgroup/kubepods.slice/io.weight");
+  files_.tree.erase("sys/fs/cgroup/kubepods.slice/io.weight");
   (void)Run();
   EXPECT_THAT(AtCreation("light"), IsEmpty()) << "the runtime would refuse the container";
-  bench_.files.tree.erase(kIoWeight);
-  bench_.Add("blockio", "light");
+  files_.tree.erase(kIoWeight);
+  Add("blockio", "light");
   const ClassReport report = Run();
   EXPECT_FALSE(report.containers.at("id").at(0).active);
   EXPECT_THAT(report.containers.at("id").at(0).reason,
@@ -142,82 +139,82 @@ TEST_F(BlockioKindTest, AFileThatTheNodeLacksIsNotAskedFor) {
 }
 
 TEST_F(BlockioKindTest, BfqsFileIsEnoughForAWeight) {
-  bench_.files.tree.erase(kIoWeight);
-  bench_.files.tree["sys/fs/cgroup/c/io.bfq.weight"] = "default 100\n";
-  bench_.Add("blockio", "light");
+  files_.tree.erase(kIoWeight);
+  files_.tree["sys/fs/cgroup/c/io.bfq.weight"] = "default 100\n";
+  Add("blockio", "light");
   EXPECT_TRUE(Run().containers.at("id").at(0).active);
-  EXPECT_EQ(bench_.files.tree.at("sys/fs/cgroup/c/io.bfq.weight"), "default 80");
+  EXPECT_EQ(files_.tree.at("sys/fs/cgroup/c/io.bfq.weight"), "default 80");
 }
 
 TEST_F(BlockioKindTest, ADeviceThatIsPluggedInLaterGetsItsLimit) {
   devices_->all.clear();
-  bench_.Add("blockio", "slow").running = true;
+  Add("blockio", "slow").running = true;
   const ClassReport before = Run();
   EXPECT_TRUE(before.classes.at(1).active);
   EXPECT_EQ(before.classes.at(1).reason, "no block device matches /dev/loop*");
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), "");
+  EXPECT_EQ(files_.tree.at(kIoMax), "");
   devices_->Add("/dev/loop7", 7, 7);
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
+  EXPECT_EQ(files_.tree.at(kIoMax), kSlow);
 }
 
 // The kernel takes a device's line away with it, and knows its number no more.
 TEST_F(BlockioKindTest, ADeviceThatIsUnpluggedLeavesNothingBehind) {
   devices_->Add("/dev/loop8", 7, 8);
-  bench_.config.blockio.classes["slow"] = {{.devices = {"/dev/loop7"}, .read_bps = 5'000'000},
-                                           {.devices = {"/dev/loop8"}, .read_bps = 6'000'000}};
+  config_.blockio.classes["slow"] = {{.devices = {"/dev/loop7"}, .read_bps = 5'000'000},
+                                     {.devices = {"/dev/loop8"}, .read_bps = 6'000'000}};
   const std::string other = "7:8 rbps=6000000 wbps=max riops=max wiops=max";
-  bench_.files.tree[kIoMax] = fmt::format("{}\n{}\n", kSlow, other);
-  bench_.Add("blockio", "slow").running = true;
+  files_.tree[kIoMax] = fmt::format("{}\n{}\n", kSlow, other);
+  Add("blockio", "slow").running = true;
   ASSERT_EQ(Run().containers.at("id").at(0).in_force, fmt::format("{}; {}", kSlow, other));
   devices_->all.erase("/dev/loop7");
-  bench_.files.tree[kIoMax] = other + "\n";
-  bench_.files.on_write = [this](const std::string& path, std::string_view text) {
-    bench_.files.refuses[path] = text.starts_with("7:7 ") ? ENODEV : 0;
+  files_.tree[kIoMax] = other + "\n";
+  files_.on_write = [this](const std::string& path, std::string_view text) {
+    files_.refuses[path] = text.starts_with("7:7 ") ? ENODEV : 0;
   };
   const ClassReport report = Run();
   EXPECT_TRUE(report.classes.at(1).active) << report.classes.at(1).reason;
   EXPECT_EQ(report.classes.at(1).reason, "no block device matches /dev/loop7");
   EXPECT_EQ(report.containers.at("id").at(0).in_force, other);
   EXPECT_THAT(report.notes, IsEmpty()) << "no other program has written";
-  EXPECT_THAT(bench_.files.written, IsEmpty());
-  bench_.subjects.clear();
+  EXPECT_THAT(files_.written, IsEmpty());
+  subjects_.clear();
   EXPECT_THAT(Run().not_given_back, IsEmpty());
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:8 rbps=max wbps=max riops=max wiops=max");
+  EXPECT_EQ(files_.tree.at(kIoMax), "7:8 rbps=max wbps=max riops=max wiops=max");
 }
 
 TEST_F(BlockioKindTest, AClassThatEndsIsTakenAway) {
-  bench_.Add("blockio", "slow");
+  Add("blockio", "slow");
   (void)Run();
-  bench_.config.blockio = {};
-  bench_.subjects.clear();
+  config_.blockio = {};
+  subjects_.clear();
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
+  EXPECT_EQ(files_.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
   EXPECT_THAT(AtCreation("slow"), IsEmpty());
 }
 
 TEST_F(BlockioKindTest, WhatTheRuntimeHasSetEndsWithTheClass) {
-  bench_.files.tree[kIoMax] = std::string(kSlow) + "\n";
-  bench_.Add("blockio", "slow");
+  files_.tree[kIoMax] = std::string(kSlow) + "\n";
+  Add("blockio", "slow");
   EXPECT_EQ(Run().containers.at("id").at(0).way, "at creation");
-  EXPECT_THAT(bench_.files.written, IsEmpty());
-  bench_.subjects.clear();
+  EXPECT_THAT(files_.written, IsEmpty());
+  subjects_.clear();
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
+  EXPECT_EQ(files_.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
 }
 
 TEST_F(BlockioKindTest, AContainerThatAwaitsItsCgroupHasItsClass) {
-  bench_.Add("blockio", "slow").cgroup.clear();
+  Add("blockio", "slow").cgroup.clear();
   EXPECT_TRUE(Run().classes.at(1).active) << "containerd makes it at the start";
-  bench_.subjects[0].running = true;
+  subjects_[0].running = true;
   EXPECT_EQ(Run().classes.at(1).reason, "the container has no cgroup");
 }
 
 TEST_F(BlockioKindTest, WhatTheKernelRefusesIsTold) {
   for (const int error : {EINVAL, ENODEV, EROFS, EIO}) {
-    bench_.files.refuses[kIoMax] = error;
-    bench_.subjects.clear();
-    bench_.Add("blockio", "slow");
+    files_.refuses[kIoMax] = error;
+    subjects_.clear();
+    Add("blockio", "slow");
     const ClassReport report = Run();
     EXPECT_FALSE(report.classes.at(1).active) << error;
     EXPECT_THAT(report.classes.at(1).reason, HasSubstr("cannot write 7:7 rbps=5000000")) << error;
@@ -226,41 +223,41 @@ TEST_F(BlockioKindTest, WhatTheKernelRefusesIsTold) {
 }
 
 TEST_F(BlockioKindTest, WithoutTheControllerClassesAreInactive) {
-  bench_.files.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
+  files_.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
   EXPECT_EQ(Run().classes.at(0).reason, "sys/fs/cgroup/cgroup.controllers has no io");
-  bench_.files.tree.erase("sys/fs/cgroup/cgroup.controllers");
+  files_.tree.erase("sys/fs/cgroup/cgroup.controllers");
   EXPECT_THAT(Run().classes.at(0).reason, HasSubstr("there is no sys/fs/cgroup/blkio"));
-  bench_.files.tree["sys/fs/cgroup/blkio/tasks"] = "";
+  files_.tree["sys/fs/cgroup/blkio/tasks"] = "";
   EXPECT_TRUE(Run().classes.at(0).active);
 }
 
 TEST_F(BlockioKindTest, TheRuntimeMayHaveTheClasses) {
-  bench_.config.blockio = {.assign = BlockioConfig::Assign::kRuntime};
-  bench_.config.namespaces["blockio"] = {"*"};
+  config_.blockio = {.assign = BlockioConfig::Assign::kRuntime};
+  config_.namespaces["blockio"] = {"*"};
   test::ClassedPod classed;
   classed.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "theirs"}};
   ChosenClasses chosen;
-  const Status status = kind_->Choose(classed.container(), bench_.config, chosen);
+  const Status status = kind_->Choose(classed.container(), config_, chosen);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(chosen.Find("blockio")->name, "theirs");
   Adjustment adjustment;
-  kind_->AtCreation(chosen, bench_.config, true, adjustment);
+  kind_->AtCreation(chosen, config_, true, adjustment);
   EXPECT_EQ(adjustment.wide()->blockio_class, "theirs");
-  EXPECT_FALSE(kind_->HoldsStart({.chosen = chosen}, bench_.config));
-  bench_.Add("blockio", "theirs");
+  EXPECT_FALSE(kind_->HoldsStart({.chosen = chosen}, config_));
+  Add("blockio", "theirs");
   EXPECT_EQ(Run().containers.at("id").at(0).way, "by the runtime");
 }
 
 TEST_F(BlockioKindTest, AnUnknownClassIsRefusedOnlyWhereThePodAsks) {
-  bench_.config.namespaces["blockio"] = {"*"};
+  config_.namespaces["blockio"] = {"*"};
   test::ClassedPod classed{.of_pool = {{"blockio", "slow"}}};
   classed.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
   ChosenClasses chosen;
-  const Status status = kind_->Choose(classed.container(), bench_.config, chosen);
+  const Status status = kind_->Choose(classed.container(), config_, chosen);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("\"gold\""));
   EXPECT_EQ(chosen.Find("blockio")->name, "slow") << "a container that exists has its pool's";
-  bench_.Add("blockio", "gold");
+  Add("blockio", "gold");
   EXPECT_THAT(Run().containers.at("id").at(0).reason,
               HasSubstr("no block I/O parameters for class \"gold\""));
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/class_worker.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,13 +12,10 @@
 namespace resmgr {
 namespace {
 
-namespace fs = std::filesystem;
-
 class ClassWorkerTest : public testing::Test {
  protected:
   void Put(const std::string& path, std::string_view text) const {
-    fs::create_directories(fs::path(Root() + path).parent_path());
-    std::ofstream(Root() + path) << text;
+    directory_.Put("root/" + path, text);
   }
   std::string Root() const { return directory_.path() + "/root/"; }
   std::string At(const std::string& path) const {

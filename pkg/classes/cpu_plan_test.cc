@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,13 +15,11 @@
 #include "pkg/base/parse.h"
 #include "pkg/classes/class_worker.h"
 #include "pkg/classes/cpu_machine.h"
-#include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
 
-using test::FakeHostFiles;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -30,7 +29,7 @@ using testing::Not;
 constexpr int kCpus = 16;
 
 // Two packages with CPUs 0-7 and 8-15; 0.8 GHz to 3.8 GHz, nominally 2.9 GHz.
-class CpuPlanTest : public testing::Test {
+class CpuPlanTest : public test::KeeperTest {
  protected:
   CpuPlanTest() {
     auto& tree = files_.tree;
@@ -119,14 +118,10 @@ class CpuPlanTest : public testing::Test {
   ClassReport Apply(const std::vector<ClassSubject>& subjects,
                     const std::vector<ClassPool>& pools) {
     files_.written.clear();
-    ClassPlan plan;
-    MakeCpuKind()->Plan({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
-                        plan);
-    return MakeReport(plan, subjects, keeper_.Keep(plan.values));
+    return Run({kind_.get()}, subjects, pools);
   }
   static std::string ReasonOf(const ClassReport& report, std::string_view name) {
-    const auto found = std::ranges::find(report.classes, name, &ClassState::name);
-    return found == report.classes.end() ? "there is no such class" : found->reason;
+    return StateOf(report, name).reason;
   }
   void ExpectGivenBack() {
     EXPECT_TRUE(Apply({}, {}).not_given_back.empty());
@@ -144,13 +139,8 @@ class CpuPlanTest : public testing::Test {
   static constexpr ClockRate kTurbo{ClockRate::Kind::kTurbo};
   static constexpr ClockRate kBase{ClockRate::Kind::kBase};
 
-  ClassesConfig config_;
-  TempDir directory_;
-  FakeHostFiles files_;
   int refused_ = 0;
-  std::map<std::string, std::string> before_;
-  ClassJournal journal_{directory_.path() + "/classes", ""};
-  HostKeeper keeper_{files_, journal_};
+  const std::unique_ptr<ClassKind> kind_ = MakeCpuKind();
 };
 
 // Rows of nri-plugins' test18: CPUs 2-7 and 10-13, of which 10 is reserved.
@@ -364,10 +354,7 @@ TEST_F(CpuPlanTest, AContainersOwnClassWinsOverItsPools) {
 }
 
 TEST_F(CpuPlanTest, AClassThatSomeContainersLackIsNoProblemOfTheOthers) {
-  const auto turbo_of = [](const ClassReport& report) {
-    const auto found = std::ranges::find(report.classes, "turbo-low", &ClassState::name);
-    return found == report.classes.end() ? ClassState() : *found;
-  };
+  const auto turbo_of = [](const ClassReport& report) { return StateOf(report, "turbo-low"); };
   const ClassState turbo = turbo_of(Apply({Own({2, 3}, "turbo-low"), Own({}, "turbo-low")}, {}));
   EXPECT_FALSE(turbo.active);
   EXPECT_THAT(turbo.containers, ElementsAre("ns/pod/own2", "ns/pod/own-1"));

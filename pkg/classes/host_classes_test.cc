@@ -101,8 +101,7 @@ TEST_F(HostClassesTest, WhatIsMissingIsAProblemUntilItIsThere) {
 }
 
 TEST_F(HostClassesTest, WithoutItsJournalAClassIsInactiveAndNothingIsKnownToBeGivenBack) {
-  fs::create_directories(directory_.path() + "/classes");
-  std::ofstream(directory_.path() + "/classes/journal") << "cri-resmgr classes 2 x\n{}";
+  directory_.Put("classes/journal", "cri-resmgr classes 2 x\n{}");
   classes_->Configure(Interrupts());
   const ContainerId id = node_.Run("dsp", kGuaranteed, 2000);
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));

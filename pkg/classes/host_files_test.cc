@@ -2,7 +2,6 @@
 #include "pkg/classes/host_files.h"
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -12,10 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_journal.h"
-#include "pkg/classes/host_keeper.h"
-#include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -28,12 +24,11 @@ TEST(HostFilesTest, TheMaskOfUnboundWorkIsTheWrittenOne) {
   const TempDir root;
   const std::string directory = "sys/devices/virtual/workqueue/";
   const std::string mask = directory + "cpumask";
-  std::filesystem::create_directories(root.File(directory));
   RealHostFiles files(root.path(), [](std::string_view) {});
   EXPECT_EQ(files.Read(mask).status().code(), StatusCode::kNotFound);
-  std::ofstream(root.File(mask)) << "f3\n";
+  root.Put(mask, "f3\n");
   EXPECT_EQ(files.Read(mask).value(), "f3\n") << "before Linux 6.9";
-  std::ofstream(root.File(directory + "cpumask_requested")) << "ff\n";
+  root.Put(directory + "cpumask_requested", "ff\n");
   EXPECT_EQ(files.Read(mask).value(), "ff\n");
   EXPECT_EQ(files.Write(mask, "0f"), 0);
   EXPECT_EQ(std::ifstream(root.File(mask)).get(), '0') << "the other file cannot be written";
@@ -42,13 +37,12 @@ TEST(HostFilesTest, TheMaskOfUnboundWorkIsTheWrittenOne) {
 // The kernel writes the names of mounts and of network cards into these files as they are.
 TEST(HostFilesTest, NamesThatOthersChooseMayHaveAnyBytes) {
   const TempDir root;
-  std::filesystem::create_directories(root.File("proc/irq/4"));
   RealHostFiles files(root.path(), [](std::string_view) {});
   for (const char* const file : {"proc/mounts", "proc/interrupts"}) {
-    std::ofstream(root.File(file)) << "nas:/caf\xc3\xa9 /data nfs rw 0 0\n";
+    root.Put(file, "nas:/caf\xc3\xa9 /data nfs rw 0 0\n");
     EXPECT_EQ(files.Read(file).value_or("refused"), "nas:/caf\xc3\xa9 /data nfs rw 0 0\n");
   }
-  std::ofstream(root.File("proc/irq/4/smp_affinity")) << "\xc3\n";
+  root.Put("proc/irq/4/smp_affinity", "\xc3\n");
   EXPECT_EQ(files.Read("proc/irq/4/smp_affinity").status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -56,8 +50,7 @@ TEST(HostFilesTest, NamesThatOthersChooseMayHaveAnyBytes) {
 TEST(HostFilesTest, AFileOfTheDiskIsReplacedAsAWhole) {
   const TempDir root;
   const std::string file = "etc/default/irqbalance";
-  std::filesystem::create_directories(root.File("etc/default"));
-  std::ofstream(root.File(file)) << "IRQBALANCE_ARGS=\n";
+  root.Put(file, "IRQBALANCE_ARGS=\n");
   std::ifstream opened(root.File(file));
   RealHostFiles files(root.path(), [](std::string_view) {});
   EXPECT_EQ(files.Write(file, "IRQBALANCE_BANNED_CPULIST=2\n"), 0);
@@ -184,21 +177,15 @@ TEST_F(DeviceLinesTest, AKillBetweenTwoLinesLosesNothing) {
     ClassJournal journal(directory.path() + "/classes", "");
     return HostKeeper(files_, journal).Keep(values).notes;
   };
-  bool finished = false;
-  for (int steps = 0; !finished; ++steps) {
-    ASSERT_LT(steps, 100);
-    host_.lives_for = steps;
-    try {
-      keep({{"c/io.weight", "default 50\n7:0 1\n8:0 2"}});
-      keep({{"c/io.weight", "default 60\n8:0 3\n9:0 4"}});
-      keep({});
-      finished = true;
-    } catch (const test::FakeHostFiles::Killed&) {
-    }
-    host_.lives_for = -1;
+  const auto work = [&] {
+    keep({{"c/io.weight", "default 50\n7:0 1\n8:0 2"}});
+    keep({{"c/io.weight", "default 60\n8:0 3\n9:0 4"}});
+    keep({});
+  };
+  test::KillBetweenSteps(host_, work, [&](int steps) {
     EXPECT_THAT(keep({}), IsEmpty()) << steps;
     EXPECT_EQ(host_.tree.at("c/io.weight"), "default 100\n") << steps;
-  }
+  });
   EXPECT_TRUE(MixesDeviceLines("c/io.weight", "7:0 7", {"", "7:0 7\n8:0 1"}));
   EXPECT_FALSE(MixesDeviceLines("c/io.weight", "7:0 8", {"", "7:0 7\n8:0 1"}));
   EXPECT_FALSE(MixesDeviceLines("c/cpu.max", "1", {"1"}));

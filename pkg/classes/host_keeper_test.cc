@@ -6,9 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -22,7 +20,7 @@
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/partition_steps.h"
-#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/sanitizer.h"
@@ -33,7 +31,6 @@ namespace resmgr {
 namespace {
 
 namespace fs = std::filesystem;
-using test::FakeHostFiles;
 using test::IsOk;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -42,28 +39,15 @@ using testing::IsEmpty;
 const char* const kAffinity = "proc/irq/1/smp_affinity";
 const char* const kLatency = "sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us";
 
-class HostKeeperTest : public testing::Test {
+class HostKeeperTest : public test::KeeperTest {
  protected:
   HostKeeperTest() {
+    before_ = {{kAffinity, "ff\n"}, {kLatency, "0\n"}};
     files_.tree = before_;
-    Start();
-  }
-  // A process, after the former one has ended.
-  void Start() {
-    keeper_.reset();
-    journal_.reset();
-    journal_.emplace(directory_.path() + "/classes", "boot");
-    keeper_.emplace(files_, *journal_);
   }
   HostOutcome KeepOne(const std::string& path, const std::string& text) {
     return keeper_->Keep({{path, text}}).outcomes[path];
   }
-
-  const std::map<std::string, std::string> before_ = {{kAffinity, "ff\n"}, {kLatency, "0\n"}};
-  const TempDir directory_;
-  FakeHostFiles files_;
-  std::optional<ClassJournal> journal_;
-  std::optional<HostKeeper> keeper_;
 };
 
 TEST_F(HostKeeperTest, TheFirstValueIsOnTheDiskBeforeTheFirstWrite) {
@@ -152,9 +136,6 @@ TEST_F(HostKeeperTest, AQuotaIsGivenBackAsTheKubeletWroteItLast) {
 }
 
 TEST_F(HostKeeperTest, BlockLimitsThatTheRuntimeSetOnCgroupV1EndWithTheClass) {
-  DeviceLines lines(files_);
-  ClassJournal journal(directory_.path() + "/limits", "boot");
-  HostKeeper keeper(lines, journal);
   const std::map<std::string, std::pair<std::string, std::string>> limits = {
       {"c/blkio.throttle.read_bps_device", {"7:7 1000", "7:7 0"}},
       {"c/blkio.throttle.write_bps_device", {"7:7 1000", "7:7 0"}},
@@ -165,11 +146,11 @@ TEST_F(HostKeeperTest, BlockLimitsThatTheRuntimeSetOnCgroupV1EndWithTheClass) {
   std::vector<HostValue> values;
   for (const auto& [path, texts] : limits) {
     files_.tree[path] = texts.first + "\n";
-    values.push_back(keeper.LimitOf(path, texts.first));
+    values.push_back(keeper_->LimitOf(path, texts.first));
   }
-  keeper.Keep(values);
+  keeper_->Keep(values);
   EXPECT_THAT(files_.written, IsEmpty());
-  EXPECT_THAT(keeper.Keep({}).not_given_back, IsEmpty());
+  EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
   for (const auto& [path, texts] : limits)
     EXPECT_EQ(files_.tree.at(path), texts.second) << path;
 }
@@ -337,21 +318,15 @@ TEST_F(DirectoryTest, ARefusalGivesTheWholeSetItsFormerValuesWithTheKernelsReaso
 }
 
 TEST_F(DirectoryTest, AKillBetweenAnyTwoStepsLeavesNoDirectoryBehind) {
-  bool finished = false;
-  for (int steps = 0; !finished; ++steps) {
-    ASSERT_LT(steps, 200);
-    files_.lives_for = steps;
-    try {
-      keeper_->Keep(wanted_);
-      keeper_->Keep({{.path = kGroup, .text = "there"}});
-      finished = true;
-    } catch (const FakeHostFiles::Killed&) {
-    }
-    files_.lives_for = -1;
+  const auto work = [&] {
+    keeper_->Keep(wanted_);
+    keeper_->Keep({{.path = kGroup, .text = "there"}});
+  };
+  test::KillBetweenSteps(files_, work, [&](int steps) {
     Start();
     keeper_->Keep({});
     EXPECT_EQ(files_.tree, tree_) << steps;
-  }
+  });
 }
 
 // Stopped before each operation on a file of the host, in several changes one after the other.
@@ -360,22 +335,16 @@ TEST_F(HostKeeperTest, AKillBetweenAnyTwoStepsLosesNothing) {
                                                      {{kAffinity, "e3"}},
                                                      {{kAffinity, "f7"}, {kLatency, "n/a"}},
                                                      {}};
-  bool finished = false;
-  for (int steps = 0; !finished; ++steps) {
-    ASSERT_LT(steps, 200);
-    files_.lives_for = steps;
-    try {
-      for (const std::vector<HostValue>& work : works)
-        keeper_->Keep(work);
-      finished = true;
-    } catch (const FakeHostFiles::Killed&) {
-    }
-    files_.lives_for = -1;
+  const auto work = [&] {
+    for (const std::vector<HostValue>& one : works)
+      keeper_->Keep(one);
+  };
+  test::KillBetweenSteps(files_, work, [&](int steps) {
     Start();
     EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
     EXPECT_EQ(files_.tree, before_) << steps;
     EXPECT_THAT(journal_->entries(), IsEmpty());
-  }
+  });
 }
 
 // Processes that are killed at any instant while they change a tree of files, and the next ones.
@@ -391,16 +360,13 @@ class KillTest : public testing::Test {
     for (int i = 0; i < kFiles; ++i) {
       const std::string path = PathOf(i);
       before_[path] = fmt::format("{}\n", i);
-      fs::create_directories(fs::path(Root() + path).parent_path());
-      std::ofstream(Root() + path) << before_[path];
     }
     for (int i = 0; i < kPartitions; ++i) {
-      fs::create_directories(fs::path(Root() + CpusetOf(i, "")).parent_path());
-      std::ofstream(Root() + CpusetOf(i, "exclusive"))
-          << (before_[CpusetOf(i, "exclusive")] = fmt::format("{}\n", 10 + i));
-      std::ofstream(Root() + CpusetOf(i, "partition"))
-          << (before_[CpusetOf(i, "partition")] = "member\n");
+      before_[CpusetOf(i, "exclusive")] = fmt::format("{}\n", 10 + i);
+      before_[CpusetOf(i, "partition")] = "member\n";
     }
+    for (const auto& [path, text] : before_)
+      directory_.Put("root/" + path, text);
     fs::create_directories(Root() + "sys/fs/resctrl");
   }
   static std::string GroupOf(int i) { return fmt::format("sys/fs/resctrl/cri-resmgr.{}", i); }
@@ -488,10 +454,7 @@ TEST_F(KillTest, TheNextProcessGivesEverythingBack) {
 class ClassJournalTest : public testing::Test {
  protected:
   std::string Text() const { return ReadFile(path_ + "/journal", 1 << 20).value(); }
-  void Write(std::string_view text) const {
-    fs::create_directories(path_);
-    std::ofstream(path_ + "/journal", std::ios::binary) << text;
-  }
+  void Write(std::string_view text) const { directory_.Put("classes/journal", text); }
 
   const TempDir directory_;
   const std::string path_ = directory_.path() + "/classes";
@@ -574,7 +537,7 @@ TEST_F(ClassJournalTest, PathsDoNotLeadOutOfTheHost) {
 }
 
 TEST_F(ClassJournalTest, ADiskThatIsFullChangesNothing) {
-  std::ofstream(path_) << "a file in place of the directory";
+  directory_.Put("classes", "a file in place of the directory");
   ClassJournal journal(path_, "boot");
   EXPECT_FALSE(journal.Save(entries_).ok());
   EXPECT_THAT(journal.entries(), IsEmpty());

@@ -2,7 +2,7 @@
 #include "pkg/classes/interrupt_plan.h"
 
 #include <cerrno>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,20 +14,18 @@
 #include "pkg/classes/cpu_machine.h"
 #include "pkg/classes/cpu_mask.h"
 #include "pkg/classes/irqbalance.h"
-#include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
 
-using test::FakeHostFiles;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
 // CPUs 0-15, as in nri-plugins' test25.
-class InterruptPlanTest : public testing::Test {
+class InterruptPlanTest : public test::KeeperTest {
  protected:
   InterruptPlanTest() {
     auto& tree = files_.tree;
@@ -57,23 +55,11 @@ class InterruptPlanTest : public testing::Test {
   }
   ClassReport Apply(const std::vector<ClassPool>& pools,
                     const std::vector<ClassSubject>& subjects = {}) {
-    ClassPlan plan;
-    PlanInterrupts({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
-                   known_, plan);
-    const HostKeeper::Result result = keeper_.Keep(plan.values);
-    known_.Keep();
-    return MakeReport(plan, subjects, result);
+    return Run({kind_.get()}, subjects, pools);
   }
   std::string At(int number) const { return std::string(Trim(files_.tree.at(Path(number)))); }
 
-  ClassesConfig config_;
-  KnownInterrupts known_;
-  TempDir directory_;
-  FakeHostFiles files_;
-  std::map<std::string, std::string> before_;
-  ClassJournal journal_{directory_.path() + "/classes", ""};
-  IrqbalanceBans bans_{files_};
-  HostKeeper keeper_{bans_, journal_};
+  const std::unique_ptr<ClassKind> kind_ = MakeIsolationKind({});
 };
 
 TEST_F(InterruptPlanTest, ClaimedOnesRunThereAlone) {
@@ -203,7 +189,7 @@ TEST_F(InterruptPlanTest, OneThatIsPluggedInMeanwhileGetsTheMachinesAffinityLate
   EXPECT_EQ(At(30), "ffff");
   EXPECT_EQ(At(31), "0001") << "its driver chose it";
   EXPECT_EQ(At(9), "ffff");
-  EXPECT_TRUE(journal_.entries().empty());
+  EXPECT_TRUE(journal_->entries().empty());
 }
 
 TEST_F(InterruptPlanTest, ANumberThatIsUsedAgainIsALaterInterrupt) {
@@ -223,9 +209,8 @@ TEST_F(InterruptPlanTest, AComparisonDoesNotMakeAnInterruptKnown) {
   Apply({}, isolated);
   files_.tree[Path(30)] = "fff3\n";
   ClassPlan compared;
-  PlanInterrupts({.subjects = isolated, .pools = {}, .config = config_, .host = keeper_}, known_,
-                 compared);
-  EXPECT_THAT(keeper_.Compare(compared.values), IsEmpty());
+  kind_->Plan({.subjects = isolated, .pools = {}, .config = config_, .host = *keeper_}, compared);
+  EXPECT_THAT(keeper_->Compare(compared.values), IsEmpty());
   Apply({}, isolated);
   Apply({});
   EXPECT_EQ(At(30), "ffff");
@@ -372,7 +357,7 @@ TEST_F(InterruptPlanTest, AnIrqbalanceThatBeganWithThisFileGetsItsCpusBack) {
   Apply({});
   EXPECT_EQ(Trim(files_.tree.at(kSocket)), "8000");
   EXPECT_EQ(files_.tree.at(kFile), "IRQBALANCE_BANNED_CPULIST=15\n");
-  EXPECT_TRUE(journal_.entries().empty());
+  EXPECT_TRUE(journal_->entries().empty());
 }
 
 TEST_F(InterruptPlanTest, AFileOfIrqbalanceThatCannotBeReadIsTold) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,15 +16,13 @@
 #include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/partition_steps.h"
 #include "pkg/classes/testing/cpuset_kernel.h"
-#include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 #include "test/support/sanitizer.h"
 
 namespace resmgr {
 namespace {
 
 using test::CpusetKernel;
-using test::FakeHostFiles;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -31,7 +30,7 @@ using testing::IsEmpty;
 using Isolation = IsolationConfig;
 
 // A machine with CPUs 0-7 and three interrupts.
-class IsolationPlanTest : public testing::Test {
+class IsolationPlanTest : public test::KeeperTest {
  protected:
   IsolationPlanTest() {
     auto& tree = files_.tree;
@@ -69,23 +68,12 @@ class IsolationPlanTest : public testing::Test {
             .chosen = {.isolation = {.isolation = isolation, .source = "classes.isolation"}}};
   }
   ClassReport Apply(const std::vector<ClassSubject>& subjects) {
-    ClassPlan plan;
-    const ClassWork work{.subjects = subjects, .pools = pools_, .config = config_, .host = keeper_};
-    PlanInterrupts(work, known_, plan);
-    PlanIsolation(work, plan);
-    return MakeReport(plan, subjects, keeper_.Keep(plan.values));
+    return Run({kind_.get()}, subjects);
   }
   std::string At(const std::string& path) const { return files_.tree.at(path); }
 
   const Isolation interrupts_{.interrupts = Isolation::Interrupts::kIsolate};
-  ClassesConfig config_;
-  std::vector<ClassPool> pools_;
-  KnownInterrupts known_;
-  TempDir directory_;
-  FakeHostFiles files_;
-  std::map<std::string, std::string> before_;
-  ClassJournal journal_{directory_.path() + "/classes", ""};
-  HostKeeper keeper_{files_, journal_};
+  const std::unique_ptr<ClassKind> kind_ = MakeIsolationKind({});
 };
 
 TEST_F(IsolationPlanTest, InterruptsAreFoundWithTheirNames) {
@@ -227,9 +215,6 @@ class PartitionTest : public IsolationPlanTest {
     ClassSubject subject = Subject(cpus, {.partition = Isolation::Partition::kIsolated});
     subject.cgroup = fmt::format("sys/fs/cgroup/{}", cgroup);
     return subject;
-  }
-  size_t WrittenAt(const std::string& what) const {
-    return static_cast<size_t>(std::ranges::find(files_.written, what) - files_.written.begin());
   }
 
   static constexpr const char* kFirst = "kubepods/poduid/a";

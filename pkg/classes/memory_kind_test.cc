@@ -12,7 +12,7 @@
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/memory_wish.h"
 #include "pkg/classes/testing/classed_pod.h"
-#include "pkg/classes/testing/kind_bench.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -23,24 +23,22 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-class MemoryKindTest : public testing::Test {
+class MemoryKindTest : public test::KeeperTest {
  protected:
   MemoryKindTest() {
-    bench_.files.tree["sys/fs/cgroup/cgroup.controllers"] = "memory\n";
-    bench_.config.memory = {{.name = "silver"}, {.name = "unused"}};
-    bench_.subjects.push_back(
-        {.container = "shop/p/main", .id = "id", .cgroup = "sys/fs/cgroup/c"});
+    files_.tree["sys/fs/cgroup/cgroup.controllers"] = "memory\n";
+    config_.memory = {{.name = "silver"}, {.name = "unused"}};
+    subjects_.push_back({.container = "shop/p/main", .id = "id", .cgroup = "sys/fs/cgroup/c"});
     Wants("858993459");
-    bench_.files.tree[kHigh] = "858992640\n";  // in whole pages
+    files_.tree[kHigh] = "858992640\n";  // in whole pages
   }
   void Wants(std::string_view high) {
-    bench_.subjects[0].chosen.memory = {
+    subjects_[0].chosen.memory = {
         .name = "silver", .source = "annotation x", .files = {{"memory.high", std::string(high)}}};
   }
-  ClassReport Report() { return bench_.Run(*kind_); }
+  ClassReport Report() { return KeeperTest::Run({kind_.get()}, subjects_); }
 
   static constexpr const char* kHigh = "sys/fs/cgroup/c/memory.high";
-  test::KindBench bench_;
   ClassContext context_;
   std::unique_ptr<ClassKind> kind_ = MakeMemoryKind(context_);
 };
@@ -53,12 +51,12 @@ TEST_F(MemoryKindTest, WhatTheRuntimeHasSetIsNotWritten) {
   EXPECT_TRUE(report.classes[1].active);
   EXPECT_EQ(report.containers.at("id")[0].in_force, "858992640");
   EXPECT_EQ(report.containers.at("id")[0].way, "at creation");
-  EXPECT_THAT(bench_.files.written, IsEmpty());
+  EXPECT_THAT(files_.written, IsEmpty());
 }
 
 TEST_F(MemoryKindTest, WithoutTheControllerTheClassesAreAbsent) {
-  bench_.files.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
-  bench_.config.absent = ClassesConfig::Absent::kRefuse;
+  files_.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
+  config_.absent = ClassesConfig::Absent::kRefuse;
   const ClassReport report = Report();
   ASSERT_EQ(report.classes.size(), 2U);
   for (const ClassState& one : report.classes) {
@@ -67,103 +65,103 @@ TEST_F(MemoryKindTest, WithoutTheControllerTheClassesAreAbsent) {
     EXPECT_EQ(one.reason, "sys/fs/cgroup/cgroup.controllers has no memory");
   }
   ASSERT_TRUE(report.absent.contains("memory"));
-  EXPECT_THAT(bench_.files.written, IsEmpty());
+  EXPECT_THAT(files_.written, IsEmpty());
 }
 
 TEST_F(MemoryKindTest, AmountsHaveTheKernelsUnits) {
-  bench_.files.tree[kHigh] = "1073741824\n";
+  files_.tree[kHigh] = "1073741824\n";
   for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {
     Wants(text);
     EXPECT_TRUE(Report().classes[0].active) << text;
   }
-  EXPECT_THAT(bench_.files.written, IsEmpty());
+  EXPECT_THAT(files_.written, IsEmpty());
 }
 
 TEST_F(MemoryKindTest, ARunningContainerFollowsItsMemoryLimit) {
   (void)Report();
   Wants("429496729");
   EXPECT_TRUE(Report().classes[0].active);
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "429496729");
+  EXPECT_EQ(files_.tree.at(kHigh), "429496729");
 }
 
 TEST_F(MemoryKindTest, WhatTheRuntimeHasSetEndsWithTheClass) {
   (void)Report();
-  bench_.subjects.clear();
+  subjects_.clear();
   (void)Report();
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "max\n") << "as without a class";
-  EXPECT_THAT(bench_.files.written, ElementsAre(std::string(kHigh) + " max\n"));
+  EXPECT_EQ(files_.tree.at(kHigh), "max\n") << "as without a class";
+  EXPECT_THAT(files_.written, ElementsAre(std::string(kHigh) + " max\n"));
 }
 
 // A class and the kubelet may want the same.
 TEST_F(MemoryKindTest, WhatTheKubeletAskedForIsKnownToTheNextProcess) {
   *context_.kubelet_sets_memory = true;
   for (const char* const requested : {"1073741824", "858993459"}) {
-    bench_.files.tree[kHigh] = "858992640\n";
-    bench_.subjects = {{.container = "shop/p/main",
-                        .id = "id",
-                        .cgroup = "sys/fs/cgroup/c",
-                        .requested_memory = StringMap({{"memory.high", requested}})}};
+    files_.tree[kHigh] = "858992640\n";
+    subjects_ = {{.container = "shop/p/main",
+                  .id = "id",
+                  .cgroup = "sys/fs/cgroup/c",
+                  .requested_memory = StringMap({{"memory.high", requested}})}};
     Wants("858993459");
     (void)Report();
     *context_.kubelet_sets_memory = false;
-    bench_.subjects[0].requested_memory = std::nullopt;
+    subjects_[0].requested_memory = std::nullopt;
     (void)Report();
-    bench_.subjects.clear();
+    subjects_.clear();
     (void)Report();
-    EXPECT_TRUE(SameHostValue(kHigh, bench_.files.tree.at(kHigh), requested));
+    EXPECT_TRUE(SameHostValue(kHigh, files_.tree.at(kHigh), requested));
   }
 }
 
 TEST_F(MemoryKindTest, WhatTheKubeletDidNotAskForEndsWithTheClass) {
   *context_.kubelet_sets_memory = true;
-  bench_.subjects[0].requested_memory = StringMap({{"memory.swap.max", "0"}});
+  subjects_[0].requested_memory = StringMap({{"memory.swap.max", "0"}});
   (void)Report();
-  bench_.subjects.clear();
+  subjects_.clear();
   (void)Report();
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "max\n");
+  EXPECT_EQ(files_.tree.at(kHigh), "max\n");
 }
 
 TEST_F(MemoryKindTest, WhatTheKubeletMayHaveSetStays) {
   *context_.kubelet_sets_memory = true;
   (void)Report();
-  bench_.subjects.clear();
+  subjects_.clear();
   (void)Report();
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "858992640\n");
+  EXPECT_EQ(files_.tree.at(kHigh), "858992640\n");
 }
 
 TEST_F(MemoryKindTest, AContainerThatAwaitsItsCgroupHasItsClass) {
-  bench_.subjects[0].cgroup.clear();
+  subjects_[0].cgroup.clear();
   EXPECT_TRUE(Report().classes[0].active) << "containerd makes it at the start";
-  bench_.subjects[0].running = true;
+  subjects_[0].running = true;
   EXPECT_EQ(Report().classes[0].reason, "the container has no cgroup");
 }
 
 TEST_F(MemoryKindTest, WhatTheRuntimeCouldNotSetIsWritten) {
-  bench_.files.tree[kHigh] = "max\n";
-  bench_.subjects[0].running = true;
+  files_.tree[kHigh] = "max\n";
+  subjects_[0].running = true;
   const ClassReport report = Report();
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "858993459");
+  EXPECT_EQ(files_.tree.at(kHigh), "858993459");
   EXPECT_EQ(report.containers.at("id")[0].way, "after start");
 }
 
 TEST_F(MemoryKindTest, WhatCannotBeInForceIsInactive) {
-  bench_.files.tree[kHigh] = "max\n";
-  bench_.files.refuses[kHigh] = EBUSY;
+  files_.tree[kHigh] = "max\n";
+  files_.refuses[kHigh] = EBUSY;
   EXPECT_THAT(Report().classes[0].reason, HasSubstr("cannot write 858993459 to sys/fs/cgroup/c/"));
-  bench_.files.tree.erase(kHigh);
+  files_.tree.erase(kHigh);
   EXPECT_THAT(Report().classes[0].reason, HasSubstr("there is no sys/fs/cgroup/c/memory.high"));
   EXPECT_TRUE(Report().classes[1].active);
-  bench_.files.tree.clear();
+  files_.tree.clear();
   EXPECT_FALSE(Report().classes[1].active);
   EXPECT_THAT(Report().classes[0].reason, HasSubstr("cgroup v2"));
 }
 
 TEST_F(MemoryKindTest, TheClassOfThePoolCountsWhereThePodChoosesNone) {
-  bench_.config.memory = {{.name = "silver", .high = "1000", .low = "10"},
-                          {.name = "half", .swap_limit_ratio = 0.5},
-                          {.name = "near", .policy = MemoryPolicyConfig{}}};
-  bench_.config.memory_files = {"memory.low"};
-  bench_.config.namespaces["memory"] = {"shop"};
+  config_.memory = {{.name = "silver", .high = "1000", .low = "10"},
+                    {.name = "half", .swap_limit_ratio = 0.5},
+                    {.name = "near", .policy = MemoryPolicyConfig{}}};
+  config_.memory_files = {"memory.low"};
+  config_.namespaces["memory"] = {"shop"};
   test::ClassedPod classed;
   Pod& pod = classed.pod;
   pod.namespace_name = "shop";
@@ -172,7 +170,7 @@ TEST_F(MemoryKindTest, TheClassOfThePoolCountsWhereThePodChoosesNone) {
   const auto choose = [&](const char* of_pool) {
     classed.of_pool = {{"memory", of_pool}};
     ChosenClasses chosen;
-    status = kind_->Choose(classed.container(), bench_.config, chosen);
+    status = kind_->Choose(classed.container(), config_, chosen);
     return chosen;
   };
   const std::map<std::string, std::string> files = {{"memory.high", "1000"}, {"memory.low", "10"}};
@@ -203,11 +201,11 @@ TEST_F(MemoryKindTest, DockerdHasFieldsForSomeOfTheFiles) {
   ChosenClasses chosen;
   chosen.memory.files = {{"memory.high", "1"}, {"memory.low", "2"}, {"memory.swap.max", "3"}};
   Adjustment at_runtime;
-  kind_->AtCreation(chosen, bench_.config, true, at_runtime);
+  kind_->AtCreation(chosen, config_, true, at_runtime);
   EXPECT_NE(at_runtime.wide()->unified.Find("memory.high"), nullptr);
   context_.door = [] { return CreationWays{.docker = true}; };
   Adjustment at_docker;
-  MakeMemoryKind(context_)->AtCreation(chosen, bench_.config, true, at_docker);
+  MakeMemoryKind(context_)->AtCreation(chosen, config_, true, at_docker);
   EXPECT_EQ(at_docker.wide()->unified.Find("memory.high"), nullptr);
   EXPECT_NE(at_docker.wide()->unified.Find("memory.low"), nullptr);
   EXPECT_NE(at_docker.wide()->unified.Find("memory.swap.max"), nullptr);
@@ -303,7 +301,7 @@ Machine FourNodes() {
   return Machine::Create(std::move(parts)).value();
 }
 
-class MemoryPolicyTest : public testing::Test {
+class MemoryPolicyTest : public test::KeeperTest {
  protected:
   MemoryPolicyTest() {
     config_.memory = {
@@ -328,7 +326,6 @@ class MemoryPolicyTest : public testing::Test {
   }
 
   const Machine machine_ = FourNodes();
-  ClassesConfig config_;
 };
 
 // The rows of reference/classes.md 7.
@@ -398,12 +395,9 @@ TEST_F(MemoryPolicyTest, OnlyADoorThatCanSetItTakesIt) {
   kind->AtCreation(chosen, config_, false, adjustment);
   const MemoryPolicySettings expected{.mode = Mode::kInterleave, .nodes = "0-3"};
   EXPECT_EQ(adjustment.wide()->memory_policy, expected);
-  test::KindBench bench;
-  bench.subjects.push_back({.container = "shop/p/main",
-                            .id = "id",
-                            .chosen = chosen,
-                            .memory_policy = "interleave 0-3"});
-  EXPECT_EQ(bench.Run(*kind).containers.at("id").at(0).in_force, "interleave 0-3");
+  const ClassSubject subject{
+      .container = "shop/p/main", .id = "id", .chosen = chosen, .memory_policy = "interleave 0-3"};
+  EXPECT_EQ(Run({kind.get()}, {subject}).containers.at("id").at(0).in_force, "interleave 0-3");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,15 +14,12 @@
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/class_worker.h"
 #include "pkg/classes/testing/classed_pod.h"
-#include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"
-#include "pkg/config/config.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
 
-using test::FakeHostFiles;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -33,7 +29,7 @@ constexpr const char* kTwoClasses =
     " slow: {l3Allocation: 40%, mbAllocation: [100%],"
     "        classes: {silver: {mbAllocation: [66%]}}}}";
 
-class RdtKindTest : public testing::Test {
+class RdtKindTest : public test::KeeperTest {
  protected:
   RdtKindTest() {
     resctrl_.AddCache("L3", "fffff", 16);
@@ -44,20 +40,13 @@ class RdtKindTest : public testing::Test {
     Start();
     Configure(kTwoClasses);
   }
-  // A process, after the former one has ended.
   void Start() {
-    keeper_.reset();
-    journal_.reset();
-    journal_.emplace(directory_.path() + "/classes", "");
-    keeper_.emplace(files_, *journal_);
+    KeeperTest::Start();
     kind_ = MakeRdtKind({.directory = directory_.path() + "/classes",
                          .door = [this] { return CreationWays{.rdt_groups = rdt_groups_}; }});
   }
   void Configure(std::string_view partitions, std::string_view more = "") {
-    config_ = ParseConfig(fmt::format("classes: {{rdt: {{{}partitions: {}}}}}", more, partitions),
-                          "f", {})
-                  .value()
-                  .classes;
+    KeeperTest::Configure(fmt::format("{{rdt: {{{}partitions: {}}}}}", more, partitions));
   }
   static ClassSubject Subject(const std::string& name, const CpuSet& cpus = {}) {
     ClassSubject subject{.container = "ns/pod/c", .id = "id", .cgroup = "sys/fs/cgroup/c"};
@@ -67,26 +56,11 @@ class RdtKindTest : public testing::Test {
   }
   ClassReport Run(const std::vector<ClassSubject>& subjects = {},
                   const std::vector<ClassPool>& pools = {}) {
-    ClassPlan plan;
-    const Status opened = journal_->Open();
-    EXPECT_TRUE(opened.ok()) << opened;
-    const ClassWork work{.subjects = subjects, .pools = pools, .config = config_, .host = *keeper_};
-    kind_->Plan(work, plan);
-    const HostKeeper::Result result = keeper_->Keep(plan.values);
-    kind_->Apply(work, plan);
-    return MakeReport(plan, subjects, result);
-  }
-  static const ClassState& StateOf(const ClassReport& report, std::string_view name) {
-    static const ClassState none{.name = "none", .active = false, .reason = "no such class"};
-    const auto found = std::ranges::find(report.classes, name, &ClassState::name);
-    return found == report.classes.end() ? none : *found;
+    return KeeperTest::Run({kind_.get()}, subjects, pools);
   }
   std::string At(const std::string& path) const {
     const auto found = files_.tree.find("sys/fs/resctrl/" + path);
     return found == files_.tree.end() ? "none" : found->second;
-  }
-  size_t WrittenAt(const std::string& what) const {
-    return static_cast<size_t>(std::ranges::find(files_.written, what) - files_.written.begin());
   }
   std::vector<std::string> Groups() const {
     std::vector<std::string> groups;
@@ -96,15 +70,9 @@ class RdtKindTest : public testing::Test {
     return groups;
   }
 
-  TempDir directory_;
-  FakeHostFiles files_;
   test::FakeResctrl resctrl_{files_};
-  std::map<std::string, std::string> before_;
-  std::optional<ClassJournal> journal_;
-  std::optional<HostKeeper> keeper_;
   bool rdt_groups_ = false;  // the runtime knows them
   std::unique_ptr<ClassKind> kind_;
-  ClassesConfig config_;
 };
 
 TEST_F(RdtKindTest, GroupsAreMadeAndGivenBack) {
@@ -516,26 +484,20 @@ TEST_F(RdtKindTest, MBpsByTheMountAndEighthsByTheRootsValue) {
 
 TEST_F(RdtKindTest, AKillBetweenAnyTwoStepsIsMadeGoodByTheNextProcess) {
   const std::vector<ClassSubject> subjects = {Subject("gold", {2, 3})};
-  bool finished = false;
-  for (int steps = 0; !finished; ++steps) {
-    ASSERT_LT(steps, 400);
-    files_.lives_for = steps;
-    try {
-      Configure(kTwoClasses);
-      Run(subjects);
-      Configure("{p: {l3Allocation: 50%, classes: {gold: {}, '': {}}}}");
-      Run(subjects);
-      finished = true;
-    } catch (const FakeHostFiles::Killed&) {
-    }
-    files_.lives_for = -1;
+  const auto work = [&] {
+    Configure(kTwoClasses);
+    Run(subjects);
+    Configure("{p: {l3Allocation: 50%, classes: {gold: {}, '': {}}}}");
+    Run(subjects);
+  };
+  test::KillBetweenSteps(files_, work, [&](int steps) {
     Start();
     config_ = {};
     Run();
     EXPECT_THAT(Groups(), testing::IsEmpty()) << steps;
     EXPECT_EQ(ParseSchemata(At("schemata")), ParseSchemata(before_["sys/fs/resctrl/schemata"]))
         << steps;
-  }
+  });
 }
 
 TEST_F(RdtKindTest, AnExistingContainerWithAnUnknownClassHasThatOfItsPool) {

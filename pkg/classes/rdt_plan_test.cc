@@ -12,14 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/class_journal.h"
-#include "pkg/classes/class_kind.h"
-#include "pkg/classes/class_worker.h"
-#include "pkg/classes/host_keeper.h"
-#include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"
-#include "pkg/config/config.h"
-#include "pkg/sys/temp_dir.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -27,7 +21,7 @@ namespace {
 using testing::HasSubstr;
 
 // Trees of resctrl as machines with other caches and other mount options have them.
-class RdtMachineTest : public testing::Test {
+class RdtMachineTest : public test::KeeperTest {
  protected:
   using Masks = std::vector<std::pair<std::string, std::string>>;  // of resources
 
@@ -42,10 +36,7 @@ class RdtMachineTest : public testing::Test {
     if (bandwidth) resctrl.AddBandwidth(8, all.empty() ? usual : all);
     files_.tree["proc/mounts"] =
         fmt::format("resctrl /sys/fs/resctrl resctrl rw,relatime{} 0 0\n", mount);
-    test::FakeHostFiles& files = files_;
-    ClassJournal journal(directory_.path() + "/classes", "");
-    HostKeeper keeper(files, journal);
-    const StatusOr<RdtHost> read = ReadRdt(keeper);
+    const StatusOr<RdtHost> read = ReadRdt(*keeper_);
     if (!read.ok()) return std::string(Message(read.status()));
     std::string text;
     const auto add = [&text](const std::string& more) {
@@ -65,9 +56,6 @@ class RdtMachineTest : public testing::Test {
     }
     return fmt::format("{}; {} groups", text, read->most_groups);
   }
-
-  TempDir directory_;
-  test::FakeHostFiles files_;
 };
 
 TEST_F(RdtMachineTest, AllKindsOfMachinesAreRead) {
@@ -98,7 +86,7 @@ TEST_F(RdtMachineTest, AMaskThatIsNoneIsNamed) {
   EXPECT_EQ(Read({{"L3", "x"}}, false), "; 4294967295 groups") << "the schemata has no such value";
 }
 
-class RdtMonitorKindTest : public testing::Test {
+class RdtMonitorKindTest : public test::KeeperTest {
  protected:
   RdtMonitorKindTest() {
     resctrl_.AddCache("L3", "fffff", 16);
@@ -116,12 +104,10 @@ class RdtMonitorKindTest : public testing::Test {
     Configure("pod");
   }
   void Configure(std::string_view monitoring) {
-    config_ = ParseConfig(fmt::format("classes: {{rdt: {{Monitoring: {}, partitions: {{all: "
-                                      "{{l3Allocation: 100%, classes: {{gold: {{}}}}}}}}}}}}",
-                                      monitoring),
-                          "f", {})
-                  .value()
-                  .classes;
+    KeeperTest::Configure(
+        fmt::format("{{rdt: {{Monitoring: {}, partitions: {{all: {{l3Allocation: 100%, classes: "
+                    "{{gold: {{}}}}}}}}}}}}",
+                    monitoring));
   }
   static ClassSubject Subject(const std::string& cgroup, const CpuSet& cpus = {}) {
     ClassSubject subject{.container = "ns/pod/" + cgroup,
@@ -133,21 +119,10 @@ class RdtMonitorKindTest : public testing::Test {
     return subject;
   }
   ClassReport Run(const std::vector<ClassSubject>& subjects) {
-    EXPECT_TRUE(journal_.Open().ok());
-    ClassPlan plan;
-    const std::vector<ClassPool> pools;
-    const ClassWork work{.subjects = subjects, .pools = pools, .config = config_, .host = keeper_};
-    for (ClassKind* const kind : {rdt_.get(), monitor_.get()})
-      kind->Plan(work, plan);
-    const HostKeeper::Result result = keeper_.Keep(plan.values);
-    for (ClassKind* const kind : {rdt_.get(), monitor_.get()})
-      kind->Apply(work, plan);
-    return MakeReport(plan, subjects, result);
+    return KeeperTest::Run({rdt_.get(), monitor_.get()}, subjects);
   }
-  static ClassState StateOf(const ClassReport& report) {
-    const auto found = std::ranges::find(report.classes, "(monitoring)", &ClassState::name);
-    return found == report.classes.end() ? ClassState{.active = false, .reason = "there is none"}
-                                         : *found;
+  static const ClassState& StateOf(const ClassReport& report) {
+    return KeeperTest::StateOf(report, "(monitoring)");
   }
   std::string At(const std::string& file) const {
     const auto found = files_.tree.find(kGroup + file);
@@ -155,15 +130,9 @@ class RdtMonitorKindTest : public testing::Test {
   }
 
   const std::string kGroup = "sys/fs/resctrl/cri-resmgr.gold/mon_groups/cri-resmgr.uid-1/";
-  test::FakeHostFiles files_;
   test::FakeResctrl resctrl_{files_};
-  std::map<std::string, std::string> before_;
-  const TempDir directory_;
-  ClassJournal journal_{directory_.path() + "/classes", ""};
-  HostKeeper keeper_{files_, journal_};
   const std::unique_ptr<ClassKind> rdt_ = MakeRdtKind({});
   const std::unique_ptr<ClassKind> monitor_ = MakeRdtMonitorKind();
-  ClassesConfig config_;
 };
 
 TEST_F(RdtMonitorKindTest, APodHasAGroupWithTheTasksOfItsContainersUntilItEnds) {
@@ -246,7 +215,7 @@ TEST_F(RdtMonitorKindTest, TheConfigurationSwitchesItOffAndOthersGroupsStay) {
   ASSERT_NE(At("tasks"), "none");
   Configure("none");
   const ClassReport report = Run({Subject("a")});
-  EXPECT_EQ(StateOf(report).reason, "there is none");
+  EXPECT_EQ(StateOf(report).reason, "there is no such class");
   EXPECT_EQ(At("tasks"), "none");
   EXPECT_TRUE(files_.tree.contains(theirs));
 }

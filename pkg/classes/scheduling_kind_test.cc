@@ -13,7 +13,7 @@
 
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/testing/fake_thread_attributes.h"
-#include "pkg/classes/testing/kind_bench.h"
+#include "pkg/classes/testing/keeper_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -24,17 +24,17 @@ using testing::IsEmpty;
 constexpr const char* kBurst = "sys/fs/cgroup/c/cpu.max.burst";
 constexpr const char* kQuota = "sys/fs/cgroup/c/cpu.max";
 
-class SchedulingKindTest : public testing::Test {
+class SchedulingKindTest : public test::KeeperTest {
  protected:
   SchedulingKindTest() {
     auto threads = std::make_unique<test::FakeThreadAttributes>();
     threads_ = threads.get();
     threads_->threads[10] = {};
-    bench_.files.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu\n"},
-                         {"sys/fs/cgroup/c/cgroup.threads", "10\n"},
-                         {kQuota, "50000 100000\n"},
-                         {kBurst, "0\n"}};
-    bench_.config.scheduling.classes = {
+    files_.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu\n"},
+                   {"sys/fs/cgroup/c/cgroup.threads", "10\n"},
+                   {kQuota, "50000 100000\n"},
+                   {kBurst, "0\n"}};
+    config_.scheduling.classes = {
         {.name = "batch",
          .scheduler = {.policy = SchedulerSettings::Policy::kIdle, .nice = 17},
          .io_priority = {IoPriority::Class::kBestEffort, 6}},
@@ -43,16 +43,17 @@ class SchedulingKindTest : public testing::Test {
     context_.door = [this] { return ways_; };
     kind_ = MakeSchedulingKind(context_, std::move(threads));
   }
-  ContainerClass Run() { return bench_.Run(*kind_).containers.at("id").at(0); }
+  ContainerClass Run() {
+    return KeeperTest::Run({kind_.get()}, subjects_).containers.at("id").at(0);
+  }
   Adjustment AtCreation(const std::string& name) {
     ChosenClasses chosen;
     chosen.by_name["scheduling"] = {.name = name};
     Adjustment adjustment;
-    kind_->AtCreation(chosen, bench_.config, true, adjustment);
+    kind_->AtCreation(chosen, config_, true, adjustment);
     return adjustment;
   }
 
-  test::KindBench bench_;
   CreationWays ways_{.holds_starts = true};
   ClassContext context_;
   test::FakeThreadAttributes* threads_ = nullptr;
@@ -60,24 +61,24 @@ class SchedulingKindTest : public testing::Test {
 };
 
 TEST_F(SchedulingKindTest, ThreadsGetTheClassBeforeTheStart) {
-  bench_.Add("scheduling", "rt");
-  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
+  Add("scheduling", "rt");
+  EXPECT_TRUE(kind_->HoldsStart(subjects_[0], config_));
   const ContainerClass mine = Run();
   EXPECT_TRUE(mine.active) << mine.reason;
   EXPECT_EQ(mine.way, "before start");
   EXPECT_EQ(mine.in_force, "fifo 42");
-  EXPECT_EQ(threads_->threads.at(10).scheduler, bench_.config.scheduling.Find("rt")->scheduler);
+  EXPECT_EQ(threads_->threads.at(10).scheduler, config_.scheduling.Find("rt")->scheduler);
 }
 
 TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStays) {
-  bench_.Add("scheduling", "rt");
+  Add("scheduling", "rt");
   (void)Run();
   threads_->threads.at(10).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
   threads_->sets = 0;
   EXPECT_EQ(Run().in_force, "batch");
   EXPECT_EQ(threads_->sets, 0);
   // Another class is set for a running container.
-  bench_.subjects[0].chosen.by_name["scheduling"].name = "batch";
+  subjects_[0].chosen.by_name["scheduling"].name = "batch";
   EXPECT_EQ(Run().in_force, "idle nice 17, io be 6");
 }
 
@@ -91,7 +92,7 @@ TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStaysAfterARestart) {
     kind_ = MakeSchedulingKind(context_, std::move(threads));
   };
   start();
-  bench_.Add("scheduling", "rt");
+  Add("scheduling", "rt");
   (void)Run();
   threads_->threads.at(10).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
   start();
@@ -99,30 +100,30 @@ TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStaysAfterARestart) {
   EXPECT_EQ(threads_->sets, 0);
   // Its program was started again meanwhile.
   threads_->threads[20] = {};
-  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "20\n";
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "20\n";
   start();
   EXPECT_EQ(Run().in_force, "fifo 42");
   // The machine was booted meanwhile.
   threads_->threads.at(20).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
-  bench_.files.tree["proc/sys/kernel/random/boot_id"] = "2\n";
+  files_.tree["proc/sys/kernel/random/boot_id"] = "2\n";
   start();
   EXPECT_EQ(Run().in_force, "fifo 42");
   // Another class is chosen meanwhile.
   start();
-  bench_.subjects[0].chosen.by_name["scheduling"].name = "batch";
+  subjects_[0].chosen.by_name["scheduling"].name = "batch";
   EXPECT_EQ(Run().in_force, "idle nice 17, io be 6");
 }
 
 TEST_F(SchedulingKindTest, ThreadsThatBeganWithTheClassAreNotTouched) {
-  const SchedulingClassConfig& batch = *bench_.config.scheduling.Find("batch");
+  const SchedulingClassConfig& batch = *config_.scheduling.Find("batch");
   threads_->threads.at(10) = {batch.scheduler, batch.io_priority};
-  bench_.Add("scheduling", "batch");
+  Add("scheduling", "batch");
   EXPECT_EQ(Run().way, "at creation");
   EXPECT_EQ(threads_->sets, 0);
 }
 
 TEST_F(SchedulingKindTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
-  bench_.Add("scheduling", "rt");
+  Add("scheduling", "rt");
   threads_->scheduler_error = EPERM;
   const ContainerClass refused = Run();
   EXPECT_FALSE(refused.active);
@@ -133,7 +134,7 @@ TEST_F(SchedulingKindTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
 
 // The first thread is the one that is read back.
 TEST_F(SchedulingKindTest, AClassThatSomeThreadsLackStaysInactive) {
-  bench_.config.scheduling.classes.push_back(
+  config_.scheduling.classes.push_back(
       {.name = "dl",
        .scheduler = {.policy = SchedulerSettings::Policy::kDeadline,
                      .runtime_ns = 60,
@@ -141,15 +142,15 @@ TEST_F(SchedulingKindTest, AClassThatSomeThreadsLackStaysInactive) {
                      .period_ns = 100}});
   threads_->threads[11] = {};
   threads_->most_deadline_percent = 95;
-  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n11\n";
-  bench_.Add("scheduling", "dl");
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n11\n";
+  Add("scheduling", "dl");
   for (int i = 0; i < 3; ++i) {
     const ContainerClass mine = Run();
     EXPECT_FALSE(mine.active) << i;
     EXPECT_THAT(mine.reason, HasSubstr("1 of 2 threads have it")) << i;
     EXPECT_THAT(mine.in_force, HasSubstr("deadline 60ns")) << i;
   }
-  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n";
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n";
   EXPECT_TRUE(Run().active) << "the other one has ended";
 }
 
@@ -159,50 +160,50 @@ TEST_F(SchedulingKindTest, TheRuntimeSetsWhatNoKernelRefuses) {
   EXPECT_FALSE(AtCreation("batch").wide()->scheduler.has_value());
   ways_ = {.io_priority = true, .scheduler = true};
   const Adjustment batch = AtCreation("batch");
-  EXPECT_EQ(batch.wide()->scheduler, bench_.config.scheduling.Find("batch")->scheduler);
-  EXPECT_EQ(batch.wide()->io_priority, bench_.config.scheduling.Find("batch")->io_priority);
+  EXPECT_EQ(batch.wide()->scheduler, config_.scheduling.Find("batch")->scheduler);
+  EXPECT_EQ(batch.wide()->io_priority, config_.scheduling.Find("batch")->io_priority);
   EXPECT_EQ(AtCreation("rt").wide(), nullptr) << "the container would not start";
   EXPECT_EQ(AtCreation("gold").wide(), nullptr);
 }
 
 TEST_F(SchedulingKindTest, ABurstFollowsTheQuota) {
-  bench_.Add("scheduling", "burst");
-  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
+  Add("scheduling", "burst");
+  EXPECT_FALSE(kind_->HoldsStart(subjects_[0], config_));
   EXPECT_TRUE(Run().active);
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "50000");
-  bench_.files.tree[kQuota] = "20000 100000\n";
+  EXPECT_EQ(files_.tree.at(kBurst), "50000");
+  files_.tree[kQuota] = "20000 100000\n";
   EXPECT_EQ(Run().in_force, "20000");
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "20000");
-  bench_.files.tree[kQuota] = "max 100000\n";
+  EXPECT_EQ(files_.tree.at(kBurst), "20000");
+  files_.tree[kQuota] = "max 100000\n";
   EXPECT_THAT(Run().reason, HasSubstr("no CPU limit"));
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "0\n");
-  bench_.files.tree.erase(kBurst);
-  bench_.files.tree[kQuota] = "20000 100000\n";
+  EXPECT_EQ(files_.tree.at(kBurst), "0\n");
+  files_.tree.erase(kBurst);
+  files_.tree[kQuota] = "20000 100000\n";
   EXPECT_THAT(Run().reason, HasSubstr("there is no sys/fs/cgroup/c/cpu.max.burst"));
 }
 
 TEST_F(SchedulingKindTest, ABurstComesDownBeforeTheQuota) {
-  ClassSubject& subject = bench_.Add("scheduling", "burst");
+  ClassSubject& subject = Add("scheduling", "burst");
   (void)Run();
-  ASSERT_EQ(bench_.files.tree.at(kBurst), "50000");
+  ASSERT_EQ(files_.tree.at(kBurst), "50000");
   subject.coming_quota = 30'000;
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "30000") << "the kernel refuses a quota below it";
-  bench_.files.tree[kQuota] = "30000 100000\n";
+  EXPECT_EQ(files_.tree.at(kBurst), "30000") << "the kernel refuses a quota below it";
+  files_.tree[kQuota] = "30000 100000\n";
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "30000");
+  EXPECT_EQ(files_.tree.at(kBurst), "30000");
   subject.coming_quota = 0;
-  bench_.files.tree[kQuota] = "80000 100000\n";
+  files_.tree[kQuota] = "80000 100000\n";
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kBurst), "80000") << "after the quota has risen";
+  EXPECT_EQ(files_.tree.at(kBurst), "80000") << "after the quota has risen";
 }
 
 TEST_F(SchedulingKindTest, AContainerWithoutItsCgroupIsInactiveOnceItRuns) {
-  bench_.Add("scheduling", "rt").cgroup = "";
+  Add("scheduling", "rt").cgroup = "";
   EXPECT_TRUE(Run().active) << "containerd makes it at the start";
-  bench_.subjects[0].running = true;
+  subjects_[0].running = true;
   EXPECT_EQ(Run().reason, "the container has no cgroup");
-  bench_.subjects[0].cgroup = "sys/fs/cgroup/gone";
+  subjects_[0].cgroup = "sys/fs/cgroup/gone";
   EXPECT_THAT(Run().reason, HasSubstr("no threads that this daemon can see"));
 }
 

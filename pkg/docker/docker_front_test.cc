@@ -162,6 +162,11 @@ class DockerFrontTest : public testing::Test {
   std::thread thread_;
 };
 
+// The inspection of a container with these labels, which are members of a JSON object.
+std::string Inspected(std::string_view labels, std::string_view id = kId) {
+  return JsonReply(200, fmt::format(R"({{"Id":"{}","Config":{{"Labels":{{{}}}}}}})", id, labels));
+}
+
 FakeEngine::Answer Created() {
   return [](const FakeEngine::Request&) {
     return JsonReply(201, std::string(R"({"Id":")") + kId + R"(","Warnings":[]})");
@@ -253,8 +258,7 @@ TEST_F(DockerFrontTest, DockerdSaysWhatANameMeans) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
     EXPECT_EQ(request.line, "GET /containers/my%20name/json HTTP/1.0") << request.line;
-    return JsonReply(200, std::string(R"({"Id":")") + kId +
-                              R"(","Config":{"Labels":{"io.kubernetes.sandbox.id":"s1"}}})");
+    return Inspected(R"("io.kubernetes.sandbox.id":"s1")");
   });
   EXPECT_THAT(Ask(Post("/v1.41/containers/my%20name/start", "")), StartsWith("HTTP/1.1 204 "));
   EXPECT_EQ(started.get_future().get(), kId);
@@ -399,7 +403,7 @@ TEST_F(DockerFrontTest, LookUpsThatHangDelayNoOther) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
     if (request.line.find("/hangs/") != std::string::npos) return "";
-    return JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+    return Inspected("");
   });
   constexpr size_t kHanging = 2 * EngineClient::kParallel;
   std::vector<End> clients;
@@ -415,9 +419,7 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayLeavesNoLookUpBehind) {
   std::promise<void> open;
   Start([opened = open.get_future().share()](const FakeEngine::Request& request) {
     opened.wait();
-    return request.line.starts_with("POST")
-               ? "HTTP/1.1 204 No Content\r\n\r\n"
-               : JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+    return request.line.starts_with("POST") ? "HTTP/1.1 204 No Content\r\n\r\n" : Inspected("");
   });
   std::vector<End> clients;
   for (size_t i = 0; i < kClients; ++i) {
@@ -506,9 +508,7 @@ TEST_F(DockerFrontTest, AStartBringsNoOtherHostConfig) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
     const bool pod = request.line.find("/main/") != std::string::npos;
-    return JsonReply(200, std::string(R"({"Id":")") + kId + (pod ? "" : "0") +
-                              R"(","Config":{"Labels":{)" +
-                              (pod ? R"("io.kubernetes.sandbox.id":"s1")" : "") + "}}}");
+    return pod ? Inspected(R"("io.kubernetes.sandbox.id":"s1")") : Inspected("", "other");
   });
   const std::string body = R"({"CpusetCpus":"0"})";
   EXPECT_THAT(Ask(Post("/v1.23/containers/main/start", body)), StartsWith("HTTP/1.1 400 "));
@@ -549,7 +549,7 @@ TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
 TEST_F(DockerFrontTest, ADumpSaysWhichContainerARequestIsAbout) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("POST")) return JsonReply(200, "{}");
-    return JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+    return Inspected("");
   });
   EXPECT_THAT(Ask(Post("/v1.41/containers/web/stop?t=1", "")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask(Post("/containers/db/update", R"({"CpuShares":7})")), StartsWith("HTTP/1.1 200"));

@@ -80,6 +80,15 @@ class EngineRuntimeTest : public testing::Test {
   std::optional<FakeEngine> engine_;
 };
 
+// Answers other requests than one for the list with this error.
+FakeEngine::Answer ListsAndFails(int status) {
+  return [status](const FakeEngine::Request& request) {
+    return request.line.starts_with("GET /containers/json?all=1 ")
+               ? JsonReply(200, kList)
+               : JsonReply(status, R"({"message":"hangs"})");
+  };
+}
+
 FakeEngine::Answer Lists() {
   return [](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
@@ -125,10 +134,7 @@ TEST_F(EngineRuntimeTest, NonsenseIsNoList) {
 }
 
 TEST_F(EngineRuntimeTest, OneThatCannotBeInspectedIsUnclear) {
-  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
-    if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
-    return JsonReply(500, R"({"message":"hangs"})");
-  });
+  Start(ListsAndFails(500));
   const auto all = List();
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->unclear.containers.size(), 2U);
@@ -136,10 +142,7 @@ TEST_F(EngineRuntimeTest, OneThatCannotBeInspectedIsUnclear) {
 }
 
 TEST_F(EngineRuntimeTest, AListEndsWhenDockerdIsLost) {
-  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
-    if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
-    return JsonReply(503, R"({"message":"it ends"})");
-  });
+  Start(ListsAndFails(503));
   EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
 }
 

@@ -62,6 +62,14 @@ class DockerProxyTest : public testing::Test {
     EXPECT_TRUE(fd.ok() && fd->has_value());
     return End(fd.ok() && *fd ? **std::move(fd) : UniqueFd());
   }
+  // A client's request that dockerd has received, and both ends.
+  std::pair<End, End> Ask(std::string_view request) {
+    std::pair ends(Client(), End(UniqueFd()));
+    ends.first.Send(request);
+    ends.second = Engine();
+    ends.second.Expect(request);
+    return ends;
+  }
   size_t Connections() {
     std::promise<size_t> count;
     loop_.Post([&] { count.set_value(proxy_->connections()); });
@@ -93,13 +101,10 @@ class DockerProxyTest : public testing::Test {
 
 TEST_F(DockerProxyTest, PassesRequestsAndRepliesByteForByte) {
   StartWithEngine();
-  const End client = Client();
   const std::string request =
       "POST /v1.99/containers/%41%2fb/start?x=%20 HTTP/1.1\r\nhOST:  docker \r\nX-Odd:\r\n"
       "Transfer-Encoding: chunked\r\n\r\n3;e=1\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n";
-  client.Send(request);
-  const End engine = Engine();
-  engine.Expect(request);
+  const auto [client, engine] = Ask(request);
   engine.Send(kPong);
   client.Expect(kPong);
   // The same again on the same two connections.
@@ -124,12 +129,8 @@ TEST_F(DockerProxyTest, SendsAPipelinedRequestAfterTheReply) {
 
 TEST_F(DockerProxyTest, HalfClosesATunnelInBothDirections) {
   StartWithEngine();
-  const End client = Client();
-  const std::string request =
-      "POST /exec/1/start HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
-  client.Send(request);
-  End engine = Engine();
-  engine.Expect(request);
+  auto [client, engine] =
+      Ask("POST /exec/1/start HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n");
   engine.Send("HTTP/1.1 101 UPGRADED\r\n\r\n");
   client.Expect("HTTP/1.1 101 UPGRADED\r\n\r\n");
   client.Send("input");
@@ -143,10 +144,7 @@ TEST_F(DockerProxyTest, HalfClosesATunnelInBothDirections) {
 
 TEST_F(DockerProxyTest, TellsDockerdThatAClientOfAStreamIsGone) {
   StartWithEngine();
-  End client = Client();
-  client.Send(kPing);
-  const End engine = Engine();
-  engine.Expect(kPing);
+  auto [client, engine] = Ask(kPing);
   engine.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
   client.Receive(10);
   client.Close();
@@ -155,10 +153,7 @@ TEST_F(DockerProxyTest, TellsDockerdThatAClientOfAStreamIsGone) {
 
 TEST_F(DockerProxyTest, ASlowReaderMakesTheOtherSideWaitAndGetsAll) {
   StartWithEngine();
-  const End client = Client();
-  client.Send(kPing);
-  End engine = Engine();
-  engine.Expect(kPing);
+  auto [client, engine] = Ask(kPing);
   engine.Send("HTTP/1.1 200 OK\r\n\r\n");
   const size_t sent = engine.Fill();
   EXPECT_LT(sent, size_t{4} * 1024 * 1024);
@@ -189,10 +184,7 @@ TEST_F(DockerProxyTest, AnswersForADockerdThatIsAwayAndFindsItWhenItIsBack) {
 
 TEST_F(DockerProxyTest, CutsAReplyThatDockerdCuts) {
   StartWithEngine();
-  const End client = Client();
-  client.Send(kPing);
-  End engine = Engine();
-  engine.Expect(kPing);
+  auto [client, engine] = Ask(kPing);
   engine.Send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
   engine.Close();
   EXPECT_EQ(client.ReceiveAll(), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
@@ -217,11 +209,7 @@ TEST_F(DockerProxyTest, RefusesHostileRequestsBeforeDockerdSeesThem) {
 
 TEST_F(DockerProxyTest, EndsARequestWithMalformedChunks) {
   StartWithEngine();
-  const End client = Client();
-  const std::string head = "POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-  client.Send(head);
-  const End engine = Engine();
-  engine.Expect(head);
+  const auto [client, engine] = Ask("POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
   client.Send("zz\r\n");
   EXPECT_THAT(client.ReceiveAll(), StartsWith("HTTP/1.1 400 Bad Request\r\n"));
   EXPECT_EQ(engine.ReceiveAll(), "");
@@ -240,10 +228,7 @@ TEST_F(DockerProxyTest, RefusesAHeadThatDoesNotArriveInTime) {
 
 TEST_F(DockerProxyTest, OneClientTooManyEndsTheOneThatIsIdleForLongest) {
   StartWithEngine({.max_clients = 2});
-  const End busy = Client();
-  busy.Send(kPing);
-  const End engine = Engine();
-  engine.Expect(kPing);
+  const auto [busy, engine] = Ask(kPing);
   const End idle = Client();
   const End next = Client();
   EXPECT_EQ(idle.ReceiveAll(), "");
@@ -256,14 +241,8 @@ TEST_F(DockerProxyTest, OneClientTooManyEndsTheOneThatIsIdleForLongest) {
 TEST_F(DockerProxyTest, DrainWaitsForTheRequestsThatEnd) {
   StartWithEngine();
   const End idle = Client();
-  const End lasting = Client();
-  lasting.Send("GET /events HTTP/1.1\r\n\r\n");
-  const End events = Engine();
-  const End client = Client();
-  const std::string create = "POST /containers/create HTTP/1.1\r\n\r\n";
-  client.Send(create);
-  const End engine = Engine();
-  engine.Expect(create);
+  const auto lasting = Ask("GET /events HTTP/1.1\r\n\r\n");
+  const auto [client, engine] = Ask("POST /containers/create HTTP/1.1\r\n\r\n");
   std::promise<void> drained;
   loop_.Post([&] { proxy_->Drain(std::chrono::seconds(20), [&] { drained.set_value(); }); });
   EXPECT_EQ(idle.ReceiveAll(), "");
@@ -277,17 +256,10 @@ TEST_F(DockerProxyTest, DrainWaitsForTheRequestsThatEnd) {
 
 TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
   StartWithEngine();
-  const End client = Client();
-  const std::string create = "POST /containers/create HTTP/1.1\r\n\r\n";
-  client.Send(create);
-  const End engine = Engine();
-  engine.Expect(create);
+  const auto [client, engine] = Ask("POST /containers/create HTTP/1.1\r\n\r\n");
   std::atomic<bool> drained = false;
   DrainAndResume([&] { drained = true; });
-  const End another = Client();
-  another.Send(kPing);
-  const End engine_of_another = Engine();
-  engine_of_another.Expect(kPing);
+  const auto another = Ask(kPing);
   engine.Send(kPong);
   client.Expect(kPong);
   EXPECT_FALSE(drained);
@@ -299,10 +271,7 @@ TEST_F(DockerProxyTest, ADrainThatIsTakenBackInTheTurnOfItsEndIsNotTold) {
   std::atomic<bool> drained = false;
   DrainAndResume([&] { drained = true; });
   // An exchange takes more turns of the loop.
-  const End client = Client();
-  client.Send(kPing);
-  const End engine = Engine();
-  engine.Expect(kPing);
+  const auto [client, engine] = Ask(kPing);
   engine.Send(kPong);
   client.Expect(kPong);
   EXPECT_FALSE(drained);

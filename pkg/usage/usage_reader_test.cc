@@ -2,7 +2,6 @@
 #include "pkg/usage/usage_reader.h"
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -25,11 +24,7 @@ using testing::SizeIs;
 
 class UsageReaderTest : public testing::Test {
  protected:
-  void Put(const std::string& path, const std::string& text) const {
-    const fs::path file = fs::path(root_.path()) / path;
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void Put(const std::string& path, std::string_view text) const { root_.Put(path, text); }
   void PutMachine() const {
     Put("proc/stat", "cpu  1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 9 0 0 0 0 0 0\nintr 1\n");
     Put("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 4 kB\nNode 0 MemFree: 1 kB\n");
@@ -179,7 +174,8 @@ TEST_F(UsageReaderTest, ReadsNoFifosLinksAndLongFiles) {
   ASSERT_EQ(::mkfifo((pod / "fifo/memory.current").c_str(), 0600), 0);
   fs::remove(pod / "link/memory.current");
   fs::create_symlink(pod / "good/memory.current", pod / "link/memory.current");
-  std::ofstream(pod / "long/memory.current") << std::string(UsageFiles::kMostBytes + 1, '1');
+  Put("sys/fs/cgroup/kubepods/pod1/long/memory.current",
+      std::string(UsageFiles::kMostBytes + 1, '1'));
   UsageReader reader(root_.path(), in_hand_);
   const UsageCounters counters =
       reader.Read({Subject("fifo"), Subject("link"), Subject("long"), Subject("good")});
@@ -199,7 +195,7 @@ TEST_F(UsageReaderTest, TellsWhereItReads) {
   UsageReader reader(root_.path(), in_hand_);
   reader.Read({Subject("abc")});
   EXPECT_EQ(in_hand_->Get(), root_.path() + "/sys/fs/resctrl") << "the last directory";
-  fs::create_directories(fs::path(root_.path()) / "sys/fs/resctrl/mon_data/mon_L3_00");
+  fs::create_directories(root_.File("sys/fs/resctrl/mon_data/mon_L3_00"));
   reader.Read({Subject("abc")});
   EXPECT_THAT(in_hand_->Get(), HasSubstr("mon_L3_00/mbm_total_bytes"));
 }
@@ -364,17 +360,15 @@ TEST_F(UsageReaderTest, AMachineWithoutAnyOfItIsNoError) {
 
 class UsageFilesTest : public testing::Test {
  protected:
-  std::string Path(const std::string& name) const { return dir_.path() + "/" + name; }
-
   const TempDir dir_;
   UsageFiles files_{std::make_shared<FileInHand>()};
 };
 
 TEST_F(UsageFilesTest, AbsentFilesAreNoError) {
-  std::ofstream(Path("file")) << "7\n";
-  EXPECT_THAT(files_.Read(Path("file")), Optional(std::string_view("7\n")));
-  EXPECT_FALSE(files_.Read(Path("none")));
-  EXPECT_FALSE(files_.Read(Path("file/below")));
+  dir_.Put("file", "7\n");
+  EXPECT_THAT(files_.Read(dir_.File("file")), Optional(std::string_view("7\n")));
+  EXPECT_FALSE(files_.Read(dir_.File("none")));
+  EXPECT_FALSE(files_.Read(dir_.File("file/below")));
   EXPECT_EQ(files_.files(), 1U);
   EXPECT_THAT(files_.TakeErrors(), IsEmpty());
 }
@@ -384,8 +378,8 @@ TEST_F(UsageFilesTest, AReadThatFailsIsNamedAndTheNextOneIsNot) {
   EXPECT_FALSE(files_.Read("/proc/self/mem"));
   EXPECT_THAT(files_.TakeErrors(),
               ElementsAre(HasSubstr("/proc/self/mem is not read: Input/output error")));
-  std::ofstream(Path("file")) << "7\n";
-  EXPECT_THAT(files_.Read(Path("file")), Optional(std::string_view("7\n")));
+  dir_.Put("file", "7\n");
+  EXPECT_THAT(files_.Read(dir_.File("file")), Optional(std::string_view("7\n")));
   EXPECT_THAT(files_.TakeErrors(), IsEmpty());
 }
 
@@ -396,10 +390,10 @@ TEST_F(UsageFilesTest, ErrorsBetweenTwoSamplesAreBounded) {
 }
 
 TEST_F(UsageFilesTest, LongFilesAreLeftOutOrCutOff) {
-  std::ofstream(Path("long")) << std::string(UsageFiles::kMostBytes + 1, 'x');
-  EXPECT_FALSE(files_.Read(Path("long")));
+  dir_.Put("long", std::string(UsageFiles::kMostBytes + 1, 'x'));
+  EXPECT_FALSE(files_.Read(dir_.File("long")));
   EXPECT_THAT(files_.TakeErrors(), ElementsAre(HasSubstr("longer than")));
-  EXPECT_THAT(files_.Read(Path("long"), UsageFiles::TooLong::kCutOff),
+  EXPECT_THAT(files_.Read(dir_.File("long"), UsageFiles::TooLong::kCutOff),
               Optional(SizeIs(UsageFiles::kMostBytes)));
   EXPECT_THAT(files_.TakeErrors(), IsEmpty());
 }

@@ -2,8 +2,6 @@
 #include "pkg/usage/usage_sampler.h"
 
 #include <condition_variable>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 
 #include <gmock/gmock.h>
@@ -218,11 +216,10 @@ TEST_F(UsageSamplerTest, ASampleMayOutliveIt) {
 
 TEST(TakeFromTest, ComparesEachSampleWithTheFormerOne) {
   const TempDir root;
-  std::filesystem::create_directories(root.path() + "/proc");
   const UsageSampler::Take take = TakeFrom(root.path(), std::make_shared<FileInHand>());
-  std::ofstream(root.path() + "/proc/stat") << "cpu0 0 0 0 100 0 0 0 0\n";
+  root.Put("proc/stat", "cpu0 0 0 0 100 0 0 0 0\n");
   EXPECT_FALSE(take({}, true)->complete);
-  std::ofstream(root.path() + "/proc/stat") << "cpu0 50 0 0 150 0 0 0 0\n";
+  root.Put("proc/stat", "cpu0 50 0 0 150 0 0 0 0\n");
   const auto figures = take({}, false);
   EXPECT_TRUE(figures->complete);
   EXPECT_DOUBLE_EQ(figures->cpus.at(0).busy_percent, 50);

@@ -94,8 +94,7 @@ class HostClassesTest : public ::testing::Test {
   }
   std::string Root() const { return directory_.path() + "/root"; }
   void Put(const std::string& path, std::string_view text) const {
-    std::filesystem::create_directories(std::filesystem::path(Root() + "/" + path).parent_path());
-    std::ofstream(Root() + "/" + path) << text;
+    directory_.Put("root/" + path, text);
   }
   std::string At(const std::string& path) const {
     return ReadFile(Root() + "/" + path, 1 << 10).value_or("?");
