@@ -298,6 +298,11 @@ bool SameHostValue(std::string_view path, std::string_view a, std::string_view b
   return false;
 }
 
+std::string WritableValue(std::string_view path, std::string_view text, std::string_view now) {
+  if (!path.ends_with("/schemata")) return std::string(text);
+  return SchemataText(SchemataOfPresent(ParseSchemata(text), ParseSchemata(now)));
+}
+
 std::string_view FreshValue(std::string_view path) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFresh = {{
       {"blkio.bfq.weight", "100\n"},

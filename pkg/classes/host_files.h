@@ -111,6 +111,9 @@ struct HostValue {
 // Whether a file that reads `a` has the value `b`, although the text may differ: masks of CPUs may
 // have other digits, the kernel keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
+// The part of `text` that can be written to a file that reads `now`: all but the masks of caches
+// that are offline.
+std::string WritableValue(std::string_view path, std::string_view text, std::string_view now);
 
 // The value of the file in a new cgroup, for files with limits of memory and block I/O that a
 // runtime can set at creation; "" if unknown, or for other files.

@@ -156,12 +156,13 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
         fmt::format("{} stays at {}, which another program has written", path, Shown(*now)));
     return true;
   }
-  const int error = files_.Write(path, Written(entry.first));
+  const std::string first = WritableValue(path, entry.first, *now);
+  const int error = files_.Write(path, Written(first));
   if (IsGone(error)) return true;
-  if (error != 0) return fail(std::string(Message(WriteError(error, path, entry.first))));
+  if (error != 0) return fail(std::string(Message(WriteError(error, path, first))));
   const StatusOr<std::string> then = files_.Read(path);
-  if (then.ok() && !SameHostValue(path, *then, entry.first))
-    return fail(fmt::format("it was given {} and reads {}", Shown(entry.first), Shown(*then)));
+  if (then.ok() && !SameHostValue(path, *then, first))
+    return fail(fmt::format("it was given {} and reads {}", Shown(first), Shown(*then)));
   return true;
 }
 

@@ -101,6 +101,23 @@ TEST_F(RdtKindTest, TheRootsMasksAreGivenBack) {
   EXPECT_EQ(ParseSchemata(At("schemata")), ParseSchemata(before_.at("sys/fs/resctrl/schemata")));
 }
 
+// The root's value from before this daemon's first write has the cache that is gone.
+TEST_F(RdtKindTest, ClassesAndTheRootsMasksOutliveACacheWhoseCpusGoOffline) {
+  Configure("{p: {l3Allocation: 50%, classes: {'': {}, gold: {}}}}");
+  Run();
+  resctrl_.EndDomain(1);
+  ClassReport report = Run();
+  for (const char* const name : {"gold", "system/default"})
+    EXPECT_TRUE(StateOf(report, name).active) << StateOf(report, name).reason;
+  Configure("{p: {l3Allocation: 25%, classes: {'': {}, gold: {}}}}");
+  report = Run();
+  EXPECT_TRUE(StateOf(report, "gold").active) << StateOf(report, "gold").reason;
+  EXPECT_EQ(At("schemata"), "L3:0=1f\nMB:0=100\n");
+  config_ = {};
+  EXPECT_THAT(Run().not_given_back, testing::IsEmpty());
+  EXPECT_EQ(At("schemata"), "L3:0=fffff\nMB:0=100\n");
+}
+
 TEST_F(RdtKindTest, OneClassLessIsOneGroupLess) {
   Run();
   Configure("{fast: {l3Allocation: 60%, classes: {gold: {}}}}");

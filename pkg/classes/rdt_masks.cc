@@ -385,11 +385,20 @@ const uint64_t* FindSchema(const RdtSchemata& schemata, std::string_view resourc
   return value == found->second.end() ? nullptr : &value->second;
 }
 
+RdtSchemata SchemataOfPresent(const RdtSchemata& wanted, const RdtSchemata& now) {
+  RdtSchemata present;
+  for (const auto& [resource, values] : wanted)
+    for (const auto& [id, value] : values)
+      if (FindSchema(now, resource, id) != nullptr) present[resource][id] = value;
+  return present;
+}
+
 bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now) {
   for (const auto& [resource, values] : wanted) {
+    if (!now.contains(resource)) return false;
     for (const auto& [id, value] : values) {
       const uint64_t* const has = FindSchema(now, resource, id);
-      if (has == nullptr || *has != value) return false;
+      if (has != nullptr && *has != value) return false;
     }
   }
   return true;

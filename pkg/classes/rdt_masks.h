@@ -60,7 +60,11 @@ std::string SchemataText(const RdtSchemata& schemata);
 RdtSchemata ParseSchemata(std::string_view text);
 // The value of a cache; nullptr: there is none.
 const uint64_t* FindSchema(const RdtSchemata& schemata, std::string_view resource, uint32_t id);
-// Whether the schemata `now` include all values of `wanted`.
+// The part of `wanted` whose caches `now` has: one whose CPUs are all offline is in no schemata,
+// and the kernel refuses to write it.
+RdtSchemata SchemataOfPresent(const RdtSchemata& wanted, const RdtSchemata& now);
+// Whether the schemata `now` include all values of `wanted`, those of caches that are offline left
+// out.
 bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now);
 
 }  // namespace resmgr

@@ -237,13 +237,15 @@ class RdtReader {
 
   StatusOr<RdtHost> ReadAll() {
     const std::string schemata = RdtGroupFile("", "schemata");
-    const StatusOr<std::string> first = host_.ReadFirst(schemata);
-    if (!first.ok() && first.status().code() == StatusCode::kNotFound) {
+    const StatusOr<std::string> now = host_.files().Read(schemata);
+    if (!now.ok() && now.status().code() == StatusCode::kNotFound) {
       return NotFound("there is no {}: resctrl is not mounted, or the machine has no RDT",
                       schemata);
     }
-    if (!first.ok()) return first.status();
-    root_ = ParseSchemata(*first);
+    if (!now.ok()) return now.status();
+    root_ = ParseSchemata(*now);
+    RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(schemata));
+    first_ = ParseSchemata(first);
     RdtHost read;
     read.most_groups = std::numeric_limits<uint32_t>::max();
     RESMGR_ASSIGN_OR_RETURN(read.machine.l2, ReadCache("L2", read.most_groups));
@@ -316,7 +318,8 @@ class RdtReader {
     bandwidth.step = static_cast<uint32_t>(
         std::clamp<uint64_t>(InfoNumber("MB", "bandwidth_gran").value_or(1), 1, kMostPercent));
     // The root group has the full bandwidth until this daemon's first write.
-    const uint64_t all = root_.at("MB").at(bandwidth.ids.front());
+    const RdtSchemata& full = first_.contains("MB") ? first_ : root_;
+    const uint64_t all = full.at("MB").begin()->second;
     const StatusOr<bool> mbps = all == kUnlimitedMbps ? true : IsMbpsMount();
     if (!mbps.ok()) return mbps.status();
     if (*mbps) {
@@ -343,7 +346,8 @@ class RdtReader {
   }
 
   HostKeeper& host_;
-  RdtSchemata root_;
+  RdtSchemata root_;   // without the caches whose CPUs are all offline
+  RdtSchemata first_;  // before this daemon's first write
 };
 
 }  // namespace

@@ -23,6 +23,8 @@ class FakeHostFiles final : public HostFiles {
   // Error numbers of the writes of a path.
   std::map<std::string, int> refuses;
   std::set<std::string> unreadable;
+  // The kernel's rules: the error number of a write; 0: it is taken.
+  std::function<int(const std::string& path, std::string_view text)> rules;
   // The text that a file has after a write; by default the written one.
   std::function<std::string(std::string_view path, std::string_view text)> keeps;
   // Before each write.
@@ -54,6 +56,7 @@ class FakeHostFiles final : public HostFiles {
     const auto refused = refuses.find(path);
     if (refused != refuses.end() && refused->second != 0) return refused->second;
     if (IsDirectoryPath(path)) return MakeOrRemove(path.substr(0, path.size() - 2), text);
+    if (const int error = rules ? rules(path, text) : 0; error != 0) return error;
     file->second = keeps ? keeps(path, text) : std::string(text);
     return 0;
   }
