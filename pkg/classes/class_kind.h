@@ -136,7 +136,8 @@ std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 
 // Monitoring groups of resctrl for pods whose containers have a class of caches and memory
 // bandwidth: "GROUP/mon_groups/PREFIX UID" within the group of the class, with the CPUs or the
-// tasks of the pod's containers there. The configuration may instead ask for one group for each
+// tasks of the pod's containers there. Tasks that have a pool's class by its CPUs are in the root
+// group, and so is their monitoring group. The configuration may instead ask for one group for each
 // container, named by its id. pkg/usage reads their counters. If no monitoring id (RMID) is left,
 // the containers run without a group. Comes after RdtKind, which makes the groups of classes.
 std::unique_ptr<ClassKind> MakeRdtMonitorKind();

@@ -19,15 +19,24 @@ namespace {
 constexpr const char* kMonitorInfo = "sys/fs/resctrl/info/L3_MON/num_rmids";
 constexpr size_t kLongestOwner = 64;
 
+// Whether the container's tasks stay in the root group: the kernel takes a monitoring group's tasks
+// only from the control group around it.
+bool HasTasksInRoot(const ClassSubject& subject, const ClassWork& work) {
+  const RdtConfig& config = work.config.rdt;
+  if (HasOwnRdtCpus(subject, config)) return false;  // its CPUs are monitored and not its tasks
+  return config.assign == RdtConfig::Assign::kCpus || HasRdtOfPool(subject, work);
+}
+
 // The directory of the pod's or container's group; "": it can have none.
-std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& config) {
+std::string MonitorDirectory(const ClassSubject& subject, const ClassWork& work) {
+  const RdtConfig& config = work.config.rdt;
   const ClassChoice* const choice = subject.chosen.Find(kRdt);
   const bool of_container = config.monitoring == RdtConfig::Monitoring::kContainer;
   const std::string_view owner = of_container ? subject.id : subject.pod_uid;
   const bool plain = !owner.empty() && owner.size() <= kLongestOwner && IsPlainAscii(owner) &&
                      owner.find('/') == std::string_view::npos;
   if (choice == nullptr || subject.id.empty() || !plain) return "";
-  const std::string group = RdtGroupOf(choice->name, config);
+  const std::string group = HasTasksInRoot(subject, work) ? "" : RdtGroupOf(choice->name, config);
   return fmt::format("{}/mon_groups/{}{}", RdtGroupPath(group), config.prefix, owner);
 }
 
@@ -44,7 +53,7 @@ class RdtMonitorKind final : public ClassKind {
     part.possible = work.host.files().Read(kMonitorInfo).status();
     std::map<std::string, CpuSet> cpus;
     for (const ClassSubject& subject : work.subjects) {
-      const std::string directory = MonitorDirectory(subject, config);
+      const std::string directory = MonitorDirectory(subject, work);
       if (directory.empty() || !part.possible.ok()) continue;
       CpuSet& own = cpus[directory];
       if (HasOwnRdtCpus(subject, config)) own |= subject.cpus;
@@ -70,9 +79,9 @@ class RdtMonitorKind final : public ClassKind {
         plan.parts, [](const ClassPart& one) { return one.name == "(monitoring)"; });
     if (part == plan.parts.end() || !part->possible.ok()) return;
     for (const ClassSubject& subject : work.subjects) {
-      const std::string directory = MonitorDirectory(subject, config);
+      const std::string directory = MonitorDirectory(subject, work);
       if (directory.empty() || HasOwnRdtCpus(subject, config)) continue;
-      const Status moved = Move(subject, directory + "/tasks", work.host.files());
+      const Status moved = Move(subject, directory + "/tasks", work);
       if (!moved.ok() && part->possible.ok()) part->possible = moved;
     }
   }
@@ -85,7 +94,7 @@ class RdtMonitorKind final : public ClassKind {
     std::set<std::string> wanted;
     if (config.monitoring != RdtConfig::Monitoring::kNone)
       for (const ClassSubject& subject : work.subjects)
-        wanted.insert(MonitorDirectory(subject, config));
+        wanted.insert(MonitorDirectory(subject, work));
     std::set<std::string> above = RdtGroupsOf(config);
     above.insert("");
     HostFiles& files = work.host.files();
@@ -105,13 +114,23 @@ class RdtMonitorKind final : public ClassKind {
   // Moves the container's tasks into its group. Does nothing if the group could not be made, since
   // the outcome of its value already has the reason. Tasks that cannot be found stay where they
   // are.
-  static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
+  static Status Move(const ClassSubject& subject, const std::string& tasks, const ClassWork& work) {
+    HostFiles& files = work.host.files();
     const StatusOr<std::set<pid_t>> there = ReadTasks(tasks, files);
     if (!there.ok()) return OkStatus();
     const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, files);
     if (!threads.ok()) return OkStatus();
-    for (const pid_t thread : *threads)
+    std::set<pid_t> left;  // tasks that are in the group of the class since it came by tasks
+    if (HasTasksInRoot(subject, work)) {
+      const std::string group = RdtGroupOf(subject.chosen.Find(kRdt)->name, work.config.rdt);
+      if (!group.empty())
+        left = ReadTasks(RdtGroupFile(group, "tasks"), files).value_or(std::set<pid_t>());
+    }
+    for (const pid_t thread : *threads) {
+      if (left.contains(thread))
+        RESMGR_RETURN_IF_ERROR(MoveTask(thread, RdtGroupFile("", "tasks"), files).status());
       if (!there->contains(thread)) RESMGR_RETURN_IF_ERROR(MoveTask(thread, tasks, files).status());
+    }
     return OkStatus();
   }
 };

@@ -144,15 +144,6 @@ class RdtPlanner {
         plan_.Add(std::move(value));
   }
 
-  // Whether the container's pool has this class, so that the CPUs have it already.
-  bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
-    return AssignsByCpus(config_) && !choice.by_pod &&
-           std::ranges::any_of(work_.pools, [&](const ClassPool& pool) {
-             const auto found = pool.classes.find(kRdt);
-             return pool.name == subject.pool && found != pool.classes.end() &&
-                    found->second == choice.name;
-           });
-  }
   void AddCpus() {
     if (!AssignsByCpus(config_)) return;
     std::map<std::string, CpuSet> cpus;
@@ -206,7 +197,7 @@ class RdtPlanner {
       part.possible = NotFound("there is no class \"{}\" in classes.rdt", choice.name);
     if (config_.assign == Assign::kRuntime) {
       part.way = kRdtByRuntime;
-    } else if (HasOwnRdtCpus(subject, config_) || IsInPool(subject, choice)) {
+    } else if (HasOwnRdtCpus(subject, config_) || HasRdtOfPool(subject, work_)) {
       part.way = kRdtByCpu;
     } else if (config_.assign == Assign::kCpus && part.possible.ok()) {
       part.possible = FailedPrecondition("the container has no CPUs for itself alone");
@@ -358,6 +349,16 @@ std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config) {
 
 bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config) {
   return AssignsByCpus(config) && !subject.cpus.empty() && !subject.shares;
+}
+
+bool HasRdtOfPool(const ClassSubject& subject, const ClassWork& work) {
+  const ClassChoice* const choice = subject.chosen.Find(kRdt);
+  return AssignsByCpus(work.config.rdt) && choice != nullptr && !choice->by_pod &&
+         std::ranges::any_of(work.pools, [&](const ClassPool& pool) {
+           const auto found = pool.classes.find(kRdt);
+           return pool.name == subject.pool && found != pool.classes.end() &&
+                  found->second == choice->name;
+         });
 }
 
 std::set<std::string> RdtGroupsOf(const RdtConfig& config) {

@@ -46,6 +46,8 @@ std::set<std::string> RdtGroupsOf(const RdtConfig& config);
 // Whether the container's CPUs get the class: classes are assigned by CPUs, and the container has
 // only CPUs of its own.
 bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config);
+// Whether the container's pool has its class, so that the pool's CPUs have it already.
+bool HasRdtOfPool(const ClassSubject& subject, const ClassWork& work);
 
 // Adds the groups with their masks and CPUs, and the parts. Values that shrink come before those
 // that grow. May block.

@@ -95,6 +95,7 @@ class RdtMonitorKindTest : public test::KeeperTest {
     files_.tree["sys/fs/cgroup/a/cgroup.threads"] = "100\n101\n";
     files_.tree["sys/fs/cgroup/b/cgroup.threads"] = "200\n";
     // Directories without files are not in the tree.
+    files_.tree["sys/fs/resctrl/mon_groups/.keep"] = "";
     files_.on_make = [this](const std::string& group) {
       resctrl_.AddGroup(group);
       if (group.find("/mon_groups/") == std::string::npos)
@@ -118,8 +119,9 @@ class RdtMonitorKindTest : public test::KeeperTest {
     subject.chosen.by_name["rdt"] = {.name = "gold", .source = "annotation x", .by_pod = true};
     return subject;
   }
-  ClassReport Run(const std::vector<ClassSubject>& subjects) {
-    return KeeperTest::Run({rdt_.get(), monitor_.get()}, subjects);
+  ClassReport Run(const std::vector<ClassSubject>& subjects,
+                  const std::vector<ClassPool>& pools = {}) {
+    return KeeperTest::Run({rdt_.get(), monitor_.get()}, subjects, pools);
   }
   static const ClassState& StateOf(const ClassReport& report) {
     return KeeperTest::StateOf(report, "(monitoring)");
@@ -158,6 +160,36 @@ TEST_F(RdtMonitorKindTest, CpusOfAContainerAloneAreMonitoredWithoutTasks) {
   Run({Subject("a", CpuSet{2, 3})});
   EXPECT_EQ(At("cpus_list"), "2-3");
   EXPECT_EQ(At("tasks"), "\n");
+}
+
+// Such tasks are in the root group, and only a monitoring group there takes them.
+TEST_F(RdtMonitorKindTest, TasksThatHaveAPoolsClassByItsCpusAreMonitoredInTheRootGroup) {
+  std::vector<ClassSubject> subjects = {Subject("a"), Subject("b")};
+  for (ClassSubject& subject : subjects) {
+    subject.pool = "fast";
+    subject.chosen.by_name["rdt"].by_pod = false;
+  }
+  const std::vector<ClassPool> pools = {
+      {.name = "fast", .cpus = {2, 3}, .classes = {{"rdt", "gold"}}}};
+  Run({subjects[0]});
+  ASSERT_EQ(At("tasks"), "\n100\n101\n") << "the pool had no class yet";
+  const ClassReport report = Run(subjects, pools);
+  EXPECT_TRUE(StateOf(report).active) << StateOf(report).reason;
+  EXPECT_EQ(files_.tree["sys/fs/resctrl/mon_groups/cri-resmgr.uid-1/tasks"], "\n100\n101\n200\n");
+  EXPECT_EQ(At("tasks"), "none");
+}
+
+// A task that another program has put into its group stays there.
+TEST_F(RdtMonitorKindTest, TasksInAGroupOfOthersAreNotMovedToBeMonitored) {
+  resctrl_.AddGroup("sys/fs/resctrl/theirs");
+  files_.tree["sys/fs/resctrl/theirs/tasks"] = "\n100\n";
+  ClassSubject subject = Subject("a");
+  subject.pool = "fast";
+  subject.chosen.by_name["rdt"].by_pod = false;
+  const ClassReport report =
+      Run({subject}, {{.name = "fast", .cpus = {2, 3}, .classes = {{"rdt", "gold"}}}});
+  EXPECT_FALSE(StateOf(report).active);
+  EXPECT_EQ(files_.tree["sys/fs/resctrl/theirs/tasks"], "\n100\n");
 }
 
 // The kernel refuses a list with a CPU that is offline.
