@@ -47,6 +47,18 @@ bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& ent
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
 }
 
+bool IsCpusOfMonitor(std::string_view path) {
+  return path.starts_with("sys/fs/resctrl/") && path.ends_with("/cpus_list") &&
+         path.find("/mon_groups/") != std::string_view::npos;
+}
+
+// Whether the kernel takes all CPUs from the monitoring groups of the control group that this is
+// written to.
+bool ClearsMonitors(std::string_view path) {
+  return path.starts_with("sys/fs/resctrl/") && path.ends_with("/cpus_list") &&
+         !IsCpusOfMonitor(path);
+}
+
 std::string Shown(std::string_view text) {
   return Printable(Trim(text), 64);
 }
@@ -330,7 +342,7 @@ bool HostKeeper::WriteAll(const Values& wanted, Batch& batch) {
       batch.result.outcomes[one->path].status = batch.result.journal;
     return false;
   }
-  bool made = false;
+  bool changed = false;
   for (const HostValue* const one : pending) {
     HostOutcome& outcome = batch.result.outcomes[one->path];
     const auto failed =
@@ -341,11 +353,12 @@ bool HostKeeper::WriteAll(const Values& wanted, Batch& batch) {
     } else {
       Write(*one, batch);
       if (outcome.error != 0 && !one->together.empty()) RollBack(*one, batch);
-      made = made || (outcome.error == 0 && IsDirectoryPath(one->path));
+      changed = changed ||
+                (outcome.error == 0 && (IsDirectoryPath(one->path) || ClearsMonitors(one->path)));
     }
     NoteWritten(*one, outcome, batch.next);
   }
-  return made;
+  return changed;
 }
 
 std::vector<HostDifference> HostKeeper::Compare(const std::vector<HostValue>& wanted) {
@@ -381,10 +394,14 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   for (const HostValue& value : wanted)
     all.push_back(&value);
   while (WriteAll(all, batch)) {
-    // Tries those files again whose directory was missing, since it may have been made now.
+    // Tries those files again whose directory was missing, since it may have been made now, and
+    // those that the kernel may have changed with another one.
     std::erase_if(all, [&result](const HostValue* value) {
-      return result.outcomes[value->path].status.code() != StatusCode::kNotFound;
+      return result.outcomes[value->path].status.code() != StatusCode::kNotFound &&
+             !IsCpusOfMonitor(value->path);
     });
+    for (const HostValue* const value : all)
+      seen_.erase(value->path);
   }
   Shorten(result.notes);
   // If this fails, the disk has more entries than needed, which does no harm.

@@ -93,7 +93,8 @@ class HostKeeper {
 
   // The values that must be written.
   Values Prepare(const Values& wanted, Batch& batch);
-  // Writes the values. Returns whether a directory was made, whose files can be written now.
+  // Writes the values. Returns whether this may have changed others: a directory was made, whose
+  // files can be written now, or monitoring groups have lost their CPUs.
   bool WriteAll(const Values& wanted, Batch& batch);
   void Write(const HostValue& value, Batch& batch);
   void RollBack(const HostValue& refused, Batch& batch);

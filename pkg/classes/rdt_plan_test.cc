@@ -192,6 +192,24 @@ TEST_F(RdtMonitorKindTest, TasksInAGroupOfOthersAreNotMovedToBeMonitored) {
   EXPECT_EQ(files_.tree["sys/fs/resctrl/theirs/tasks"], "\n100\n");
 }
 
+// The kernel takes the CPUs from the monitoring groups of a group that gets other ones.
+TEST_F(RdtMonitorKindTest, CpusAreMonitoredStillWhenTheClassGetsMore) {
+  Configure("container");
+  const std::string above = "sys/fs/resctrl/cri-resmgr.gold/mon_groups/cri-resmgr.";
+  std::vector<ClassSubject> subjects = {Subject("a", CpuSet{2, 3})};
+  Run(subjects);
+  ClassReport report = Run(subjects, {{.name = "p", .cpus = {6}, .classes = {{"rdt", "gold"}}}});
+  EXPECT_EQ(files_.tree["sys/fs/resctrl/cri-resmgr.gold/cpus_list"], "2-3,6");
+  EXPECT_EQ(files_.tree[above + "id-a/cpus_list"], "2-3");
+  EXPECT_THAT(report.notes, testing::IsEmpty());
+  subjects.push_back(Subject("b", CpuSet{4}));
+  report = Run(subjects);
+  EXPECT_EQ(files_.tree[above + "id-a/cpus_list"], "2-3");
+  EXPECT_EQ(files_.tree[above + "id-b/cpus_list"], "4");
+  EXPECT_TRUE(StateOf(report).active) << StateOf(report).reason;
+  EXPECT_THAT(report.notes, testing::IsEmpty());
+}
+
 // The kernel refuses a list with a CPU that is offline.
 TEST_F(RdtMonitorKindTest, CpusThatAreOfflineAreNotMonitored) {
   files_.tree["sys/devices/system/cpu/online"] = "0-2,4-7\n";
