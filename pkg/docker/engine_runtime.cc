@@ -54,6 +54,7 @@ EngineRuntime::EngineRuntime(EventLoop& loop, const std::string& socket, Others 
       socket_(socket),
       others_(others),
       log_(GetLogger("docker/engine")),
+      list_client_(loop, socket),
       client_(loop, socket),
       pauses_(kFirstPause, kLastPause) {}
 
@@ -168,7 +169,7 @@ bool EngineRuntime::IsOwnUpdate(const std::string& id) {
 }
 
 void EngineRuntime::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  ListEngine(client_, others_, std::move(known),
+  ListEngine(list_client_, others_, std::move(known),
              {.sandbox = AddDetailsOfPod, .container = AddDetails},
              [done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
                if (!result.ok()) return done(result.status());

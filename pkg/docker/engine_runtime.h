@@ -57,7 +57,8 @@ class EngineRuntime final : public RuntimeClient {
   const std::string socket_;
   const Others others_;
   Logger& log_;
-  EngineClient client_;
+  EngineClient list_client_;  // for ListAll, whose inspections may hang with containers
+  EngineClient client_;       // for updates, which must not wait for these
   Events events_;
   std::string line_;  // the incomplete last line of the events
   EventLoop::HandlePtr retry_;

@@ -20,6 +20,7 @@
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr::docker {
 namespace {
@@ -203,6 +204,33 @@ TEST_F(EngineRuntimeTest, EventsAreToldAndTheirEndIsTheEndOfDockerd) {
                      }});
   Run();
   EXPECT_THAT(told, ElementsAre("connected", "died c1", "deleted c1", "disconnected"));
+}
+
+// dockerd may hold the lock of a container for as long as its processes take to end.
+TEST_F(EngineRuntimeTest, InspectionsThatHangDelayNoUpdate) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < 2 * EngineClient::kParallel; ++i) {
+    list.push_back(
+        fmt::format(R"({{"Id":"s{0}","Names":["/k8s_POD_web_shop_u{0}_0"],"State":"running",)"
+                    R"("Labels":{{"io.kubernetes.docker.type":"podsandbox"}}}})",
+                    i));
+  }
+  Start([listed = fmt::format("[{}]", fmt::join(list, ","))](const FakeEngine::Request& request) {
+    if (request.line.starts_with("POST")) return JsonReply(200, "{}");
+    const bool lists = request.line.starts_with("GET /containers/json?all=1 ");
+    return lists ? JsonReply(200, listed) : std::string();
+  });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  runtime.ListAll({}, [](const StatusOr<RuntimeInventory>&) {});
+  ASSERT_TRUE(test::RunUntil(
+      loop_, [this] { return engine_->requests().size() > EngineClient::kParallel; }));
+  Status updated = Internal("not told");
+  runtime.UpdateContainer(ContainerId("c1"), {.cpus = *CpuSet::Parse("2")}, [&](Status status) {
+    updated = std::move(status);
+    loop_.Stop();
+  });
+  Run();
+  EXPECT_TRUE(updated.ok()) << updated;
 }
 
 // A stream with these events that stays open; other requests succeed.
