@@ -354,6 +354,18 @@ TEST_F(HostClassesTest, WhatTheKubeletAskedForIsBackWhenAClassOfMemoryEnds) {
   EXPECT_TRUE(Becomes(file, "8192")) << At(file);
 }
 
+TEST_F(HostClassesTest, AClassOfMemoryThatIsConfiguredLaterReachesContainersThatRun) {
+  const ContainerId id = RunWith({{"class.memory-qos.nri.io", "kept"}}, {{"memory.low", "0\n"}});
+  const std::string file = CgroupOf(id) + "/memory.low";
+  ClassesConfig config = Interrupts();
+  classes_->Configure(config);
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->known(); }));
+  config.namespaces["memory"] = {"ns"};
+  config.memory = {{.name = "kept", .low = "4096"}};
+  classes_->Configure(config);
+  EXPECT_TRUE(Becomes(file, "4096")) << At(file);
+}
+
 TEST_F(HostClassesTest, AMemoryPolicyIsNotToldInForceForAContainerThatExistedBefore) {
   ClassesConfig config;
   config.namespaces["memory"] = {"ns"};
