@@ -38,28 +38,13 @@ constexpr size_t kMaxDigits = 19;
 // Keeps sums of exponents far from overflow; 10^±1000 is out of every range anyway.
 constexpr int64_t kMaxExponent = 1000;
 
-struct Suffix {
-  std::string_view text;
-  int decimal_exponent;
-  int binary_exponent;
-};
-
-constexpr std::array<Suffix, 16> kSuffixes = {{{"", 0, 0},
-                                               {"n", -9, 0},
-                                               {"u", -6, 0},
-                                               {"m", -3, 0},
-                                               {"k", 3, 0},
-                                               {"M", 6, 0},
-                                               {"G", 9, 0},
-                                               {"T", 12, 0},
-                                               {"P", 15, 0},
-                                               {"E", 18, 0},
-                                               {"Ki", 0, 10},
-                                               {"Mi", 0, 20},
-                                               {"Gi", 0, 30},
-                                               {"Ti", 0, 40},
-                                               {"Pi", 0, 50},
-                                               {"Ei", 0, 60}}};
+// Suffixes for powers of 1000, from 10^-9 on, and for powers of 1024.
+constexpr std::array<std::string_view, 10> kDecimalSuffixes = {"n", "u", "m", "",  "k",
+                                                               "M", "G", "T", "P", "E"};
+constexpr std::array<std::string_view, 7> kBinarySuffixes = {"",   "Ki", "Mi", "Gi",
+                                                             "Ti", "Pi", "Ei"};
+constexpr int kSmallestExponent = -9;
+constexpr int kLargestExponent = 18;
 
 std::string_view TakeDigits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
@@ -69,11 +54,16 @@ std::string_view TakeDigits(std::string_view& text) {
 }
 
 bool ApplySuffix(std::string_view text, QuantityNumber& number) {
-  for (const Suffix& suffix : kSuffixes) {
-    if (text != suffix.text) continue;
-    number.decimal_exponent += suffix.decimal_exponent;
-    number.binary_exponent += suffix.binary_exponent;
-    number.form = suffix.binary_exponent > 0 ? QuantityForm::kBinary : QuantityForm::kDecimal;
+  if (const auto decimal = std::ranges::find(kDecimalSuffixes, text);
+      decimal != kDecimalSuffixes.end()) {
+    number.decimal_exponent +=
+        kSmallestExponent + 3 * static_cast<int>(decimal - kDecimalSuffixes.begin());
+    return true;
+  }
+  if (const auto binary = std::ranges::find(kBinarySuffixes, text);
+      binary != kBinarySuffixes.end()) {
+    number.binary_exponent = 10 * static_cast<int>(binary - kBinarySuffixes.begin());
+    number.form = QuantityForm::kBinary;
     return true;
   }
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return false;
@@ -147,14 +137,6 @@ StatusOr<int64_t> ParseScaled(std::string_view quantity, int shift) {
   if (!value) return NotAQuantity(quantity, "it is too large");
   return *value;
 }
-
-// Suffixes for powers of 1000, from 10^-9 on.
-constexpr std::array<std::string_view, 10> kDecimalSuffixes = {"n", "u", "m", "",  "k",
-                                                               "M", "G", "T", "P", "E"};
-constexpr std::array<std::string_view, 7> kBinarySuffixes = {"",   "Ki", "Mi", "Gi",
-                                                             "Ti", "Pi", "Ei"};
-constexpr int kSmallestExponent = -9;
-constexpr int kLargestExponent = 18;
 
 std::string ToDecimal(UnsignedWide value) {
   std::string digits;
