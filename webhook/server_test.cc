@@ -15,6 +15,7 @@
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/captured_log.h"
+#include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 #include "webhook/testing/https_client.h"
 #include "webhook/testing/reviews.h"
@@ -25,6 +26,7 @@ namespace {
 
 using nlohmann::json;
 using resmgr::test::Eventually;
+using resmgr::test::Must;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
@@ -49,9 +51,7 @@ class ServerTest : public testing::Test {
   }
 
   void Start(bool handle_signals = false) {
-    auto server = Server::Create(options_);
-    ASSERT_TRUE(server.ok()) << Describe(server.status());
-    server_ = *std::move(server);
+    server_ = Must(Server::Create(options_));
     if (handle_signals) server_->HandleSignals();
     thread_ = std::thread([this] { end_status_ = server_->Run(); });
   }
@@ -88,15 +88,13 @@ TEST_F(ServerTest, AnswersReviewsOnOneConnection) {
   Start();
   HttpsClient client = Connect();
   for (int i = 0; i < 3; ++i) {
-    const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
-    ASSERT_TRUE(response.ok()) << Describe(response.status());
-    EXPECT_EQ(response->status, 200u);
-    EXPECT_THAT(response->header, HasSubstr("Content-Type: application/json"));
-    EXPECT_EQ(PatchIn(json::parse(response->body)).size(), 1u);
+    const auto response = Must(client.PostReview(ReviewOf(EverydayPod()).dump()));
+    EXPECT_EQ(response.status, 200u);
+    EXPECT_THAT(response.header, HasSubstr("Content-Type: application/json"));
+    EXPECT_EQ(PatchIn(json::parse(response.body)).size(), 1u);
   }
-  const auto health = client.Send("GET", "/healthz", "", "");
-  ASSERT_TRUE(health.ok());
-  EXPECT_EQ(health->body, "ok\n");
+  const auto health = Must(client.Send("GET", "/healthz", "", ""));
+  EXPECT_EQ(health.body, "ok\n");
 }
 
 // The API server ignores the failure, so that only the log tells why pods have no annotation.
@@ -133,9 +131,8 @@ TEST_F(ServerTest, ServesManyConnectionsAtOnce) {
   for (int i = 0; i < 50; ++i)
     clients.push_back(Connect());
   for (HttpsClient& client : clients) {
-    const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
-    ASSERT_TRUE(response.ok());
-    EXPECT_EQ(response->status, 200u);
+    const auto response = Must(client.PostReview(ReviewOf(EverydayPod()).dump()));
+    EXPECT_EQ(response.status, 200u);
   }
 }
 
@@ -190,10 +187,9 @@ TEST_F(ServerTest, ServesNewClientsForAWhileAfterSigterm) {
   EXPECT_TRUE(Eventually([&] { return StatusOf("GET /healthz HTTP/1.1\r\n\r\n") == 503; }));
   HttpsClient after = Connect();
   for (HttpsClient* const client : {&before, &after}) {
-    const auto response = client->PostReview(ReviewOf(EverydayPod()).dump());
-    ASSERT_TRUE(response.ok()) << Describe(response.status());
-    EXPECT_EQ(response->status, 200u);
-    EXPECT_THAT(response->header, HasSubstr("Connection: close")) << "the next one goes elsewhere";
+    const auto response = Must(client->PostReview(ReviewOf(EverydayPod()).dump()));
+    EXPECT_EQ(response.status, 200u);
+    EXPECT_THAT(response.header, HasSubstr("Connection: close")) << "the next one goes elsewhere";
   }
   ASSERT_EQ(raise(SIGTERM), 0) << "the second one ends it at once";
   thread_.join();
@@ -271,9 +267,8 @@ TEST_F(ServerTest, AboveTheLimitOfBodiesTheSlowestIsClosed) {
   }
   EXPECT_EQ(slow[0].ReadResponse().status().code(), StatusCode::kUnavailable);
   HttpsClient client = Connect();
-  const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
-  ASSERT_TRUE(response.ok());
-  EXPECT_EQ(response->status, 200u);
+  const auto response = Must(client.PostReview(ReviewOf(EverydayPod()).dump()));
+  EXPECT_EQ(response.status, 200u);
 }
 
 TEST_F(ServerTest, AConnectionWithoutReviewsIsNotKeptForLong) {

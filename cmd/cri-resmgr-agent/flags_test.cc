@@ -8,9 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/support/status_matchers.h"
+
 namespace resmgr {
 namespace {
 
+using resmgr::test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -21,70 +24,62 @@ StatusOr<AgentFlags> Parse(std::vector<const char*> arguments, std::string_view 
 }
 
 TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
-  const auto flags = Parse({});
-  ASSERT_TRUE(flags.ok());
-  EXPECT_EQ(flags->agent.node, "n1");
-  EXPECT_EQ(flags->kubeconfig, "");
-  EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::seconds(1));
-  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(5));
-  EXPECT_TRUE(flags->agent.show_cpus);
-  EXPECT_TRUE(flags->agent.pod_events);
-  EXPECT_TRUE(flags->agent.topology);
-  EXPECT_TRUE(flags->agent.claims);
-  EXPECT_EQ(flags->agent.map_namespace, "kube-system");
-  EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
-  EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
-  EXPECT_EQ(flags->cri_resmgr_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
-  EXPECT_EQ(flags->agent_socket, "/var/run/cri-resmgr/cri-resmgr-agent.sock");
+  const auto flags = Must(Parse({}));
+  EXPECT_EQ(flags.agent.node, "n1");
+  EXPECT_EQ(flags.kubeconfig, "");
+  EXPECT_EQ(flags.agent.retry.start_spread, std::chrono::seconds(1));
+  EXPECT_EQ(flags.agent.report.spread, std::chrono::seconds(5));
+  EXPECT_TRUE(flags.agent.show_cpus);
+  EXPECT_TRUE(flags.agent.pod_events);
+  EXPECT_TRUE(flags.agent.topology);
+  EXPECT_TRUE(flags.agent.claims);
+  EXPECT_EQ(flags.agent.map_namespace, "kube-system");
+  EXPECT_EQ(flags.agent.map_name, "cri-resmgr-config");
+  EXPECT_EQ(flags.agent.group_label, "cri-resource-manager.intel.com/group");
+  EXPECT_EQ(flags.cri_resmgr_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
+  EXPECT_EQ(flags.agent_socket, "/var/run/cri-resmgr/cri-resmgr-agent.sock");
 }
 
 TEST(AgentFlagsTest, ReadsAllFlags) {
-  const auto flags =
+  const auto flags = Must(
       Parse({"-kubeconfig", "/kc", "--config-ns=ns", "-configmap-name", "cm", "-label-name", "l/g",
              "-cri-resmgr-socket", "unix:///c.sock", "-agent-socket=/a.sock", "-allow-domains",
-             "a.io, b.io", "-logger-level", "debug", "-start-spread=8m", "-report-spread", "0s"});
-  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-  EXPECT_EQ(flags->kubeconfig, "/kc");
-  EXPECT_EQ(flags->agent.map_namespace, "ns");
-  EXPECT_EQ(flags->agent.map_name, "cm");
-  EXPECT_EQ(flags->agent.group_label, "l/g");
-  EXPECT_EQ(flags->cri_resmgr_socket, "/c.sock");
-  EXPECT_EQ(flags->agent_socket, "/a.sock");
-  EXPECT_THAT(flags->agent.allowed_domains, ElementsAre("a.io", "b.io"));
-  EXPECT_EQ(flags->log.level, LogLevel::kDebug);
-  EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::minutes(8));
-  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(0));
+             "a.io, b.io", "-logger-level", "debug", "-start-spread=8m", "-report-spread", "0s"}));
+  EXPECT_EQ(flags.kubeconfig, "/kc");
+  EXPECT_EQ(flags.agent.map_namespace, "ns");
+  EXPECT_EQ(flags.agent.map_name, "cm");
+  EXPECT_EQ(flags.agent.group_label, "l/g");
+  EXPECT_EQ(flags.cri_resmgr_socket, "/c.sock");
+  EXPECT_EQ(flags.agent_socket, "/a.sock");
+  EXPECT_THAT(flags.agent.allowed_domains, ElementsAre("a.io", "b.io"));
+  EXPECT_EQ(flags.log.level, LogLevel::kDebug);
+  EXPECT_EQ(flags.agent.retry.start_spread, std::chrono::minutes(8));
+  EXPECT_EQ(flags.agent.report.spread, std::chrono::seconds(0));
 }
 
 TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
-  const auto none = Parse({"-node-reports="});
-  ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_FALSE(none->agent.show_cpus);
-  EXPECT_FALSE(none->agent.pod_events);
-  EXPECT_FALSE(none->agent.topology);
-  EXPECT_FALSE(none->agent.claims);
-  const auto cpus = Parse({"-node-reports", " cpus,"});
-  ASSERT_TRUE(cpus.ok()) << cpus.status();
-  EXPECT_TRUE(cpus->agent.show_cpus);
-  EXPECT_FALSE(cpus->agent.pod_events);
-  const auto events = Parse({"-node-reports=pod-events"});
-  ASSERT_TRUE(events.ok()) << events.status();
-  EXPECT_FALSE(events->agent.show_cpus);
-  EXPECT_TRUE(events->agent.pod_events);
-  const auto topology = Parse({"-node-reports=topology"});
-  ASSERT_TRUE(topology.ok()) << topology.status();
-  EXPECT_FALSE(topology->agent.pod_events);
-  EXPECT_TRUE(topology->agent.topology);
-  EXPECT_FALSE(topology->agent.claims);
-  const auto claims = Parse({"-node-reports=claims"});
-  ASSERT_TRUE(claims.ok()) << claims.status();
-  EXPECT_TRUE(claims->agent.claims);
+  const auto none = Must(Parse({"-node-reports="}));
+  EXPECT_FALSE(none.agent.show_cpus);
+  EXPECT_FALSE(none.agent.pod_events);
+  EXPECT_FALSE(none.agent.topology);
+  EXPECT_FALSE(none.agent.claims);
+  const auto cpus = Must(Parse({"-node-reports", " cpus,"}));
+  EXPECT_TRUE(cpus.agent.show_cpus);
+  EXPECT_FALSE(cpus.agent.pod_events);
+  const auto events = Must(Parse({"-node-reports=pod-events"}));
+  EXPECT_FALSE(events.agent.show_cpus);
+  EXPECT_TRUE(events.agent.pod_events);
+  const auto topology = Must(Parse({"-node-reports=topology"}));
+  EXPECT_FALSE(topology.agent.pod_events);
+  EXPECT_TRUE(topology.agent.topology);
+  EXPECT_FALSE(topology.agent.claims);
+  const auto claims = Must(Parse({"-node-reports=claims"}));
+  EXPECT_TRUE(claims.agent.claims);
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {
-  const auto flags = Parse({}, "Worker-1.Example");
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->agent.node, "worker-1.example");
+  const auto flags = Must(Parse({}, "Worker-1.Example"));
+  EXPECT_EQ(flags.agent.node, "worker-1.example");
 }
 
 TEST(AgentFlagsTest, NeedsTheNodesName) {
@@ -135,13 +130,12 @@ TEST(AgentFlagsTest, SaysWhatIsNoNameAndNoSocket) {
 }
 
 TEST(AgentFlagsTest, HelpNamesEveryFlag) {
-  const auto flags = Parse({"-help"}, "");
-  ASSERT_TRUE(flags.ok());
+  const auto flags = Must(Parse({"-help"}, ""));
   for (const char* flag :
        {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name", "-cri-resmgr-socket",
         "-agent-socket", "-allow-domains", "-probe", "-logger-level", "-version", "-start-spread",
         "-report-spread", "-node-reports"}) {
-    EXPECT_THAT(flags->help, HasSubstr(flag));
+    EXPECT_THAT(flags.help, HasSubstr(flag));
   }
 }
 

@@ -24,10 +24,12 @@
 #include "pkg/hooks/hook_file.h"
 #include "pkg/node/policy_setup.h"
 #include "policies/builtin_policies.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::Must;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -73,23 +75,22 @@ class FlagsFileTest : public ::testing::Test {
 };
 
 TEST(FlagsTest, HasTheDocumentedDefaults) {
-  const StatusOr<Flags> flags = Parse({});
-  ASSERT_TRUE(flags.ok());
-  EXPECT_EQ(flags->relay_socket, "/var/run/cri-resmgr/cri-resmgr.sock");
-  EXPECT_EQ(flags->runtime_socket, "/var/run/containerd/containerd.sock");
-  EXPECT_EQ(flags->ImageSocket(), "/var/run/containerd/containerd.sock");
-  EXPECT_EQ(flags->relay_dir, "/var/lib/cri-resmgr");
-  EXPECT_EQ(flags->config_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
-  EXPECT_EQ(flags->AgentSocket(), "/var/run/cri-resmgr/cri-resmgr-agent.sock");
-  EXPECT_EQ(flags->admin_socket, "/var/run/cri-resmgr/cri-resmgr-admin.sock");
-  EXPECT_EQ(flags->PodResourcesSocket(), "/var/lib/kubelet/pod-resources/kubelet.sock");
-  EXPECT_EQ(flags->metrics_address, "off");
-  EXPECT_EQ(flags->topology, "live");
-  EXPECT_FALSE(flags->dump_secrets);
-  EXPECT_EQ(flags->config.policy.active, "null");
-  EXPECT_EQ(flags->config.policy.start_failure, FailurePolicy::kFail);
-  EXPECT_EQ(flags->config.logger.level, "info");
-  EXPECT_EQ(flags->help, "");
+  const Flags flags = Must(Parse({}));
+  EXPECT_EQ(flags.relay_socket, "/var/run/cri-resmgr/cri-resmgr.sock");
+  EXPECT_EQ(flags.runtime_socket, "/var/run/containerd/containerd.sock");
+  EXPECT_EQ(flags.ImageSocket(), "/var/run/containerd/containerd.sock");
+  EXPECT_EQ(flags.relay_dir, "/var/lib/cri-resmgr");
+  EXPECT_EQ(flags.config_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
+  EXPECT_EQ(flags.AgentSocket(), "/var/run/cri-resmgr/cri-resmgr-agent.sock");
+  EXPECT_EQ(flags.admin_socket, "/var/run/cri-resmgr/cri-resmgr-admin.sock");
+  EXPECT_EQ(flags.PodResourcesSocket(), "/var/lib/kubelet/pod-resources/kubelet.sock");
+  EXPECT_EQ(flags.metrics_address, "off");
+  EXPECT_EQ(flags.topology, "live");
+  EXPECT_FALSE(flags.dump_secrets);
+  EXPECT_EQ(flags.config.policy.active, "null");
+  EXPECT_EQ(flags.config.policy.start_failure, FailurePolicy::kFail);
+  EXPECT_EQ(flags.config.logger.level, "info");
+  EXPECT_EQ(flags.help, "");
 }
 
 // An options file may have each of them, also where it is read after the start.
@@ -98,13 +99,11 @@ TEST(FlagsTest, EachFlagIsOfTheConfigurationOrForTheStart) {
   const std::vector<ConfigKey> keys = DescribeConfig();
   for (const ConfigLeaf& leaf : LeavesOf(keys))
     of_configuration.insert(leaf.key->flag);
-  const StatusOr<Flags> flags = Parse({"-help"});
-  ASSERT_TRUE(flags.ok());
+  const Flags flags = Must(Parse({"-help"}));
   const std::set<std::string> no_options = {"config", "force-config", "fallback-config", "help"};
   int for_the_start = 0;
   const std::regex line("\n  -([a-z-]+)");
-  for (std::sregex_iterator at(flags->help.begin(), flags->help.end(), line), end; at != end;
-       ++at) {
+  for (std::sregex_iterator at(flags.help.begin(), flags.help.end(), line), end; at != end; ++at) {
     const std::string name = (*at)[1];
     if (no_options.contains(name)) continue;
     EXPECT_NE(of_configuration.contains(name), IsStartOption(name)) << name;
@@ -114,76 +113,73 @@ TEST(FlagsTest, EachFlagIsOfTheConfigurationOrForTheStart) {
 }
 
 TEST(FlagsTest, TakesTheOriginalsFirstCommandLine) {
-  const StatusOr<Flags> flags = Parse({"-policy", "null", "-dump", "reset,full:.*", "--dump-file",
-                                       "/tmp/cri.dump", "-dump", "off:Version"});
-  ASSERT_TRUE(flags.ok());
-  EXPECT_EQ(flags->config.policy.active, "null");
-  EXPECT_THAT(flags->config.dump.specs, ElementsAre("reset,full:.*", "off:Version"));
-  EXPECT_EQ(flags->config.dump.file, "/tmp/cri.dump");
+  const Flags flags = Must(Parse({"-policy", "null", "-dump", "reset,full:.*", "--dump-file",
+                                  "/tmp/cri.dump", "-dump", "off:Version"}));
+  EXPECT_EQ(flags.config.policy.active, "null");
+  EXPECT_THAT(flags.config.dump.specs, ElementsAre("reset,full:.*", "off:Version"));
+  EXPECT_EQ(flags.config.dump.file, "/tmp/cri.dump");
 }
 
 TEST(FlagsTest, TakesEveryFlag) {
-  const StatusOr<Flags> flags = Parse({"-relay-socket=unix:///a",
-                                       "-runtime-socket=unix:///b",
-                                       "-image-socket=/c",
-                                       "-config-socket=/d",
-                                       "-agent-socket=/e",
-                                       "-admin-socket=/f",
-                                       "-pod-resources-socket=unix:///p",
-                                       "-relay-dir=/g",
-                                       "-metrics-address=127.0.0.1:9",
-                                       "-topology=synthetic:numa:2",
-                                       "-pods-cgroup=/kubelet.slice",
-                                       "-dump-dir=/h",
-                                       "-cpu-file-dir=/i",
-                                       "-dump-secrets",
-                                       "-check-config",
-                                       "-print-config",
-                                       "-reset-policy",
-                                       "-reset-config",
-                                       "-policy=static",
-                                       "-available-resources=CPU=0-3,6",
-                                       "-reserved-resources=CPU=#0",
-                                       "-start-failure-policy=ignore",
-                                       "-logger-level=error",
-                                       "-logger-debug=a,b",
-                                       "-logger-source=c",
-                                       "-logger-format=json"});
-  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-  EXPECT_EQ(flags->relay_socket, "/a");
-  EXPECT_EQ(flags->CpuFileDirectory(), "/i");
-  EXPECT_EQ(flags->pods_cgroup, "/kubelet.slice");
-  EXPECT_EQ(flags->runtime_socket, "/b");
-  EXPECT_EQ(flags->ImageSocket(), "/c");
-  EXPECT_EQ(flags->config_socket, "/d");
-  EXPECT_EQ(flags->AgentSocket(), "/e");
-  EXPECT_EQ(flags->admin_socket, "/f");
-  EXPECT_EQ(flags->PodResourcesSocket(), "/p");
-  EXPECT_EQ(flags->relay_dir, "/g");
-  EXPECT_EQ(flags->metrics_address, "127.0.0.1:9");
-  EXPECT_EQ(flags->topology, "synthetic:numa:2");
-  EXPECT_TRUE(flags->dump_secrets && flags->check_config && flags->print_config &&
-              flags->reset_policy && flags->reset_config);
-  EXPECT_EQ(flags->config.policy.active, "static");
-  EXPECT_EQ(flags->config.policy.available_cpus->cpus.ToString(), "0-3,6");
-  EXPECT_EQ(flags->config.policy.reserved_cpus->cpus.ToString(), "0");
-  EXPECT_EQ(flags->config.policy.start_failure, FailurePolicy::kIgnore);
-  EXPECT_EQ(flags->config.logger.level, "error");
-  EXPECT_EQ(flags->config.logger.debug, "a,b");
-  EXPECT_EQ(flags->config.logger.source, "c");
-  EXPECT_EQ(flags->config.logger.format, "json");
+  const Flags flags = Must(Parse({"-relay-socket=unix:///a",
+                                  "-runtime-socket=unix:///b",
+                                  "-image-socket=/c",
+                                  "-config-socket=/d",
+                                  "-agent-socket=/e",
+                                  "-admin-socket=/f",
+                                  "-pod-resources-socket=unix:///p",
+                                  "-relay-dir=/g",
+                                  "-metrics-address=127.0.0.1:9",
+                                  "-topology=synthetic:numa:2",
+                                  "-pods-cgroup=/kubelet.slice",
+                                  "-dump-dir=/h",
+                                  "-cpu-file-dir=/i",
+                                  "-dump-secrets",
+                                  "-check-config",
+                                  "-print-config",
+                                  "-reset-policy",
+                                  "-reset-config",
+                                  "-policy=static",
+                                  "-available-resources=CPU=0-3,6",
+                                  "-reserved-resources=CPU=#0",
+                                  "-start-failure-policy=ignore",
+                                  "-logger-level=error",
+                                  "-logger-debug=a,b",
+                                  "-logger-source=c",
+                                  "-logger-format=json"}));
+  EXPECT_EQ(flags.relay_socket, "/a");
+  EXPECT_EQ(flags.CpuFileDirectory(), "/i");
+  EXPECT_EQ(flags.pods_cgroup, "/kubelet.slice");
+  EXPECT_EQ(flags.runtime_socket, "/b");
+  EXPECT_EQ(flags.ImageSocket(), "/c");
+  EXPECT_EQ(flags.config_socket, "/d");
+  EXPECT_EQ(flags.AgentSocket(), "/e");
+  EXPECT_EQ(flags.admin_socket, "/f");
+  EXPECT_EQ(flags.PodResourcesSocket(), "/p");
+  EXPECT_EQ(flags.relay_dir, "/g");
+  EXPECT_EQ(flags.metrics_address, "127.0.0.1:9");
+  EXPECT_EQ(flags.topology, "synthetic:numa:2");
+  EXPECT_TRUE(flags.dump_secrets && flags.check_config && flags.print_config &&
+              flags.reset_policy && flags.reset_config);
+  EXPECT_EQ(flags.config.policy.active, "static");
+  EXPECT_EQ(flags.config.policy.available_cpus->cpus.ToString(), "0-3,6");
+  EXPECT_EQ(flags.config.policy.reserved_cpus->cpus.ToString(), "0");
+  EXPECT_EQ(flags.config.policy.start_failure, FailurePolicy::kIgnore);
+  EXPECT_EQ(flags.config.logger.level, "error");
+  EXPECT_EQ(flags.config.logger.debug, "a,b");
+  EXPECT_EQ(flags.config.logger.source, "c");
+  EXPECT_EQ(flags.config.logger.format, "json");
 }
 
 TEST(FlagsTest, WordsTurnSocketsOff) {
-  const StatusOr<Flags> flags =
-      Parse({"-image-socket", "-", "-agent-socket", "disabled", "-config-socket", "disabled",
-             "-admin-socket", "disabled", "-pod-resources-socket", "disabled"});
-  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-  EXPECT_EQ(flags->ConfigSocket(), "");
-  EXPECT_EQ(flags->AdminSocket(), "");
-  EXPECT_EQ(flags->ImageSocket(), "");
-  EXPECT_EQ(flags->AgentSocket(), "");
-  EXPECT_EQ(flags->PodResourcesSocket(), "");
+  const Flags flags =
+      Must(Parse({"-image-socket", "-", "-agent-socket", "disabled", "-config-socket", "disabled",
+                  "-admin-socket", "disabled", "-pod-resources-socket", "disabled"}));
+  EXPECT_EQ(flags.ConfigSocket(), "");
+  EXPECT_EQ(flags.AdminSocket(), "");
+  EXPECT_EQ(flags.ImageSocket(), "");
+  EXPECT_EQ(flags.AgentSocket(), "");
+  EXPECT_EQ(flags.PodResourcesSocket(), "");
 }
 
 TEST_F(FlagsFileTest, ForcesTheFileOfEitherFlag) {
@@ -192,11 +188,10 @@ TEST_F(FlagsFileTest, ForcesTheFileOfEitherFlag) {
                                                     {"-config", file, "-force-config"},
                                                     {"-force-config", "-config", file},
                                                     {"-force-config=", "-config", file}}) {
-    const StatusOr<Flags> flags = Parse(arguments);
-    ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-    EXPECT_TRUE(flags->forced);
-    EXPECT_EQ(flags->ConfigFile(), file);
-    EXPECT_EQ(flags->config.policy.active, "static");
+    const Flags flags = Must(Parse(arguments));
+    EXPECT_TRUE(flags.forced);
+    EXPECT_EQ(flags.ConfigFile(), file);
+    EXPECT_EQ(flags.config.policy.active, "static");
   }
   EXPECT_FALSE(Parse({"-config", file})->forced);
   EXPECT_THAT(Error({"-force-config"}), HasSubstr("-force-config: needs a file"));
@@ -205,8 +200,7 @@ TEST_F(FlagsFileTest, ForcesTheFileOfEitherFlag) {
 }
 
 TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
-  const StatusOr<Flags> help = Parse({"-config", "/no/such/file", "-help"});
-  ASSERT_TRUE(help.ok());
+  const Flags help = Must(Parse({"-config", "/no/such/file", "-help"}));
   for (const char* name : {"-config FILE",
                            "-policy NAME",
                            "-list-policies",
@@ -243,7 +237,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-version",
                            "-help",
                            "-dump-secrets"}) {
-    EXPECT_THAT(help->help, HasSubstr(fmt::format("  {}", name)));
+    EXPECT_THAT(help.help, HasSubstr(fmt::format("  {}", name)));
   }
   EXPECT_TRUE(Parse({"-config", "/no/such/file", "-version"})->version);
   EXPECT_TRUE(Parse({"-config", "/no/such/file", "-list-policies"})->list_policies);
@@ -285,13 +279,12 @@ TEST(FlagsTest, SocketsMustBePossibleAndDifferent) {
 }
 
 TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
-  const StatusOr<Flags> flags =
-      Parse({"-mode", "nri-plugin", "-nri-socket", "unix:///n", "-nri-plugin-index=05"});
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->mode, Mode::kNriPlugin);
-  EXPECT_EQ(flags->nri_socket, "/n");
-  EXPECT_EQ(flags->nri_plugin_name, "cri-resmgr");
-  EXPECT_EQ(flags->nri_plugin_index, "05");
+  const Flags flags =
+      Must(Parse({"-mode", "nri-plugin", "-nri-socket", "unix:///n", "-nri-plugin-index=05"}));
+  EXPECT_EQ(flags.mode, Mode::kNriPlugin);
+  EXPECT_EQ(flags.nri_socket, "/n");
+  EXPECT_EQ(flags.nri_plugin_name, "cri-resmgr");
+  EXPECT_EQ(flags.nri_plugin_index, "05");
   EXPECT_EQ(Parse({})->mode, Mode::kRelay);
   EXPECT_EQ(Error({"-mode", "proxy"}), "-mode: \"proxy\" is not one of relay, nri-plugin, docker");
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-index", "5"}),
@@ -304,24 +297,22 @@ TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
 }
 
 TEST(FlagsTest, WhatIsTakenOverIsASocketOfOurs) {
-  const auto flags = Parse({"-take-over", "-mode", "docker"});
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_TRUE(flags->take_over);
+  const auto flags = Must(Parse({"-take-over", "-mode", "docker"}));
+  EXPECT_TRUE(flags.take_over);
   EXPECT_EQ(Error({"-take-over", "-mode", "nri-plugin"}),
             "-take-over: with -mode nri-plugin there is no socket to take over");
 }
 
 TEST(FlagsTest, ADockerEngineHasASocketThatIsNotOurs) {
-  const StatusOr<Flags> flags = Parse({"-mode", "docker", "-docker-socket", "unix:///d"});
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->mode, Mode::kDocker);
-  EXPECT_EQ(flags->docker_socket, "/d");
+  const Flags flags = Must(Parse({"-mode", "docker", "-docker-socket", "unix:///d"}));
+  EXPECT_EQ(flags.mode, Mode::kDocker);
+  EXPECT_EQ(flags.docker_socket, "/d");
   EXPECT_EQ(Parse({})->docker_socket, "/var/run/docker.sock");
   EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", ""}), "-docker-socket: needs a path");
   EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", "/d", "-relay-socket", "/d"}),
             "-relay-socket and -docker-socket are both /d");
   EXPECT_TRUE(Parse({"-docker-socket", "/d", "-relay-socket", "/d"}).ok());
-  EXPECT_FALSE(flags->docker_others_share);
+  EXPECT_FALSE(flags.docker_others_share);
   EXPECT_TRUE(Parse({"-docker-others", "share"})->docker_others_share);
   EXPECT_EQ(Error({"-docker-others", "all"}), "-docker-others: \"all\" is not one of pass, share");
 }
@@ -352,24 +343,21 @@ TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAndDocker) {
   EXPECT_EQ(Parse({})->config.hooks.directory, "");
   EXPECT_EQ(Error({"-hook-dir", "/etc/hooks", "-mode", "nri-plugin"}),
             "-hook-dir: hook servers are asked with -mode relay or docker");
-  const StatusOr<Flags> relay = Parse({"-hook-dir", "/etc/hooks"});
-  ASSERT_TRUE(relay.ok()) << Describe(relay.status());
-  EXPECT_EQ(relay->config.hooks.directory, "/etc/hooks");
-  const StatusOr<Flags> docker =
-      Parse({"-mode", "docker", "-hook-dir", "/etc/hooks", "-nri-host", "/n"});
-  ASSERT_TRUE(docker.ok()) << Describe(docker.status());
-  EXPECT_EQ(docker->config.hooks.directory, "/etc/hooks");
-  EXPECT_EQ(docker->config.nri.socket, "/n");
+  const Flags relay = Must(Parse({"-hook-dir", "/etc/hooks"}));
+  EXPECT_EQ(relay.config.hooks.directory, "/etc/hooks");
+  const Flags docker =
+      Must(Parse({"-mode", "docker", "-hook-dir", "/etc/hooks", "-nri-host", "/n"}));
+  EXPECT_EQ(docker.config.hooks.directory, "/etc/hooks");
+  EXPECT_EQ(docker.config.nri.socket, "/n");
   EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", "/d", "-nri-host", "/d"}),
             "-nri-host: /d is another socket's path");
   const std::string yaml = Write("hooks: {Directory: /etc/hooks, SkipValue: off}");
   EXPECT_EQ(Error({"-config", yaml, "-mode", "nri-plugin"}),
             "hooks.Directory: hook servers are asked with -mode relay or docker");
   // The flag wins over the file.
-  const StatusOr<Flags> off = Parse({"-config", yaml, "-hook-dir", "disabled"});
-  ASSERT_TRUE(off.ok()) << Describe(off.status());
-  EXPECT_EQ(off->config.hooks.directory, "");
-  EXPECT_EQ(off->config.hooks.skip_value, "off");
+  const Flags off = Must(Parse({"-config", yaml, "-hook-dir", "disabled"}));
+  EXPECT_EQ(off.config.hooks.directory, "");
+  EXPECT_EQ(off.config.hooks.skip_value, "off");
   EXPECT_EQ(Error({"-hook-dir", "hooks"}),
             "-hook-dir: \"hooks\" is neither an absolute path nor \"disabled\"");
 }
@@ -392,39 +380,36 @@ TEST_F(FlagsFileTest, FlagsWinOverYaml) {
   const std::string file = Write(
       "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
       "dump: {Config: 'off:.*', File: /file}\nlogger: {Level: warn}\n");
-  const StatusOr<Flags> flags =
-      Parse({"-policy", "null", "-dump", "full:.*", "-config", file, "-logger-level=debug"});
-  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-  EXPECT_EQ(flags->config.policy.active, "null");
-  EXPECT_EQ(flags->config.policy.reserved_cpus->quantity.value, 1000);
-  EXPECT_THAT(flags->config.dump.specs, ElementsAre("full:.*"));
-  EXPECT_EQ(flags->config.dump.file, "/file");
-  EXPECT_EQ(flags->config.logger.level, "debug");
-  EXPECT_EQ(flags->overrides.policy(), "null");
-  EXPECT_FALSE(flags->overrides.Has("reserved-resources"));
+  const Flags flags =
+      Must(Parse({"-policy", "null", "-dump", "full:.*", "-config", file, "-logger-level=debug"}));
+  EXPECT_EQ(flags.config.policy.active, "null");
+  EXPECT_EQ(flags.config.policy.reserved_cpus->quantity.value, 1000);
+  EXPECT_THAT(flags.config.dump.specs, ElementsAre("full:.*"));
+  EXPECT_EQ(flags.config.dump.file, "/file");
+  EXPECT_EQ(flags.config.logger.level, "debug");
+  EXPECT_EQ(flags.overrides.policy(), "null");
+  EXPECT_FALSE(flags.overrides.Has("reserved-resources"));
 }
 
 TEST_F(FlagsFileTest, FlagsWinOverOptionLines) {
   const std::string file =
       Write("policy static\ndump a\ndump b\nrelay-socket = /file\nimage-socket: -\ndump-secrets\n");
-  const StatusOr<Flags> flags = Parse({"-config", file, "-relay-socket", "/flag"});
-  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-  EXPECT_EQ(flags->config.policy.active, "static");
-  EXPECT_EQ(flags->overrides.policy(), std::nullopt);
-  EXPECT_THAT(flags->config.dump.specs, ElementsAre("a", "b"));
-  EXPECT_EQ(flags->relay_socket, "/flag");
-  EXPECT_EQ(flags->ImageSocket(), "");
-  EXPECT_TRUE(flags->dump_secrets);
-  EXPECT_EQ(flags->config_file, file);
+  const Flags flags = Must(Parse({"-config", file, "-relay-socket", "/flag"}));
+  EXPECT_EQ(flags.config.policy.active, "static");
+  EXPECT_EQ(flags.overrides.policy(), std::nullopt);
+  EXPECT_THAT(flags.config.dump.specs, ElementsAre("a", "b"));
+  EXPECT_EQ(flags.relay_socket, "/flag");
+  EXPECT_EQ(flags.ImageSocket(), "");
+  EXPECT_TRUE(flags.dump_secrets);
+  EXPECT_EQ(flags.config_file, file);
   EXPECT_THAT(Parse({"-config", file, "-dump", "c"})->config.dump.specs, ElementsAre("c"));
   EXPECT_FALSE(Parse({"-config", file, "-dump-secrets=false"})->dump_secrets);
 }
 
 TEST_F(FlagsFileTest, AnEmptyFileIsTheDefaults) {
   for (const char* text : {"", "\n", "# nothing\n", "policy:\n"}) {
-    const StatusOr<Flags> flags = Parse({"-config", Write(text)});
-    ASSERT_TRUE(flags.ok()) << Describe(flags.status());
-    EXPECT_EQ(PrintConfig(flags->config), PrintConfig(Config{}));
+    const Flags flags = Must(Parse({"-config", Write(text)}));
+    EXPECT_EQ(PrintConfig(flags.config), PrintConfig(Config{}));
   }
 }
 
@@ -476,23 +461,19 @@ TEST(FlagsTest, TheShownConfigurationHasTheSameClasses) {
         "{Active: balloons}", "{Active: static, static: {undisturbed: {interrupts: leave}}}",
         "{Active: topology-aware, topology-aware: {controllableInterrupts: ['*']}}",
         "{Active: balloons, balloons: {controllableInterrupts: [nvme*]}}"}) {
-    const auto config = ParseConfig(classes + "policy: " + policy, "a", checks);
-    ASSERT_TRUE(config.ok()) << Describe(config.status());
-    const std::string shown = PrintConfig(WithDefaults(*config, policies));
-    const auto again = ParseConfig(shown, "b", checks);
-    ASSERT_TRUE(again.ok()) << Describe(again.status());
-    EXPECT_EQ(ClassesInForce(*again, policies), ClassesInForce(*config, policies)) << shown;
+    const auto config = Must(ParseConfig(classes + "policy: " + policy, "a", checks));
+    const std::string shown = PrintConfig(WithDefaults(config, policies));
+    const auto again = Must(ParseConfig(shown, "b", checks));
+    EXPECT_EQ(ClassesInForce(again, policies), ClassesInForce(config, policies)) << shown;
   }
 }
 
 TEST_F(FlagsFileTest, PrintedConfigurationReadsBackToTheSame) {
-  const StatusOr<Flags> flags =
-      Parse({"-policy=static", "-reserved-resources=CPU=750m", "-dump=reset,full:.*"});
-  ASSERT_TRUE(flags.ok());
-  const std::string printed = PrintConfig(flags->config);
-  const StatusOr<Flags> again = Parse({"-config", Write(printed)});
-  ASSERT_TRUE(again.ok()) << Describe(again.status());
-  EXPECT_EQ(PrintConfig(again->config), printed);
+  const Flags flags =
+      Must(Parse({"-policy=static", "-reserved-resources=CPU=750m", "-dump=reset,full:.*"}));
+  const std::string printed = PrintConfig(flags.config);
+  const Flags again = Must(Parse({"-config", Write(printed)}));
+  EXPECT_EQ(PrintConfig(again.config), printed);
 }
 
 // Kubernetes manifests are tested elsewhere.
@@ -520,10 +501,9 @@ TEST(SampleConfigsTest, EveryFileIsRead) {
 TEST(SampleConfigsTest, TheHookFileIsWithoutWarnings) {
   std::ifstream sample(RESMGR_SOURCE_DIR "/sample-configs/hookserver.d/koordlet.json");
   const std::string text((std::istreambuf_iterator<char>(sample)), {});
-  const auto file = hooks::ParseHookFile("koordlet.json", text, std::chrono::seconds(1));
-  ASSERT_TRUE(file.ok()) << Describe(file.status());
-  EXPECT_THAT(file->warnings, IsEmpty());
-  EXPECT_EQ(file->settings.points.count(), 3U);
+  const auto file = Must(hooks::ParseHookFile("koordlet.json", text, std::chrono::seconds(1)));
+  EXPECT_THAT(file.warnings, IsEmpty());
+  EXPECT_EQ(file.settings.points.count(), 3U);
 }
 
 TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
@@ -555,36 +535,29 @@ TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
 
 TEST(SampleConfigsTest, SayWhatTheyPromise) {
   const std::string samples = RESMGR_SOURCE_DIR "/sample-configs/";
-  const StatusOr<Flags> dump = Parse({"-config", samples + "null-dump"});
-  ASSERT_TRUE(dump.ok());
-  const StatusOr<Flags> same =
-      Parse({"-policy", "null", "-dump", "reset,full:.*", "-dump-file", "/tmp/cri.dump"});
-  ASSERT_TRUE(same.ok());
-  EXPECT_EQ(PrintConfig(dump->config), PrintConfig(same->config));
+  const Flags dump = Must(Parse({"-config", samples + "null-dump"}));
+  const Flags same =
+      Must(Parse({"-policy", "null", "-dump", "reset,full:.*", "-dump-file", "/tmp/cri.dump"}));
+  EXPECT_EQ(PrintConfig(dump.config), PrintConfig(same.config));
 
-  const StatusOr<Flags> fixed = Parse({"-config", samples + "static.yaml"});
-  ASSERT_TRUE(fixed.ok());
-  EXPECT_EQ(fixed->config.policy.active, "static");
-  EXPECT_EQ(fixed->config.policy.reserved_cpus->quantity.value, 750);
+  const Flags fixed = Must(Parse({"-config", samples + "static.yaml"}));
+  EXPECT_EQ(fixed.config.policy.active, "static");
+  EXPECT_EQ(fixed.config.policy.reserved_cpus->quantity.value, 750);
 
-  const StatusOr<Flags> classes = Parse({"-config", samples + "runtime-classes.yaml"});
-  ASSERT_TRUE(classes.ok());
-  EXPECT_EQ(classes->config.runtimes.ClassOf("kata").pinning, Pinning::kSandbox);
-  EXPECT_EQ(classes->config.runtimes.ClassOf("gvisor").pinning, Pinning::kNone);
+  const Flags classes = Must(Parse({"-config", samples + "runtime-classes.yaml"}));
+  EXPECT_EQ(classes.config.runtimes.ClassOf("kata").pinning, Pinning::kSandbox);
+  EXPECT_EQ(classes.config.runtimes.ClassOf("gvisor").pinning, Pinning::kNone);
 
-  const StatusOr<Flags> aliases = Parse({"-config", samples + "handler-aliases.yaml"});
-  ASSERT_TRUE(aliases.ok()) << Message(aliases.status());
-  EXPECT_EQ(aliases->config.runtimes.ClassOf("runc-quiet").handler, "runc");
-  EXPECT_EQ(aliases->config.runtimes.ClassOf("counted").handler, "");
-  const StatusOr<Flags> two = Parse({"-config", samples + "runtimes.yaml"});
-  ASSERT_TRUE(two.ok());
-  EXPECT_EQ(two->config.runtimes.ClassOf("kata").runtime, "kata");
+  const Flags aliases = Must(Parse({"-config", samples + "handler-aliases.yaml"}));
+  EXPECT_EQ(aliases.config.runtimes.ClassOf("runc-quiet").handler, "runc");
+  EXPECT_EQ(aliases.config.runtimes.ClassOf("counted").handler, "");
+  const Flags two = Must(Parse({"-config", samples + "runtimes.yaml"}));
+  EXPECT_EQ(two.config.runtimes.ClassOf("kata").runtime, "kata");
 
-  const StatusOr<Flags> fallback = Parse({"-fallback-config", samples + "fallback.cfg"});
-  ASSERT_TRUE(fallback.ok());
-  EXPECT_EQ(fallback->config.policy.active, "static");
-  EXPECT_EQ(fallback->config.policy.reserved_cpus->quantity.value, 750);
-  EXPECT_THAT(fallback->config.dump.specs, IsEmpty());
+  const Flags fallback = Must(Parse({"-fallback-config", samples + "fallback.cfg"}));
+  EXPECT_EQ(fallback.config.policy.active, "static");
+  EXPECT_EQ(fallback.config.policy.reserved_cpus->quantity.value, 750);
+  EXPECT_THAT(fallback.config.dump.specs, IsEmpty());
 }
 
 // The arguments of the command lines in the files installed for plugin mode, without program and

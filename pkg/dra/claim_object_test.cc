@@ -9,11 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/json.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::dra {
 namespace {
 
 using Json = nlohmann::json;
+using resmgr::test::Must;
 using testing::HasSubstr;
 
 const Driver kPeer{.name = "dra.cpu", .compatible = true};
@@ -42,10 +44,9 @@ std::string Refusal(const Json& object, const Driver& driver = kPeer) {
 }
 
 TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
-  const StatusOr<AllocatedClaim> claim =
-      Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"dra.cpu/cpu", "4"}})}));
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim,
+  const AllocatedClaim claim =
+      Must(Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"dra.cpu/cpu", "4"}})})));
+  EXPECT_EQ(claim.claim,
             (Claim{.uid = "8ec6fd12-bb08",
                    .namespace_name = "default",
                    .name = "c4",
@@ -53,7 +54,7 @@ TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
                    .driver = "dra.cpu",
                    .pools = {"worker-1"}}));
   EXPECT_EQ(
-      claim->devices,
+      claim.devices,
       (std::vector<ClaimDeviceRef>{{.request = "cpus", .pool = "worker-1", .share_id = "5f0c"}}));
 }
 
@@ -66,18 +67,16 @@ TEST(ClaimObjectTest, ReadsThePodsThatItIsReservedFor) {
       {{"resource", "pods"}, {"name", "c"}, {"uid", "../c"}},
       {{"resource", "pods"}, {"name", "d"}},
   };
-  const StatusOr<AllocatedClaim> claim = Parse(object);
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_THAT(claim->claim.pods, testing::ElementsAre("pod-a", "pod-b"));
-  EXPECT_TRUE(claim->claim.IsFor("pod-a"));
-  EXPECT_FALSE(claim->claim.IsFor("pod-c"));
+  const AllocatedClaim claim = Must(Parse(object));
+  EXPECT_THAT(claim.claim.pods, testing::ElementsAre("pod-a", "pod-b"));
+  EXPECT_TRUE(claim.claim.IsFor("pod-a"));
+  EXPECT_FALSE(claim.claim.IsFor("pod-c"));
 }
 
 TEST(ClaimObjectTest, OwnDevicesHaveNamesOfTheirOwn) {
-  const auto claim = Parse(
-      Object({Result(kOwn.name, "cpu-numa-2", {{"cpu.cri-resmgr.intel.com/cpu", "2"}})}), kOwn);
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim.parts.at(0).node, 2);
+  const auto claim = Must(Parse(
+      Object({Result(kOwn.name, "cpu-numa-2", {{"cpu.cri-resmgr.intel.com/cpu", "2"}})}), kOwn));
+  EXPECT_EQ(claim.claim.parts.at(0).node, 2);
   EXPECT_THAT(Refusal(Object({Result(kOwn.name, "cpudevnuma002", {{"cpu", "2"}})}), kOwn),
               HasSubstr("\"cpudevnuma002\" is no device of cpu.cri-resmgr.intel.com"));
 }
@@ -90,20 +89,17 @@ TEST(ClaimObjectTest, D5AReplacedClaimIsRefused) {
 }
 
 TEST(ClaimObjectTest, D6ResultsOfOtherDriversAreLeftOut) {
-  const auto both = Parse(Object({Result("gpu.example.com", "gpu-0", Json::object()),
-                                  Result("dra.cpu", "cpudevnuma000", {{"cpu", "1"}})}));
-  ASSERT_TRUE(both.ok()) << both.status();
-  EXPECT_EQ(both->claim.parts.size(), 1U);
-  const auto none = Parse(Object({Result("gpu.example.com", "gpu-0", Json::object())}));
-  ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_TRUE(none->claim.parts.empty());
+  const auto both = Must(Parse(Object({Result("gpu.example.com", "gpu-0", Json::object()),
+                                       Result("dra.cpu", "cpudevnuma000", {{"cpu", "1"}})})));
+  EXPECT_EQ(both.claim.parts.size(), 1U);
+  const auto none = Must(Parse(Object({Result("gpu.example.com", "gpu-0", Json::object())})));
+  EXPECT_TRUE(none.claim.parts.empty());
 }
 
 TEST(ClaimObjectTest, D7TheCapacityMayLackTheDomain) {
   for (const char* const key : {"cpu", "dra.cpu/cpu"}) {
-    const auto claim = Parse(Object({Result("dra.cpu", "cpudevnuma001", {{key, "4"}})}));
-    ASSERT_TRUE(claim.ok()) << claim.status();
-    EXPECT_EQ(claim->claim.parts.at(0).cpus, 4) << key;
+    const auto claim = Must(Parse(Object({Result("dra.cpu", "cpudevnuma001", {{key, "4"}})})));
+    EXPECT_EQ(claim.claim.parts.at(0).cpus, 4) << key;
   }
   EXPECT_THAT(Refusal(Object({Result("dra.cpu", "cpudevnuma001", {{"other/cpu", "4"}})})),
               HasSubstr("DRAConsumableCapacity"));
@@ -115,9 +111,8 @@ TEST(ClaimObjectTest, OnlyWholeCpusAreTaken) {
     EXPECT_FALSE(Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", amount}})})).ok())
         << amount;
   for (const Json& amount : {Json("3"), Json("3000m"), Json(3)}) {
-    const auto claim = Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", amount}})}));
-    ASSERT_TRUE(claim.ok()) << claim.status();
-    EXPECT_EQ(claim->claim.parts.at(0).cpus, 3);
+    const auto claim = Must(Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", amount}})})));
+    EXPECT_EQ(claim.claim.parts.at(0).cpus, 3);
   }
 }
 
@@ -150,11 +145,10 @@ Json Config(const std::string& source, Json parameters) {
 }
 
 TEST(ClaimObjectTest, ParametersOfTheClaimOverrideThoseOfTheClass) {
-  const auto claim =
+  const auto claim = Must(
       Parse(WithConfig({Config("FromClaim", {{"wholeCores", false}}),
-                        Config("FromClass", {{"wholeCores", true}, {"shareWithin", "pod"}})}));
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim.options, (ClaimOptions{.whole_cores = false, .share_within_pod = true}));
+                        Config("FromClass", {{"wholeCores", true}, {"shareWithin", "pod"}})})));
+  EXPECT_EQ(claim.claim.options, (ClaimOptions{.whole_cores = false, .share_within_pod = true}));
 }
 
 // A policy decides about a claim as a whole.
@@ -182,11 +176,10 @@ TEST(ClaimObjectTest, RequestsOfOneClaimHaveTheSameParameters) {
 }
 
 TEST(ClaimObjectTest, ReadsTheParametersThatChooseCores) {
-  const auto claim = Parse(WithConfig(
+  const auto claim = Must(Parse(WithConfig(
       {Config("FromClass", {{"coreType", "p-core"}, {"l3", true}, {"avoidSiblings", true}}),
-       Config("FromClaim", {{"coreType", "e-core"}, {"l3", false}})}));
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim.options,
+       Config("FromClaim", {{"coreType", "e-core"}, {"l3", false}})})));
+  EXPECT_EQ(claim.claim.options,
             (ClaimOptions{.core_type = CoreKind::kEfficient, .avoid_siblings = true}));
 }
 
@@ -205,9 +198,8 @@ TEST(ClaimObjectTest, ParametersForOthersAreLeftAlone) {
   other["requests"] = Json::array({"gpus"});
   Json foreign = Config("FromClaim", {{"x", 1}});
   foreign["opaque"]["driver"] = "gpu.example.com";
-  const auto claim = Parse(WithConfig({other, foreign}));
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim.options, ClaimOptions());
+  const auto claim = Must(Parse(WithConfig({other, foreign})));
+  EXPECT_EQ(claim.claim.options, ClaimOptions());
 }
 
 // A container that relies on a parameter must not run without it.
@@ -291,10 +283,9 @@ TEST(DriverTest, DevicesMayBeL3Caches) {
 }
 
 TEST(ClaimObjectTest, APartMayBeOfAnL3Cache) {
-  const auto claim = Parse(Object({Result("dra.cpu", "cpudevl3008", {{"cpu", "2"}})}));
-  ASSERT_TRUE(claim.ok()) << claim.status();
-  EXPECT_EQ(claim->claim.parts[0].l3_of, 8);
-  EXPECT_EQ(claim->claim.parts[0].node, std::nullopt);
+  const auto claim = Must(Parse(Object({Result("dra.cpu", "cpudevl3008", {{"cpu", "2"}})})));
+  EXPECT_EQ(claim.claim.parts[0].l3_of, 8);
+  EXPECT_EQ(claim.claim.parts[0].node, std::nullopt);
 }
 
 }  // namespace

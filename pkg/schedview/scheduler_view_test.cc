@@ -17,10 +17,12 @@
 #include "policies/static/static_policy.h"
 #include "test/integration/brain/policy_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::Must;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -83,17 +85,14 @@ TEST_F(SchedulerViewTest, ShowsAnIdleNode) {
 
 // Rows N2 and N3.
 TEST_F(SchedulerViewTest, NamesThePodsThatItContains) {
-  const auto burstable = node_.Create("shares", QosClass::kBurstable, 500);
-  ASSERT_TRUE(burstable.ok());
+  Must(node_.Create("shares", QosClass::kBurstable, 500));
   EXPECT_THAT(PodsOf(ViewOf(node_)), IsEmpty()) << "its resources are not exclusive";
   EXPECT_EQ(PodFingerprint(PodsOf(ViewOf(node_))), "pfp0v001ef46db3751d8e999");
   // So the pod gets its CPUs in node 1.
-  const auto full = node_.Create("full", QosClass::kGuaranteed, 7000);
-  ASSERT_TRUE(full.ok());
-  const auto key = node_.Create("pod0", QosClass::kGuaranteed, 3000);
-  ASSERT_TRUE(key.ok());
-  node_.Remove(*full);
-  node_.snapshot().PodOf(*key).namespace_name = "default";
+  const auto full = Must(node_.Create("full", QosClass::kGuaranteed, 7000));
+  const auto key = Must(node_.Create("pod0", QosClass::kGuaranteed, 3000));
+  node_.Remove(full);
+  node_.snapshot().PodOf(key).namespace_name = "default";
   const SchedulerView view = ViewOf(node_);
   EXPECT_THAT(PodsOf(view), ElementsAre(PodName{"default", "pod0"}));
   EXPECT_EQ(PodFingerprint(PodsOf(view)), "pfp0v00110399bf9eea6fbd3");
@@ -104,10 +103,9 @@ TEST_F(SchedulerViewTest, NamesThePodsThatItContains) {
 }
 
 TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
-  const auto key = node_.Create("pod0", QosClass::kGuaranteed, 3000);
-  ASSERT_TRUE(key.ok());
-  node_.snapshot().At(*key).state = ContainerState::kExited;
-  ASSERT_TRUE(node_.policy().Release(node_.snapshot(), *key).ok());
+  const auto key = Must(node_.Create("pod0", QosClass::kGuaranteed, 3000));
+  node_.snapshot().At(key).state = ContainerState::kExited;
+  ASSERT_TRUE(node_.policy().Release(node_.snapshot(), key).ok());
   const SchedulerView view = ViewOf(node_);
   EXPECT_THAT(PodsOf(view), ElementsAre(PodName{"ns", "pod0"}))
       << "its phase is Succeeded or Failed";
@@ -116,14 +114,12 @@ TEST_F(SchedulerViewTest, APodCountsUntilItsLastContainerIsRemoved) {
 
 // The phase of a pod is Pending while its init containers run.
 TEST_F(SchedulerViewTest, APodThatRunsItsInitContainersDoesNotCount) {
-  const auto init = node_.Create("setup", QosClass::kGuaranteed, 1000);
-  ASSERT_TRUE(init.ok());
-  node_.snapshot().PodOf(*init).annotations.Set(
+  const auto init = Must(node_.Create("setup", QosClass::kGuaranteed, 1000));
+  node_.snapshot().PodOf(init).annotations.Set(
       "intel.com/resources", R"({"initContainers": {"setup": {}}, "containers": {"main": {}}})");
   EXPECT_THAT(PodsOf(ViewOf(node_)), IsEmpty());
-  node_.Remove(*init);
-  const auto main = node_.Create("main", QosClass::kGuaranteed, 1000);
-  ASSERT_TRUE(main.ok());
+  node_.Remove(init);
+  Must(node_.Create("main", QosClass::kGuaranteed, 1000));
   EXPECT_THAT(PodsOf(ViewOf(node_)), ElementsAre(PodName{"ns", "main"}));
 }
 
@@ -214,9 +210,8 @@ TEST(SchedulerViewRowsTest, RefusesOnlyWhereThePolicyDoes) {
 }
 
 TEST_F(SchedulerViewTest, MemoryThatIsBoundIsNotAvailable) {
-  const auto key = node_.Create("a", QosClass::kGuaranteed, 1000);
-  ASSERT_TRUE(key.ok());
-  Container& container = node_.snapshot().At(*key);
+  const auto key = Must(node_.Create("a", QosClass::kGuaranteed, 1000));
+  Container& container = node_.snapshot().At(key);
   container.requirements.memory_request = Bytes{int64_t{4} << 30};
   container.placement.mems = NodeSet{0};
   EXPECT_EQ(ViewOf(node_).zones(0).amounts(1).available(), int64_t{28} << 30);
@@ -229,9 +224,8 @@ TEST_F(SchedulerViewTest, MemoryThatIsBoundIsNotAvailable) {
 
 TEST_F(SchedulerViewTest, RequestsOfAnySizeTakeAllThatThereIs) {
   for (const char* const name : {"a", "b"}) {
-    const auto key = node_.Create(name, QosClass::kGuaranteed, 1000);
-    ASSERT_TRUE(key.ok());
-    Container& container = node_.snapshot().At(*key);
+    const auto key = Must(node_.Create(name, QosClass::kGuaranteed, 1000));
+    Container& container = node_.snapshot().At(key);
     container.requirements.memory_request = Bytes{std::numeric_limits<int64_t>::max()};
     container.placement.mems = NodeSet{0, 1};
   }
@@ -246,22 +240,21 @@ TEST_F(SchedulerViewTest, HugePagesAreAResourceOfTheirOwn) {
   parts.nodes[0].huge_pages = {{.size = Bytes{1 << 21}, .count = 512},
                                {.size = Bytes{1 << 30}, .count = 0}};
   test::PolicyNode node(StaticPolicyFactory(), test::MakeMachine(std::move(parts)), "0", "");
-  const auto key = node.Create("a", QosClass::kGuaranteed, 1000);
-  ASSERT_TRUE(key.ok());
-  node.snapshot().At(*key).requested.hugepage_limits["2MB"] = 64 << 20;
-  node.snapshot().At(*key).placement.mems = NodeSet{0};
+  const auto key = Must(node.Create("a", QosClass::kGuaranteed, 1000));
+  node.snapshot().At(key).requested.hugepage_limits["2MB"] = 64 << 20;
+  node.snapshot().At(key).placement.mems = NodeSet{0};
   const SchedulerView view = ViewOf(node);
   ASSERT_EQ(view.zones(0).amounts_size(), 3);
   EXPECT_EQ(view.zones(0).amounts(1).capacity(), (int64_t{32} << 30) - (int64_t{1} << 30));
   EXPECT_EQ(view.zones(0).amounts(2).name(), "hugepages-2Mi");
   EXPECT_THAT(Numbers(view.zones(0).amounts(2)),
               ElementsAre(int64_t{1} << 30, int64_t{1} << 30, (1024 - 64) << 20));
-  node.snapshot().At(*key).placement.mems = NodeSet{0, 1};
+  node.snapshot().At(key).placement.mems = NodeSet{0, 1};
   for (const uint64_t limit : {uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
-    node.snapshot().At(*key).requested.hugepage_limits["2MB"] = limit;
+    node.snapshot().At(key).requested.hugepage_limits["2MB"] = limit;
     EXPECT_EQ(ViewOf(node).zones(0).amounts(2).available(), 0) << limit;
   }
-  node.snapshot().PodOf(*key).annotations.Set(
+  node.snapshot().PodOf(key).annotations.Set(
       "intel.com/resources",
       R"({"containers": {"a": {"limits": {"hugepages-2Mi": "9223372036854775807"}}}})");
   EXPECT_EQ(ViewOf(node).zones(0).amounts(2).available(), 0);

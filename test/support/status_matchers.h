@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "pkg/base/status.h"
@@ -43,11 +44,12 @@ T Ok(StatusOr<T> value) {
   return value.ok() ? *std::move(value) : T();
 }
 
-// The value; an error ends the test with its text. For fixtures: a failed ASSERT in a function
-// returns to its caller, which would go on without the program that did not start.
+// The value; an error ends the test with its place and text. Also for fixtures: a failed ASSERT in
+// a function returns to its caller, which would go on without the program that did not start.
 template <typename T>
-T Must(StatusOr<T> result) {
-  if (!result.ok()) throw std::runtime_error(Describe(result.status()));
+T Must(StatusOr<T> result, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if (!result.ok())
+    throw std::runtime_error(fmt::format("{}:{}: {}", file, line, Describe(result.status())));
   return *std::move(result);
 }
 
