@@ -24,8 +24,8 @@ constexpr uint64_t kPodEventsSeed = 100;
 constexpr uint64_t kTopologySeed = 200;
 constexpr uint64_t kSlicesSeed = 300;
 
-Status NoClaims() {
-  return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name claims");
+Status NotNamed(std::string_view report) {
+  return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name {}", report);
 }
 
 KeyRules Rules(const AgentOptions& options) {
@@ -155,33 +155,24 @@ void Agent::HealthCheck(std::string query, TextDone done) {
 }
 
 Status Agent::ShowCpus(std::string cpus) {
-  if (!cpus_) {
-    return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name cpus");
-  }
-  return cpus_->Show(std::move(cpus));
+  return cpus_ ? cpus_->Show(std::move(cpus)) : NotNamed("cpus");
 }
 
 Status Agent::ShowTopology(std::optional<cri_resmgr::v1::ShowTopologyRequest> view) {
-  if (!topology_) {
-    return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name topology");
-  }
-  return topology_->Show(std::move(view));
+  return topology_ ? topology_->Show(std::move(view)) : NotNamed("topology");
 }
 
 void Agent::GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) {
-  if (!claims_) return done(NoClaims());
+  if (!claims_) return done(NotNamed("claims"));
   claims_->Get(namespace_name, name, std::move(done));
 }
 
 Status Agent::ShowDevices(std::optional<ShowDevicesRequest> report) {
-  return slices_ ? slices_->Show(std::move(report)) : NoClaims();
+  return slices_ ? slices_->Show(std::move(report)) : NotNamed("claims");
 }
 
 StatusOr<uint64_t> Agent::AddPodEvents(const cri_resmgr::v1::AddPodEventsRequest& request) {
-  if (!pod_events_) {
-    return FailedPrecondition(
-        "the flag -node-reports of cri-resmgr-agent does not name pod-events");
-  }
+  if (!pod_events_) return NotNamed("pod-events");
   uint64_t dropped = 0;
   for (const PodEvent& event : request.events()) {
     const Status status = CheckPodEvent(event);

@@ -42,6 +42,20 @@ constexpr std::chrono::seconds kLogPeriod{60};
 
 }  // namespace
 
+HttpRequest RequestWith(std::string method, std::string target, const Json& body,
+                        std::string_view content_type) {
+  return {.method = std::move(method),
+          .target = std::move(target),
+          .content_type = std::string(content_type),
+          .body = JsonText(body)};
+}
+
+HttpRequest Deletion(std::string target, const Json& preconditions) {
+  return RequestWith(
+      "DELETE", std::move(target),
+      {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", preconditions}});
+}
+
 std::string MetadataOnly(std::string_view kind) {
   return fmt::format("{};as={};g=meta.k8s.io;v=v1,{}", kJsonType, kind, kJsonType);
 }
@@ -65,6 +79,21 @@ Status StatusOfReply(const HttpReply& reply) {
                     fmt::format("the API server answers {}: {}", reply.status, Printable(words)));
 }
 
+Status StatusOfReply(const StatusOr<HttpReply>& reply) {
+  return reply.ok() ? StatusOfReply(*reply) : reply.status();
+}
+
+void OpenCalls::Send(HttpRequest request, Done done) {
+  const uint64_t id = ++last_id_;
+  calls_[id] =
+      transport_.Send(std::move(request), nullptr,
+                      [this, id, done = std::move(done)](const StatusOr<HttpReply>& reply) {
+                        const Done receiver = done;  // outlives the call
+                        calls_.erase(id);
+                        receiver(reply);
+                      });
+}
+
 Delivery::Delivery(HttpTransport& transport, Clock& timers, std::string what,
                    Backoff::Options backoff, uint64_t seed, int max_tries)
     : transport_(transport),
@@ -74,28 +103,28 @@ Delivery::Delivery(HttpTransport& transport, Clock& timers, std::string what,
       backoff_(backoff, seed),
       log_limit_(1, kLogPeriod) {}
 
-void Delivery::Send(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
+void Delivery::Take(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
   request_ = std::move(request);
   done_ = std::move(done);
   refusal_ = refusal;
   wanted_ = std::move(wanted);
+  replaced_ = call_ != nullptr;
+}
+
+void Delivery::Send(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
+  Take(std::move(request), std::move(done), refusal, std::move(wanted));
   under_way_ = true;
   tries_ = 0;
   backoff_.Reset();
   timer_.reset();
   waits_on_ = false;
-  replaced_ = call_ != nullptr;
   if (!replaced_) Try();
 }
 
 void Delivery::Replace(HttpRequest request, Done done, Refusal refusal, Wanted wanted) {
   if (!under_way_) return Send(std::move(request), std::move(done), refusal, std::move(wanted));
-  request_ = std::move(request);
-  done_ = std::move(done);
-  refusal_ = refusal;
-  wanted_ = std::move(wanted);
+  Take(std::move(request), std::move(done), refusal, std::move(wanted));
   waits_on_ = true;
-  replaced_ = call_ != nullptr;
 }
 
 void Delivery::Try() {
@@ -110,7 +139,7 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   call_.reset();
   const std::chrono::milliseconds asked =
       reply.ok() ? WaitAskedFor(*reply) : std::chrono::seconds(0);
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+  const Status status = StatusOfReply(reply);
   if (std::exchange(replaced_, false)) {
     const bool fails = !reply.ok() || status.code() == StatusCode::kUnavailable;
     return TryAfter(asked + (fails && waits_on_ ? backoff_.Next() : std::chrono::milliseconds(0)));

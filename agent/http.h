@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +29,7 @@ using json_path::TextAt;
 inline constexpr std::string_view kAgentName = "cri-resmgr-agent";
 inline constexpr int kUnauthorized = 401;
 inline constexpr std::string_view kJsonType = "application/json";
+inline constexpr std::string_view kMergePatch = "application/merge-patch+json";
 
 struct HttpRequest {
   std::string method = "GET";
@@ -46,6 +49,12 @@ struct HttpReply {
   // The wait that the server asked for (Retry-After).
   std::optional<std::chrono::seconds> retry_after{};
 };
+
+// A request with this body, of the given content type.
+HttpRequest RequestWith(std::string method, std::string target, const Json& body,
+                        std::string_view content_type = kJsonType);
+// A request that deletes the object if these parts of its metadata are still the same.
+HttpRequest Deletion(std::string target, const Json& preconditions);
 
 // The transport to one API server: address, TLS and credentials belong to the implementation. Used
 // on one thread, which also gets the callbacks, never from within Send.
@@ -82,6 +91,9 @@ std::string MetadataOnly(std::string_view kind);
 // other 4xx, kUnavailable all else.
 Status StatusOfReply(const HttpReply& reply);
 
+// The same for a request that may have had no reply.
+Status StatusOfReply(const StatusOr<HttpReply>& reply);
+
 // Whether the server would refuse the same request again: 400, 403 (which is also the code of an
 // admission policy), 413 and 422.
 bool RefusesContent(const HttpReply& reply);
@@ -89,6 +101,23 @@ bool RefusesContent(const HttpReply& reply);
 // The wait before the next try that the server asked for, at most a minute, so that no server can
 // silence the agent.
 std::chrono::seconds WaitAskedFor(const HttpReply& reply);
+
+// Requests under way, each with a receiver of its own, which is not called after this object's end.
+// Thread-compatible.
+class OpenCalls {
+ public:
+  using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
+
+  explicit OpenCalls(HttpTransport& transport) : transport_(transport) {}
+
+  void Send(HttpRequest request, Done done);
+  size_t size() const { return calls_.size(); }
+
+ private:
+  HttpTransport& transport_;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
+};
 
 // Repeats one request until the API server takes it. A new request replaces the former one, but is
 // not sent while the former one is under way: the server could carry out the former request after
@@ -121,6 +150,7 @@ class Delivery {
   bool awaits_reply() const { return call_ != nullptr; }
 
  private:
+  void Take(HttpRequest request, Done done, Refusal refusal, Wanted wanted);
   void Try();
   void Replied(const StatusOr<HttpReply>& reply);
   void TryAfter(std::chrono::milliseconds wait);

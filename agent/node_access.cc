@@ -27,8 +27,7 @@ constexpr std::chrono::seconds kTimeout{10};
 
 // The body, or the reason why it is missing.
 StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
-  if (!reply.ok()) return reply.status();
-  RESMGR_RETURN_IF_ERROR(StatusOfReply(*reply));
+  RESMGR_RETURN_IF_ERROR(StatusOfReply(reply));
   return reply->body;
 }
 
@@ -49,38 +48,18 @@ Status StatusOfClaim(const HttpReply& reply, const std::string& name) {
 
 NodeAccess::NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules,
                        Written written)
-    : transport_(transport),
+    : calls_(transport),
       target_("/api/v1/nodes/" + PercentEncoded(node)),
       rules_(std::move(rules)),
       written_(std::move(written)) {}
 
-NodeAccess::~NodeAccess() = default;
-
-void NodeAccess::Send(HttpRequest request, Reply reply) {
-  const uint64_t id = ++last_id_;
+void NodeAccess::Send(HttpRequest request, OpenCalls::Done done) {
   request.timeout = kTimeout;
-  calls_[id] =
-      transport_.Send(std::move(request), nullptr,
-                      [this, id, reply = std::move(reply)](const StatusOr<HttpReply>& answer) {
-                        const Reply receiver = reply;  // outlives the call
-                        calls_.erase(id);
-                        receiver(answer);
-                      });
-}
-
-HttpRequest NodeAccess::MergePatch(std::string_view subresource, const Json& body) const {
-  HttpRequest request;
-  request.method = "PATCH";
-  request.target = target_ + std::string(subresource);
-  request.content_type = "application/merge-patch+json";
-  request.body = JsonText(body);
-  return request;
+  calls_.Send(std::move(request), std::move(done));
 }
 
 void NodeAccess::Get(GetDone done) {
-  HttpRequest request;
-  request.target = target_;
-  Send(std::move(request),
+  Send({.target = target_},
        [done = std::move(done)](const StatusOr<HttpReply>& reply) { done(BodyOf(reply)); });
 }
 
@@ -106,11 +85,12 @@ void NodeAccess::WritePatch(const StatusOr<std::string>& text, int tries_left) {
   if (!merge.ok()) return EndPatch(merge.status());
   if (!*merge) return EndPatch(OkStatus());
   if (const Json* annotations = Find(**merge, {"metadata", "annotations"})) written_(*annotations);
-  Send(MergePatch("", **merge), [this, tries_left](const StatusOr<HttpReply>& reply) {
-    const Status status = BodyOf(reply).status();
-    const bool again = status.code() == StatusCode::kAborted && tries_left > 1;
-    return again ? PatchOnce(tries_left - 1) : EndPatch(status);
-  });
+  Send(RequestWith("PATCH", target_, **merge, kMergePatch),
+       [this, tries_left](const StatusOr<HttpReply>& reply) {
+         const Status status = StatusOfReply(reply);
+         const bool again = status.code() == StatusCode::kAborted && tries_left > 1;
+         return again ? PatchOnce(tries_left - 1) : EndPatch(status);
+       });
 }
 
 void NodeAccess::EndPatch(const Status& status) {
@@ -126,8 +106,8 @@ void NodeAccess::SetCapacity(const std::map<std::string, std::string>& capacitie
   const auto merge = PlanCapacityPatch(capacities, rules_);
   if (!merge.ok()) return done(merge.status());
   if (capacities.empty()) return done(OkStatus());
-  Send(MergePatch("/status", *merge),
-       [done](const StatusOr<HttpReply>& reply) { done(BodyOf(reply).status()); });
+  Send(RequestWith("PATCH", target_ + "/status", *merge, kMergePatch),
+       [done](const StatusOr<HttpReply>& reply) { done(StatusOfReply(reply)); });
 }
 
 void ClaimReader::Get(const std::string& namespace_name, const std::string& name, Done done) {
@@ -142,16 +122,11 @@ void ClaimReader::Get(const std::string& namespace_name, const std::string& name
                                PercentEncoded(namespace_name), PercentEncoded(name));
   request.first_byte_timeout = kClaimTimeout;
   request.timeout = kClaimTimeout;
-  const uint64_t id = ++last_id_;
-  calls_[id] =
-      transport_.Send(std::move(request), nullptr,
-                      [this, id, name, done = std::move(done)](const StatusOr<HttpReply>& reply) {
-                        const Done receiver = done;  // outlives the call
-                        calls_.erase(id);
-                        if (!reply.ok()) return receiver(reply.status());
-                        const Status status = StatusOfClaim(*reply, name);
-                        receiver(status.ok() ? StatusOr<std::string>(reply->body) : status);
-                      });
+  calls_.Send(std::move(request), [name, done = std::move(done)](const StatusOr<HttpReply>& reply) {
+    if (!reply.ok()) return done(reply.status());
+    const Status status = StatusOfClaim(*reply, name);
+    done(status.ok() ? StatusOr<std::string>(reply->body) : status);
+  });
 }
 
 }  // namespace resmgr::agent

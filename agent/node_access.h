@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,7 +28,6 @@ class NodeAccess {
   using Written = std::function<void(const Json& annotations)>;
 
   NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules, Written written);
-  ~NodeAccess();
 
   void Get(GetDone done);
   // Status codes as from PlanNodePatch and StatusOfReply; kResourceExhausted if too many patches
@@ -42,29 +39,24 @@ class NodeAccess {
   void SetCapacity(const std::map<std::string, std::string>& capacities, const Done& done);
 
  private:
-  using Reply = std::function<void(const StatusOr<HttpReply>&)>;
-
   struct Patching {
     std::vector<PatchOperation> operations{};
     Done done{};
     size_t bytes = 0;
   };
 
-  void Send(HttpRequest request, Reply reply);
+  void Send(HttpRequest request, OpenCalls::Done done);
   // Carries out the first patch of the queue.
   void PatchOnce(int tries_left);
   void WritePatch(const StatusOr<std::string>& text, int tries_left);
   void EndPatch(const Status& status);
-  HttpRequest MergePatch(std::string_view subresource, const Json& body) const;
 
-  HttpTransport& transport_;
+  OpenCalls calls_;
   const std::string target_;
   const KeyRules rules_;
   const Written written_;
   std::deque<Patching> patches_;  // the first one is under way
   size_t patches_bytes_ = 0;
-  uint64_t last_id_ = 0;
-  std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
 };
 
 // Reads ResourceClaims on behalf of the daemon, with one try each: the kubelet repeats its call.
@@ -78,14 +70,12 @@ class ClaimReader {
 
   static constexpr size_t kMostAtOnce = 64;
 
-  explicit ClaimReader(HttpTransport& transport) : transport_(transport) {}
+  explicit ClaimReader(HttpTransport& transport) : calls_(transport) {}
 
   void Get(const std::string& namespace_name, const std::string& name, Done done);
 
  private:
-  HttpTransport& transport_;
-  uint64_t last_id_ = 0;
-  std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
+  OpenCalls calls_;
 };
 
 }  // namespace resmgr::agent

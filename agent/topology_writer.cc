@@ -242,13 +242,6 @@ std::string TopologyWriter::Body() const {
   return JsonText(TopologyObject(node_, uid_, *view_));
 }
 
-HttpRequest TopologyWriter::Request(std::string method) const {
-  HttpRequest request;
-  request.method = std::move(method);
-  request.target = TopologyPath(node_);
-  return request;
-}
-
 bool TopologyWriter::UpToDate() const {
   if (delivery_.under_way())
     return sent_.has_value() == view_.has_value() &&
@@ -285,19 +278,20 @@ void TopologyWriter::Write() {
   sent_ = view_;
   if (!view_) return LookForOwn();
   std::string body = Body();
-  HttpRequest request = Request("PATCH");
-  request.target += fmt::format("?fieldManager={}", kAgentName);
-  request.content_type = "application/apply-patch+yaml";
-  request.accept = MetadataOnly("PartialObjectMetadata");
-  request.body = body;
+  HttpRequest request{.method = "PATCH",
+                      .target = fmt::format("{}?fieldManager={}", TopologyPath(node_), kAgentName),
+                      .content_type = "application/apply-patch+yaml",
+                      .accept = MetadataOnly("PartialObjectMetadata"),
+                      .body = body};
   delivery_.Replace(
       std::move(request),
-      [this, body = std::move(body)](const StatusOr<HttpReply>& reply) { Written(body, reply); },
+      [this, body = std::move(body)](const StatusOr<HttpReply>& reply) {
+        Written(body, StatusOfReply(reply));
+      },
       Delivery::Refusal::kEnd);
 }
 
-void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+void TopologyWriter::Written(const std::string& body, const Status& status) {
   if (status.ok()) {
     known_ = Known::kWritten;
     body_ = body;
@@ -317,35 +311,29 @@ void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>&
 
 void TopologyWriter::LookForOwn() {
   delivery_.Replace(
-      Request("GET"), [this](const StatusOr<HttpReply>& reply) { Found(reply); },
+      {.target = TopologyPath(node_)}, [this](const StatusOr<HttpReply>& reply) { Found(reply); },
       Delivery::Refusal::kEnd);
 }
 
 // Removes the object that was found if it is the agent's own and has not changed meanwhile.
 void TopologyWriter::Found(const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
-  if (status.code() == StatusCode::kNotFound) return Removed(reply);
+  const Status status = StatusOfReply(reply);
+  if (status.code() == StatusCode::kNotFound) return Removed(status);
   if (!status.ok()) return Pause(status);
   const Json object = ParseJson(reply->body).value_or(Json());
   if (!IsOwn(object)) {
     known_ = Known::kAbsent;
     return Plan();
   }
-  HttpRequest request = Request("DELETE");
-  request.content_type = kJsonType;
-  request.body =
-      JsonText({{"apiVersion", "v1"},
-                {"kind", "DeleteOptions"},
-                {"preconditions",
-                 {{"uid", TextAt(object, {"metadata", "uid"})},
-                  {"resourceVersion", TextAt(object, {"metadata", "resourceVersion"})}}}});
   delivery_.Send(
-      std::move(request), [this](const StatusOr<HttpReply>& gone) { Removed(gone); },
+      Deletion(TopologyPath(node_),
+               {{"uid", TextAt(object, {"metadata", "uid"})},
+                {"resourceVersion", TextAt(object, {"metadata", "resourceVersion"})}}),
+      [this](const StatusOr<HttpReply>& gone) { Removed(StatusOfReply(gone)); },
       Delivery::Refusal::kEnd);
 }
 
-void TopologyWriter::Removed(const StatusOr<HttpReply>& reply) {
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+void TopologyWriter::Removed(const Status& status) {
   if (status.ok() || status.code() == StatusCode::kNotFound) {
     known_ = Known::kAbsent;
     pauses_.Reset();

@@ -61,13 +61,12 @@ class TopologyWriter {
   bool IsUrgent() const;
   void Plan();
   void Write();
-  void Written(const std::string& body, const StatusOr<HttpReply>& reply);
+  void Written(const std::string& body, const Status& status);
   void LookForOwn();
   void Found(const StatusOr<HttpReply>& reply);
-  void Removed(const StatusOr<HttpReply>& reply);
+  void Removed(const Status& status);
   void Pause(const Status& why);
   std::string Body() const;
-  HttpRequest Request(std::string method) const;
 
   const std::string node_;
   const Options options_;
