@@ -378,6 +378,27 @@ TEST_F(ClaimsTest, D16SlicesThatAKubeletDeletesComeBack) {
   EXPECT_LE(best, 2 * kAtOnce) << Logs();
 }
 
+// dra-driver-cpu ran here before: readers take the slice of the highest generation.
+TEST_F(ClaimsTest, SlicesOfAFormerDriverOfTheNameAreDeleted) {
+  const auto put = [this](const std::string& name, const char* driver, const char* node) {
+    api_.objects().Put(std::string(ApiServer::kSlices), name,
+                       {{"metadata", {{"uid", "uid-" + name}}},
+                        {"spec",
+                         {{"driver", driver},
+                          {"nodeName", node},
+                          {"pool", {{"name", node}, {"generation", 7}}}}}});
+  };
+  put("n1-dra.cpu-x7k2p", kDriver, kNode);
+  put("n1-gpu-aaaaa", "gpu.example.com", kNode);
+  put("n2-dra.cpu-bbbbb", kDriver, "n2");
+  StartAll();
+  ASSERT_TRUE(SliceSays(kAllowed)) << Logs();
+  EXPECT_EQ(Generation(), 8);
+  EXPECT_TRUE(Eventually([this] { return api_.Slice("n1-dra.cpu-x7k2p").is_null(); })) << Logs();
+  EXPECT_FALSE(api_.Slice("n1-gpu-aaaaa").is_null());
+  EXPECT_FALSE(api_.Slice("n2-dra.cpu-bbbbb").is_null());
+}
+
 // For longer than the agent goes on without the daemon. The kubelet deletes its slices.
 TEST_F(ClaimsTest, D17ADaemonThatWasAwayComesBackToItsClaims) {
   StartAll();

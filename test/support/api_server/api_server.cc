@@ -26,7 +26,6 @@ constexpr int kInvalid = 422;
 
 constexpr std::string_view kConfigMaps = "/api/v1/namespaces/kube-system/configmaps";
 constexpr std::string_view kEvents = "/api/v1/namespaces/default/events";
-constexpr std::string_view kNameSelector = "metadata.name=";
 // How long a watch sleeps before it looks whether it should end.
 constexpr milliseconds kWatchStep{20};
 
@@ -43,13 +42,17 @@ void SendStatus(HttpServerReply& reply, int code, std::string_view message,
   reply.Send(code, StatusObject(code, message).dump(), headers);
 }
 
-// The name in a field selector; nullopt: every name.
-std::optional<std::string> SelectedName(const HttpServerRequest& request) {
+// Whether the object's fields have the values in the request's field selector, like
+// "spec.driver=a,spec.nodeName=b".
+bool IsSelected(const Json& object, const HttpServerRequest& request) {
   const auto selector = request.query.find("fieldSelector");
-  if (selector == request.query.end() || !selector->second.starts_with(kNameSelector)) {
-    return std::nullopt;
-  }
-  return selector->second.substr(kNameSelector.size());
+  if (selector == request.query.end()) return true;
+  return std::ranges::all_of(Split(selector->second, ','), [&object](std::string_view term) {
+    const size_t equals = term.find('=');
+    std::string path = fmt::format("/{}", term.substr(0, equals));
+    std::ranges::replace(path, '.', '/');
+    return object.value(Json::json_pointer(path), "") == term.substr(equals + 1);
+  });
 }
 
 // The object; only its metadata if the request prefers that.
@@ -62,10 +65,6 @@ Json AsAccepted(const HttpServerRequest& request, const Json& object) {
   return {{"kind", "PartialObjectMetadata"},
           {"apiVersion", "meta.k8s.io/v1"},
           {"metadata", object["metadata"]}};
-}
-
-bool IsSelected(const Json& object, const std::optional<std::string>& name) {
-  return !name || object["metadata"]["name"] == *name;
 }
 
 bool IsCollection(std::string_view path) {
@@ -275,11 +274,10 @@ void ApiServer::Get(const HttpServerRequest& request, HttpServerReply& reply) {
 }
 
 void ApiServer::List(const HttpServerRequest& request, HttpServerReply& reply) {
-  const auto name = SelectedName(request);
   const uint64_t version = objects_.version();
   Json items = Json::array();
   for (const Json& object : objects_.List(request.path)) {
-    if (IsSelected(object, name)) items.push_back(AsAccepted(request, object));
+    if (IsSelected(object, request)) items.push_back(AsAccepted(request, object));
   }
   reply.Send(kOk, Json{{"kind", "List"},
                        {"metadata", {{"resourceVersion", std::to_string(version)}}},
@@ -321,10 +319,9 @@ void ApiServer::Disturb(HttpServerReply& reply) {
 
 bool ApiServer::SendChanges(const HttpServerRequest& request, HttpServerReply& reply,
                             uint64_t& version) {
-  const auto name = SelectedName(request);
   for (const ObjectStore::Change& change : objects_.ChangesAfter(version, kWatchStep)) {
     version = change.version;
-    if (change.collection != request.path || !IsSelected(change.object, name)) continue;
+    if (change.collection != request.path || !IsSelected(change.object, request)) continue;
     if (!SendLine(reply, Line(change.type, AsAccepted(request, change.object)))) return false;
   }
   return true;
