@@ -12,7 +12,7 @@
 namespace resmgr::agent {
 
 // A certificate or a key: its PEM text, or else the path of a file, which is read again for each
-// request or, if it has certificate authorities, for each connection.
+// request.
 struct Pem {
   std::string data{};
   std::string file{};

@@ -18,7 +18,6 @@
 #include "pkg/base/characters.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/sys/files.h"
 #include "pkg/sys/process_group.h"
 #include "pkg/sys/unique_fd.h"
 
@@ -27,8 +26,7 @@ namespace {
 
 using SystemTime = std::chrono::system_clock::time_point;
 
-constexpr size_t kMaxToken = 1 << 20;
-constexpr size_t kMaxPem = 1 << 20;
+constexpr size_t kMaxFile = 1 << 20;
 // Tokens that expire within this time are not used: they could end while the request is under way.
 constexpr std::chrono::seconds kSafety{10};
 
@@ -41,15 +39,15 @@ std::optional<SystemTime> ParseTime(const std::string& text) {
   return absl::ToChronoTime(time);
 }
 
-std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {
+std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin,
+                     const std::string& authorities) {
   Json info = {{"apiVersion", plugin.api_version},
                {"kind", "ExecCredential"},
                {"spec", {{"interactive", false}}}};
   if (plugin.provide_cluster_info) {
     Json cluster = {{"server", access.server}, {"insecure-skip-tls-verify", access.insecure}};
-    std::string ca = access.ca.data;
-    if (ca.empty() && !access.ca.file.empty()) ca = ReadFile(access.ca.file, kMaxPem).value_or("");
-    if (!ca.empty()) cluster["certificate-authority-data"] = absl::Base64Escape(ca);
+    if (!authorities.empty())
+      cluster["certificate-authority-data"] = absl::Base64Escape(authorities);
     if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
     info["spec"]["cluster"] = std::move(cluster);
   }
@@ -113,13 +111,41 @@ StatusOr<pid_t> Spawn(const Command& command, int output) {
   return pid;
 }
 
-// `what` names the text in the message of a failure.
-StatusOr<std::string> PemText(std::string_view what, const Pem& pem) {
-  if (!pem.data.empty() || pem.file.empty()) return pem.data;
-  StatusOr<std::string> text = ReadFile(pem.file, kMaxPem);
+// `what` names the file in the message of a failure.
+StatusOr<std::string> FileText(const Credentials::Read& read, std::string_view what,
+                               const std::string& file) {
+  StatusOr<std::string> text = read(file, kMaxFile);
   if (!text.ok()) return FailedPrecondition("{}: {}", what, Message(text.status()));
-  if (text->empty()) return FailedPrecondition("{} {} is empty", what, pem.file);
+  if (Trim(*text).empty()) return FailedPrecondition("{} {} is empty", what, file);
   return text;
+}
+
+StatusOr<std::string> PemText(const Credentials::Read& read, std::string_view what,
+                              const Pem& pem) {
+  if (!pem.data.empty() || pem.file.empty()) return pem.data;
+  return FileText(read, what, pem.file);
+}
+
+// The credential that kubeconfig and files give, without a plugin. Blocks on the files' disk.
+StatusOr<Credential> FromFiles(const ClusterAccess& access, const Credentials::Read& read) {
+  Credential credential{.token = access.user.token};
+  RESMGR_ASSIGN_OR_RETURN(credential.authorities,
+                          PemText(read, "certificate authority", access.ca));
+  RESMGR_ASSIGN_OR_RETURN(credential.certificate,
+                          PemText(read, "client certificate", access.user.certificate));
+  RESMGR_ASSIGN_OR_RETURN(credential.key, PemText(read, "client key", access.user.key));
+  if (!access.user.token_file.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string text,
+                            FileText(read, "token file", access.user.token_file));
+    credential.token = Trim(text);
+  }
+  return credential;
+}
+
+bool NamesFiles(const ClusterAccess& access) {
+  const auto is_file = [](const Pem& pem) { return pem.data.empty() && !pem.file.empty(); };
+  return is_file(access.ca) || is_file(access.user.certificate) || is_file(access.user.key) ||
+         !access.user.token_file.empty();
 }
 
 class Running : public RunningCommand {
@@ -234,58 +260,73 @@ StatusOr<PluginCredential> ParsePluginCredential(std::string_view text) {
   return result;
 }
 
-Credentials::Credentials(ClusterAccess access, CommandRunner& runner, WallClock now)
-    : access_(std::move(access)), runner_(runner), now_(std::move(now)) {}
+Credentials::Credentials(EventLoop& loop, ClusterAccess access, CommandRunner& runner,
+                         WallClock now, Read read)
+    : loop_(loop),
+      access_(std::make_shared<const ClusterAccess>(std::move(access))),
+      runner_(runner),
+      now_(std::move(now)),
+      read_(std::move(read)),
+      reading_(loop, "credentials", std::chrono::milliseconds(0)) {}
 
 void Credentials::Get(Done done) {
-  if (!access_.user.exec) return done(FromFiles());
-  if (kept_ && (!kept_->expires || now_() + kSafety < *kept_->expires)) {
-    return done(kept_->credential);
-  }
   waiting_.push_back(std::move(done));
-  if (running_ == nullptr) RunPlugin();
+  if (waiting_.size() == 1) ReadFiles();
 }
 
-StatusOr<Credential> Credentials::FromFiles() const {
-  Credential credential{.token = access_.user.token};
-  RESMGR_ASSIGN_OR_RETURN(credential.certificate,
-                          PemText("client certificate", access_.user.certificate));
-  RESMGR_ASSIGN_OR_RETURN(credential.key, PemText("client key", access_.user.key));
-  if (!access_.user.token_file.empty()) {
-    const StatusOr<std::string> text = ReadFile(access_.user.token_file, kMaxToken);
-    if (!text.ok()) return FailedPrecondition("token file: {}", Message(text.status()));
-    credential.token = Trim(*text);
-    if (credential.token.empty()) {
-      return FailedPrecondition("token file {} is empty", access_.user.token_file);
-    }
-  }
-  return credential;
+void Credentials::ReadFiles() {
+  if (!NamesFiles(*access_)) return FilesRead(FromFiles(*access_, read_));
+  late_ = loop_.After(kReadPatience, [this] {
+    Answer(DeadlineExceeded("the files of the API server's credentials cannot be read within {} s",
+                            kReadPatience.count()));
+  });
+  // The result of reading that began for former requests is taken, too.
+  if (reading_.busy()) return;
+  const Status begun = reading_.Run([this, access = access_, read = read_]() -> EventLoop::Task {
+    return [this, files = FromFiles(*access, read)] { FilesRead(files); };
+  });
+  if (!begun.ok()) Answer(begun);
 }
 
-void Credentials::RunPlugin() {
-  const ExecPlugin& plugin = *access_.user.exec;
+void Credentials::FilesRead(const StatusOr<Credential>& files) {
+  late_.reset();
+  if (waiting_.empty()) return;
+  if (!files.ok() || !access_->user.exec) return Answer(files);
+  if (!kept_ || (kept_->expires && now_() + kSafety >= *kept_->expires))
+    return RunPlugin(files->authorities);
+  Credential credential = kept_->credential;
+  credential.authorities = files->authorities;
+  Answer(credential);
+}
+
+void Credentials::Answer(const StatusOr<Credential>& credential) {
+  late_.reset();
+  for (const Done& done : std::exchange(waiting_, {}))
+    done(credential);
+}
+
+void Credentials::RunPlugin(const std::string& authorities) {
+  const ExecPlugin& plugin = *access_->user.exec;
   Command command;
   command.argv = {plugin.command};
   command.argv.insert(command.argv.end(), plugin.arguments.begin(), plugin.arguments.end());
   command.environment = plugin.environment;
-  command.environment.emplace_back("KUBERNETES_EXEC_INFO", ExecInfo(access_, plugin));
-  running_ = runner_.Run(std::move(command),
-                         [this](StatusOr<std::string> output) { PluginEnded(std::move(output)); });
+  command.environment.emplace_back("KUBERNETES_EXEC_INFO", ExecInfo(*access_, plugin, authorities));
+  running_ =
+      runner_.Run(std::move(command), [this, authorities](const StatusOr<std::string>& output) {
+        PluginEnded(authorities, output);
+      });
 }
 
-void Credentials::PluginEnded(StatusOr<std::string> output) {
+void Credentials::PluginEnded(const std::string& authorities, const StatusOr<std::string>& output) {
   running_.reset();
   StatusOr<PluginCredential> parsed =
       output.ok() ? ParsePluginCredential(*output) : StatusOr<PluginCredential>(output.status());
   kept_.reset();
-  if (parsed.ok()) kept_ = *parsed;
-  for (const Done& done : std::exchange(waiting_, {})) {
-    if (parsed.ok()) {
-      done(parsed->credential);
-    } else {
-      done(parsed.status());
-    }
-  }
+  if (!parsed.ok()) return Answer(parsed.status());
+  kept_ = *parsed;
+  parsed->credential.authorities = authorities;
+  Answer(parsed->credential);
 }
 
 std::unique_ptr<RunningCommand> LoopCommandRunner::Run(Command command, CommandDone done) {

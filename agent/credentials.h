@@ -13,6 +13,8 @@
 #include "agent/cluster_access.h"
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/off_loop.h"
 
 namespace resmgr::agent {
 
@@ -58,6 +60,7 @@ struct Credential {
   // PEM; empty: none.
   std::string certificate{};
   std::string key{};
+  std::string authorities{};  // those that the server's certificate is checked against
 };
 
 // The output of an exec plugin: an ExecCredential.
@@ -68,35 +71,49 @@ struct PluginCredential {
 StatusOr<PluginCredential> ParsePluginCredential(std::string_view text);
 
 // The credentials of one user, always fresh: files are read for each request, since their rotation
-// is not announced; a plugin runs again when its credential has expired or the server
-// refused it. Thread-compatible.
+// is not announced, and off the loop, since their disk may hang; a plugin runs again when its
+// credential has expired or the server refused it. Loop's thread only.
 class Credentials {
  public:
   using Done = std::function<void(StatusOr<Credential> credential)>;
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
+  // Reads a file of at most `limit` bytes; called on any thread, until the process ends.
+  using Read = std::function<StatusOr<std::string>(const std::string& path, size_t limit)>;
 
-  // The runner must outlive this object.
-  Credentials(ClusterAccess access, CommandRunner& runner,
-              WallClock now = std::chrono::system_clock::now);
+  // Time limit for reading the files: short enough that claims are answered within the daemon's
+  // time limit.
+  static constexpr std::chrono::seconds kReadPatience{2};
 
-  // Calls back at once, or later if a plugin must run; never after this object's end.
-  // kFailedPrecondition names the file or the plugin that gave none.
+  // Loop and runner must outlive this object.
+  Credentials(EventLoop& loop, ClusterAccess access, CommandRunner& runner,
+              WallClock now = std::chrono::system_clock::now, Read read = ReadFile);
+
+  // Calls back at once, or later if files must be read or a plugin must run; never after this
+  // object's end. kFailedPrecondition names the file or the plugin that gave none.
+  // kDeadlineExceeded: the files cannot be read in time.
   void Get(Done done);
 
   // Drops kept credentials after the server answered 401.
   void Reject() { kept_.reset(); }
 
  private:
-  StatusOr<Credential> FromFiles() const;
-  void RunPlugin();
-  void PluginEnded(StatusOr<std::string> output);
+  void ReadFiles();
+  void FilesRead(const StatusOr<Credential>& files);
+  void RunPlugin(const std::string& authorities);
+  void PluginEnded(const std::string& authorities, const StatusOr<std::string>& output);
+  // Answers all that wait.
+  void Answer(const StatusOr<Credential>& credential);
 
-  const ClusterAccess access_;
+  EventLoop& loop_;
+  const std::shared_ptr<const ClusterAccess> access_;  // shared with the thread that reads
   CommandRunner& runner_;
   const WallClock now_;
+  const Read read_;
   std::optional<PluginCredential> kept_;
   std::unique_ptr<RunningCommand> running_;
   std::vector<Done> waiting_;
+  EventLoop::HandlePtr late_;  // the files are not read in time
+  OffLoop reading_;
 };
 
 }  // namespace resmgr::agent

@@ -2,6 +2,7 @@
 #include "agent/credentials.h"
 
 #include <fstream>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "pkg/base/json.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr::agent {
 namespace {
@@ -31,6 +33,7 @@ class FakeRunner : public CommandRunner {
     return std::make_unique<RunningCommand>();
   }
   void End(StatusOr<std::string> output) { std::exchange(done_, nullptr)(std::move(output)); }
+  bool runs() const { return done_ != nullptr; }
 
   std::vector<Command> commands;
 
@@ -44,7 +47,7 @@ class CredentialsTest : public testing::Test {
     ClusterAccess access;
     access.server = "https://api";
     access.user = user;
-    return {access, runner_, [this] { return now_; }};
+    return {loop_, access, runner_, [this] { return now_; }, read_};
   }
   Credentials MakeExec(bool cluster_info = false) {
     UserAuth user;
@@ -55,13 +58,14 @@ class CredentialsTest : public testing::Test {
                            .provide_cluster_info = cluster_info};
     return Make(user);
   }
-  // The result of Get; nullopt: not yet called back.
-  static std::optional<StatusOr<Credential>> Get(Credentials& credentials) {
+  // The result of Get; nullopt: it waits for a plugin.
+  std::optional<StatusOr<Credential>> Get(Credentials& credentials) {
     const auto result = std::make_shared<std::optional<StatusOr<Credential>>>();
     credentials.Get([result](StatusOr<Credential> credential) { *result = std::move(credential); });
+    test::RunUntil(loop_, [&] { return result->has_value() || runner_.runs(); });
     return *result;
   }
-  static std::string Token(Credentials& credentials) {
+  std::string Token(Credentials& credentials) {
     const auto credential = Get(credentials);
     if (!credential) return "<later>";
     return credential->ok() ? (*credential)->token : Describe(credential->status());
@@ -72,7 +76,9 @@ class CredentialsTest : public testing::Test {
     return JsonText({{"kind", "ExecCredential"}, {"status", status}});
   }
 
+  EventLoop loop_;
   FakeRunner runner_;
+  Credentials::Read read_ = ReadFile;
   // 2026-01-02T00:00:00Z
   std::chrono::system_clock::time_point now_ =
       std::chrono::system_clock::from_time_t(1'767'312'000);
@@ -96,6 +102,43 @@ TEST_F(CredentialsTest, CertificatesAreReadForEachRequest) {
   std::ofstream(directory.File("c.crt"));
   EXPECT_THAT(*Get(credentials),
               Fails(StatusCode::kFailedPrecondition, HasSubstr("c.crt is empty")));
+}
+
+TEST_F(CredentialsTest, ADiskThatHangsIsNotWaitedForOnTheLoop) {
+  std::promise<void> answers;
+  read_ = [disk = answers.get_future().share()](const std::string&, size_t) {
+    disk.wait();
+    return StatusOr<std::string>("secret");
+  };
+  UserAuth user;
+  user.token_file = "/disk/token";
+  auto credentials = Make(user);
+  for (int request = 0; request < 2; ++request) {
+    EXPECT_THAT(*Get(credentials), Fails(StatusCode::kDeadlineExceeded, HasSubstr("within 2 s")));
+  }
+  answers.set_value();
+  EXPECT_EQ(Token(credentials), "secret");
+}
+
+TEST_F(CredentialsTest, AuthoritiesAreReadForEachRequestAlsoBesideAPlugin) {
+  const TempDir directory;
+  ClusterAccess access;
+  access.ca.file = directory.File("ca.crt");
+  access.user.exec = ExecPlugin{.command = "get-token"};
+  Credentials credentials(loop_, access, runner_, [this] { return now_; });
+  EXPECT_THAT(*Get(credentials),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("certificate authority: ")));
+  std::ofstream(access.ca.file) << "CA\n";
+  std::string authorities;
+  credentials.Get([&](const StatusOr<Credential>& c) { authorities = c->authorities; });
+  ASSERT_TRUE(test::RunUntil(loop_, [this] { return runner_.runs(); }));
+  runner_.End(Output("t1"));
+  EXPECT_EQ(authorities, "CA\n");
+  std::ofstream(access.ca.file) << "other\n";
+  const auto again = *Get(credentials);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->token, "t1");
+  EXPECT_EQ(again->authorities, "other\n");
 }
 
 TEST_F(CredentialsTest, GivesTheTokenOfTheKubeconfig) {

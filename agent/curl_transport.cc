@@ -171,13 +171,10 @@ Status CurlCall::PrepareHeaders(const Credential& credential) {
 }
 
 void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credential) {
-  if (!access.ca.empty()) {
-    SetPem(easy_, CURLOPT_CAINFO_BLOB, access.ca.data);
-    if (access.ca.data.empty()) curl_easy_setopt(easy_, CURLOPT_CAINFO, access.ca.file.c_str());
+  if (!credential.authorities.empty()) {
+    SetPem(easy_, CURLOPT_CAINFO_BLOB, credential.authorities);
     // Without this libcurl would also trust the certificates of its built-in directory.
     curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
-    // A replaced CA file is used from the next connection on.
-    curl_easy_setopt(easy_, CURLOPT_CA_CACHE_TIMEOUT, 0L);
   }
   // As texts, so that libcurl makes no request with another certificate on a connection that has
   // one already: an API server refuses requests on connections whose certificate has expired.
@@ -279,7 +276,7 @@ class CurlTransport::Impl {
       : loop_(loop),
         access_(std::move(access)),
         runner_(loop),
-        credentials_(access_, runner_),
+        credentials_(loop, access_, runner_),
         multi_(curl_multi_init()) {
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Impl::OnSocket);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
@@ -324,7 +321,7 @@ class CurlTransport::Impl {
 
   void Begin(uint64_t id, const StatusOr<Credential>& credential) {
     const auto found = calls_.find(id);
-    if (found == calls_.end()) return;  // given up while a plugin ran
+    if (found == calls_.end()) return;  // given up before there were credentials
     CurlCall& call = *found->second;
     const Status status =
         credential.ok() ? call.Prepare(access_, *credential) : credential.status();

@@ -12,6 +12,7 @@
 
 #include "test/integration/agent/agent_fixture.h"
 #include "test/support/api_server/certificates.h"
+#include "test/support/hanging_disk/hanging_disk.h"
 
 namespace resmgr::test {
 namespace {
@@ -164,6 +165,24 @@ TEST_F(AgentFaultTest, ReadsARotatedTokenAgain) {
   ExpectConverges("with another token");
   // Another watch may have been about to be opened with the former one.
   EXPECT_TRUE(Eventually([this] { return api_.Requests().back().authorization == "Bearer two"; }));
+}
+
+TEST_F(AgentFaultTest, ADiskWithItsTokenThatHangsDoesNotStopIt) {
+  HangingDisk disk;
+  std::filesystem::create_directory(Path("secrets"));
+  if (!disk.MountOn(Path("secrets"))) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  std::ofstream(Path("secrets/token")) << "one";
+  WriteKubeconfig("", "{tokenFile: secrets/token}");
+  api_.SetTokens({"one"});
+  StartAll();
+  disk.Hang();
+  api_.DisturbWatches(Fault::kEnd);
+  ASSERT_TRUE(Eventually([this] {
+    return AgentLog().find("cannot be read within 2 s") != std::string::npos;
+  })) << AgentLog();
+  EXPECT_EQ(Probe("alive"), 0);
+  disk.Answer();
+  ExpectConverges("the disk answers");
 }
 
 TEST_F(AgentFaultTest, RunsItsPluginAgainWhenTheTokenIsRefused) {
