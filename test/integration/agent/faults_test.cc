@@ -375,15 +375,6 @@ TEST_F(AgentLoadTest, ARestartOfTheAgentWritesNothing) {
   EXPECT_EQ(Writes(), writes + 1);
 }
 
-TEST_F(AgentLoadTest, AnAcceptedConfigurationIsNoEvent) {
-  StartAll();
-  ASSERT_TRUE(NodeSays(kStatus, "accepted")) << AgentLog();
-  SetPolicy(kNodeMap, "bad: no");
-  ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
-  EXPECT_EQ(api_.Events().size(), 1u);
-  EXPECT_THAT(api_.Events()[0]["reason"].get<std::string>(), HasSubstr("Rejected"));
-}
-
 // A server that comes back serves lists at a cost that a watch from the last version does not have.
 TEST_F(AgentLoadTest, AnOutageCostsNoList) {
   StartAll();
@@ -398,16 +389,6 @@ TEST_F(AgentLoadTest, AnOutageCostsNoList) {
   ASSERT_TRUE(DaemonGets("meanwhile")) << AgentLog();
   ASSERT_TRUE(IsWatching(3));
   EXPECT_EQ(Lists(), lists);
-}
-
-TEST_F(AgentLoadTest, ListsAreServedFromTheServersCache) {
-  StartAll();
-  for (const ApiServer::Request& request : api_.Requests()) {
-    if (request.method != "GET" || request.IsWatch()) continue;
-    const auto version = request.query.find("resourceVersion");
-    ASSERT_NE(version, request.query.end()) << request.path;
-    EXPECT_EQ(version->second, "0");
-  }
 }
 
 // A node's status is long and changes all the time; labels and annotations are enough.
