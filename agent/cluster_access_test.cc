@@ -15,7 +15,7 @@ namespace resmgr::agent {
 namespace {
 
 using test::Fails;
-using test::IsOk;
+using test::Must;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::Eq;
@@ -40,20 +40,18 @@ StatusOr<ClusterAccess> Parse(const std::string& cluster, const std::string& use
 constexpr char kServer[] = "{server: 'https://api:6443/'}";
 
 TEST(KubeconfigTest, ReadsServerAndToken) {
-  const auto access = Parse(kServer, "{token: abc}");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->server, "https://api:6443");
-  EXPECT_EQ(access->user.token, "abc");
-  EXPECT_TRUE(access->ca.empty());
-  EXPECT_FALSE(access->insecure);
+  const auto access = Must(Parse(kServer, "{token: abc}"));
+  EXPECT_EQ(access.server, "https://api:6443");
+  EXPECT_EQ(access.user.token, "abc");
+  EXPECT_TRUE(access.ca.empty());
+  EXPECT_FALSE(access.insecure);
 }
 
 TEST(KubeconfigTest, ServersMayBeAddressesWithAndWithoutAPort) {
   for (const char* server : {"https://[fd00::1]:6443", "https://[fd00::1]", "http://10.0.0.1",
                              "https://api.example.com:443/clusters/c1"}) {
-    const auto access = Parse(fmt::format("{{server: '{}'}}", server), "{}");
-    ASSERT_THAT(access, IsOk());
-    EXPECT_EQ(access->server, server);
+    const auto access = Must(Parse(fmt::format("{{server: '{}'}}", server), "{}"));
+    EXPECT_EQ(access.server, server);
   }
 }
 
@@ -75,67 +73,61 @@ TEST(KubeconfigTest, ImpersonationIsRefusedWhole) {
 }
 
 TEST(KubeconfigTest, DecodesDataAndPrefersItToFiles) {
-  const auto access = Parse(
+  const auto access = Must(Parse(
       "{server: 'https://api', certificate-authority: ca.crt, certificate-authority-data: Q0E=}",
-      "{client-certificate-data: Q0VSVA==, client-key-data: S0VZ}");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->ca.data, "CA");
-  EXPECT_EQ(access->ca.file, "");
-  EXPECT_EQ(access->user.certificate.data, "CERT");
-  EXPECT_EQ(access->user.key.data, "KEY");
+      "{client-certificate-data: Q0VSVA==, client-key-data: S0VZ}"));
+  EXPECT_EQ(access.ca.data, "CA");
+  EXPECT_EQ(access.ca.file, "");
+  EXPECT_EQ(access.user.certificate.data, "CERT");
+  EXPECT_EQ(access.user.key.data, "KEY");
 }
 
 TEST(KubeconfigTest, TakesRelativePathsFromItsOwnFolder) {
   const auto access =
-      Parse("{server: 'https://api', certificate-authority: ca.crt}",
-            "{client-certificate: ../pki/c.crt, client-key: /k/c.key, tokenFile: token}");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->ca.file, "/etc/kube/ca.crt");
-  EXPECT_EQ(access->user.certificate.file, "/etc/pki/c.crt");
-  EXPECT_EQ(access->user.key.file, "/k/c.key");
-  EXPECT_EQ(access->user.token_file, "/etc/kube/token");
+      Must(Parse("{server: 'https://api', certificate-authority: ca.crt}",
+                 "{client-certificate: ../pki/c.crt, client-key: /k/c.key, tokenFile: token}"));
+  EXPECT_EQ(access.ca.file, "/etc/kube/ca.crt");
+  EXPECT_EQ(access.user.certificate.file, "/etc/pki/c.crt");
+  EXPECT_EQ(access.user.key.file, "/k/c.key");
+  EXPECT_EQ(access.user.token_file, "/etc/kube/token");
 }
 
 TEST(KubeconfigTest, ReadsTheRestOfACluster) {
-  const auto access = Parse(
+  const auto access = Must(Parse(
       "{server: 'https://10.0.0.1', insecure-skip-tls-verify: true, tls-server-name: api.local, "
       "proxy-url: 'http://proxy:3128'}",
-      "{username: u, password: p}");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_TRUE(access->insecure);
-  EXPECT_EQ(access->tls_server_name, "api.local");
-  EXPECT_EQ(access->proxy_url, "http://proxy:3128");
-  EXPECT_EQ(access->user.username, "u");
-  EXPECT_EQ(access->user.password, "p");
+      "{username: u, password: p}"));
+  EXPECT_TRUE(access.insecure);
+  EXPECT_EQ(access.tls_server_name, "api.local");
+  EXPECT_EQ(access.proxy_url, "http://proxy:3128");
+  EXPECT_EQ(access.user.username, "u");
+  EXPECT_EQ(access.user.password, "p");
 }
 
 TEST(KubeconfigTest, ReadsAnExecPlugin) {
-  const auto access = Parse(
+  const auto access = Must(Parse(
       kServer,
       "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./get-token, args: [a, '1'], "
-      "env: [{name: N, value: V}], interactiveMode: IfAvailable, provideClusterInfo: true}}");
-  ASSERT_THAT(access, IsOk());
-  ASSERT_TRUE(access->user.exec.has_value());
-  EXPECT_EQ(access->user.exec->command, "/etc/kube/get-token");
-  EXPECT_THAT(access->user.exec->arguments, ElementsAre("a", "1"));
-  EXPECT_THAT(access->user.exec->environment, ElementsAre(Pair("N", "V")));
-  EXPECT_TRUE(access->user.exec->provide_cluster_info);
+      "env: [{name: N, value: V}], interactiveMode: IfAvailable, provideClusterInfo: true}}"));
+  ASSERT_TRUE(access.user.exec.has_value());
+  EXPECT_EQ(access.user.exec->command, "/etc/kube/get-token");
+  EXPECT_THAT(access.user.exec->arguments, ElementsAre("a", "1"));
+  EXPECT_THAT(access.user.exec->environment, ElementsAre(Pair("N", "V")));
+  EXPECT_TRUE(access.user.exec->provide_cluster_info);
 }
 
 TEST(KubeconfigTest, LooksUpPluginsWithoutAPathInPath) {
   const auto access =
-      Parse(kServer, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->user.exec->command, "aws");
+      Must(Parse(kServer, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}"));
+  EXPECT_EQ(access.user.exec->command, "aws");
 }
 
 TEST(KubeconfigTest, AcceptsJson) {
-  const auto access = ParseKubeconfig(
+  const auto access = Must(ParseKubeconfig(
       R"({"current-context":"a","contexts":[{"name":"a","context":{"cluster":"c"}}],)"
       R"("clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:8080"}}]})",
-      "kc", "/");
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->server, "http://127.0.0.1:8080");
+      "kc", "/"));
+  EXPECT_EQ(access.server, "http://127.0.0.1:8080");
 }
 
 TEST(KubeconfigTest, SaysWhereAClusterIsWrong) {
@@ -222,17 +214,15 @@ TEST(KubeconfigTest, NamesAFileThatCannotBeRead) {
 TEST(KubeconfigTest, ReadsAFile) {
   const TempDir directory;
   std::ofstream(directory.File("kc")) << Kubeconfig(kServer, "{tokenFile: t}");
-  const auto access = LoadKubeconfig(directory.File("kc"));
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->user.token_file, directory.File("t"));
+  const auto access = Must(LoadKubeconfig(directory.File("kc")));
+  EXPECT_EQ(access.user.token_file, directory.File("t"));
 }
 
 TEST(InClusterTest, UsesTheServiceAccount) {
-  const auto access = InClusterAccess("10.96.0.1", "443", kServiceAccountDirectory);
-  ASSERT_THAT(access, IsOk());
-  EXPECT_EQ(access->server, "https://10.96.0.1:443");
-  EXPECT_EQ(access->ca.file, "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt");
-  EXPECT_EQ(access->user.token_file, "/var/run/secrets/kubernetes.io/serviceaccount/token");
+  const auto access = Must(InClusterAccess("10.96.0.1", "443", kServiceAccountDirectory));
+  EXPECT_EQ(access.server, "https://10.96.0.1:443");
+  EXPECT_EQ(access.ca.file, "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt");
+  EXPECT_EQ(access.user.token_file, "/var/run/secrets/kubernetes.io/serviceaccount/token");
 }
 
 TEST(InClusterTest, BracketsAddressesOfIpVersion6) {
