@@ -13,13 +13,10 @@
 namespace resmgr::agent {
 namespace {
 
-constexpr int kEventTries = 5;
-
-// A node's events have its name as UID, since `kubectl describe node` looks for that.
 EventObject WarningOf(const std::string& node, std::string_view reason) {
   return {
       .event_namespace = "default",
-      .about = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}},
+      .about = NodeOfEvent(node),
       .source = std::string(kAgentName),
       .node = node,
       .warning = true,
@@ -71,7 +68,7 @@ void EventSeries::Send() {
 }
 
 void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
-  const StatusCode code = reply.ok() ? StatusOfReply(*reply).code() : reply.status().code();
+  const StatusCode code = StatusOfReply(reply).code();
   if (updating_) {
     // After any other error the Event is there, and the next update tells the whole count.
     exists_ = code != StatusCode::kNotFound;
@@ -87,34 +84,28 @@ void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
 }
 
 HttpRequest EventObject::Creation() const {
-  HttpRequest request;
-  request.method = "POST";
-  request.target = Collection(*this);
-  request.content_type = kJsonType;
-  request.body = JsonText({
-      {"apiVersion", "v1"},
-      {"kind", "Event"},
-      {"metadata", {{"name", name}, {"namespace", event_namespace}}},
-      {"involvedObject", about},
-      {"type", warning ? "Warning" : "Normal"},
-      {"reason", reason},
-      {"message", message},
-      {"source", {{"component", source}, {"host", node}}},
-      {"firstTimestamp", Rfc3339(first)},
-      {"lastTimestamp", Rfc3339(last)},
-      {"count", count},
-  });
-  return request;
+  return RequestWith("POST", Collection(*this),
+                     {{"apiVersion", "v1"},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", name}, {"namespace", event_namespace}}},
+                      {"involvedObject", about},
+                      {"type", warning ? "Warning" : "Normal"},
+                      {"reason", reason},
+                      {"message", message},
+                      {"source", {{"component", source}, {"host", node}}},
+                      {"firstTimestamp", Rfc3339(first)},
+                      {"lastTimestamp", Rfc3339(last)},
+                      {"count", count}});
 }
 
 HttpRequest EventObject::Update() const {
-  HttpRequest request;
-  request.method = "PATCH";
-  request.target = fmt::format("{}/{}", Collection(*this), PercentEncoded(name));
-  request.content_type = "application/merge-patch+json";
-  request.body =
-      JsonText({{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}});
-  return request;
+  return RequestWith("PATCH", fmt::format("{}/{}", Collection(*this), PercentEncoded(name)),
+                     {{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}},
+                     kMergePatch);
+}
+
+Json NodeOfEvent(const std::string& node) {
+  return {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
 }
 
 std::string EventName(std::string_view subject, EventObject::Time now) {

@@ -37,6 +37,13 @@ struct EventObject {
 
 // The API server's limit in bytes.
 inline constexpr size_t kMaxEventMessage = 1024;
+// How often the request for an Event is tried: the number that client-go uses. With the usual waits
+// the tries outlast the start of an API server.
+inline constexpr int kEventTries = 12;
+
+// `involvedObject` of a node's Events: its UID is its name, since `kubectl describe node` looks for
+// that.
+Json NodeOfEvent(const std::string& node);
 
 // A name for a new Event, made as client-go does: unique as long as the clock advances. `subject`
 // is the involved object's name; only its beginning is used.

@@ -66,6 +66,26 @@ class Backoff {
   Jitter jitter_;
 };
 
+// The pauses after answers "forbidden" (403), which an API server that has just started gives to
+// all requests until it knows the roles: four of them, 75 s in total. Thread-compatible.
+class ForbiddenPauses {
+ public:
+  using Duration = std::chrono::milliseconds;
+
+  // The pause before the next try; nullopt: the answer is to be believed.
+  std::optional<Duration> Next() {
+    constexpr Duration kFirst{5000};
+    constexpr Duration kLast{40'000};
+    if (last_ == kLast) return std::nullopt;
+    return last_ = resmgr::Backoff::After(last_, kFirst, kLast);
+  }
+  // A try succeeded.
+  void Reset() { last_ = {}; }
+
+ private:
+  Duration last_{};
+};
+
 // Limits how often something is done: `burst` times at once, then once in each period.
 // Thread-compatible.
 class TokenBucket {

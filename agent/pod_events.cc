@@ -14,8 +14,6 @@
 namespace resmgr::agent {
 namespace {
 
-// The number that client-go uses.
-constexpr int kTries = 12;
 constexpr std::string_view kCombined = "(combined from similar events): ";
 constexpr size_t kMaxUid = 128;
 constexpr size_t kMaxReason = 64;
@@ -62,10 +60,8 @@ std::string KindKey(const PodEvent& event) {
   return fmt::format("{}/{}", event.warning() ? "Warning" : "Normal", event.reason());
 }
 
-// A node's events have its name as UID, since `kubectl describe node` looks for that.
 Json AboutOf(const PodEvent& event, const std::string& node) {
-  if (IsOfNode(event))
-    return {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
+  if (IsOfNode(event)) return NodeOfEvent(node);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"namespace", event.pod_namespace()},
@@ -111,8 +107,8 @@ PodEvents::PodEvents(HttpTransport& transport, Clock& timers, std::string node, 
       timers_(timers),
       now_(std::move(now)),
       jitter_(seed),
-      delivery_(transport, timers, "writing an event of a pod", options.backoff, seed + 1, kTries) {
-}
+      delivery_(transport, timers, "writing an event of a pod", options.backoff, seed + 1,
+                kEventTries) {}
 
 bool PodEvents::Add(const PodEvent& event) {
   PodRecord& record = RecordOf(event);
@@ -133,10 +129,14 @@ bool PodEvents::Add(const PodEvent& event) {
   const auto now = timers_.Steady();
   if (record.bucket.Wait(now).count() > 0) return false;
   record.bucket.Take(now);
-  known.waiting = true;
-  waiting_.push_back(key);
-  Plan();
+  Wait(key, known);
   return true;
+}
+
+void PodEvents::Wait(const std::string& key, Known& known) {
+  if (!std::exchange(known.waiting, true)) waiting_.push_back(key);
+  known.again.reset();
+  Plan();
 }
 
 PodEvents::PodRecord& PodEvents::RecordOf(const PodEvent& event) {
@@ -230,24 +230,35 @@ void PodEvents::SendNext() {
 
 void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpReply>& reply) {
   under_way_.clear();
-  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+  const Status status = StatusOfReply(reply);
   Known& known = known_.at(key);
   // If only the reply to a creation was lost, its repetition conflicts: the Event exists.
   known.exists = status.ok() || (updated && status.code() != StatusCode::kNotFound) ||
                  (!updated && status.code() == StatusCode::kAborted);
-  if (status.ok()) refusal_told_ = false;
+  if (status.ok()) {
+    refusal_told_ = false;
+    known.forbidden.Reset();
+  }
   if (updated && !known.exists) {
     // The API server has dropped the Event, as it does after an hour: a new one begins.
     known.object.count = std::max<int64_t>(1, known.unwritten);
     known.object.first = known.object.last;
     if (!std::exchange(known.waiting, true)) waiting_.push_front(key);
   }
-  if (reply.ok() && RefusesContent(*reply)) Refused(*reply);
+  if (reply.ok() && RefusesContent(*reply)) Refused(key, known, *reply);
   Plan();
 }
 
-void PodEvents::Refused(const HttpReply& reply) {
-  if (IsOfEndingNamespace(reply) || std::exchange(refusal_told_, true)) return;
+void PodEvents::Refused(const std::string& key, Known& known, const HttpReply& reply) {
+  if (IsOfEndingNamespace(reply)) return;
+  if (reply.status == kNoRight) {
+    if (const auto pause = known.forbidden.Next()) {
+      known.again =
+          timers_.After(jitter_.AtLeast(*pause), [this, key, &known] { Wait(key, known); });
+      return;
+    }
+  }
+  if (std::exchange(refusal_told_, true)) return;
   GetLogger("status").Warn(
       "a pod Event is dropped, and more may be: {}{}", Message(StatusOfReply(reply)),
       reply.status == kNoRight

@@ -33,7 +33,8 @@ Status CheckPodEvent(const PodEvent& event);
 // events"); and one pod gets 25 at once, then one in five minutes. Beyond that, requests are
 // spread: each is made one to three spreads after the one before, or after the event. So a cluster
 // of n nodes makes at most n / (2 * spread) requests a second, and Events about containers that a
-// new map has moved wait for at least one spread, in which all nodes report about the map. All
+// new map has moved wait for at least one spread, in which all nodes report about the map. An Event
+// that is forbidden is first tried again for a minute (ForbiddenPauses), while others go on. All
 // memory is bounded. Thread-compatible.
 class PodEvents {
  public:
@@ -64,6 +65,8 @@ class PodEvents {
     bool exists = false;   // as far as known
     bool waiting = false;  // in waiting_
     int64_t unwritten = 0;
+    ForbiddenPauses forbidden{};
+    EventLoop::HandlePtr again{};             // it was forbidden, and waits again when this fires
     std::list<std::string>::iterator used{};  // in used_
   };
   struct Similar {
@@ -80,10 +83,11 @@ class PodEvents {
   bool IsOneOfMany(PodRecord& record, const PodEvent& event);
   Known& KnownAs(const std::string& key, const PodEvent& event);
   void ForgetSome();
+  void Wait(const std::string& key, Known& known);
   void Plan();
   void SendNext();
   void Sent(const std::string& key, bool updated, const StatusOr<HttpReply>& reply);
-  void Refused(const HttpReply& reply);
+  void Refused(const std::string& key, Known& known, const HttpReply& reply);
 
   const std::string node_;
   const Options options_;

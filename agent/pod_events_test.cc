@@ -118,9 +118,47 @@ TEST_F(PodEventsTest, AnEventOfAnEndingNamespaceIsNoProblem) {
   ASSERT_TRUE(transport_.Answer(kEvents, 422, Json{{"message", "no"}}));
   EXPECT_THAT(log.Text(), testing::Not(HasSubstr("the right")));
   Make(Refusal("c", "no room"));
-  ASSERT_TRUE(Sends(Refusal("d", "no room")));
+}
+
+// An API server that has just started forbids everything.
+TEST_F(PodEventsTest, OneThatIsForbiddenIsTriedAgainForAMinuteWhileOthersGoOn) {
+  const test::CapturedLog log("a pod Event is dropped");
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
+  ASSERT_TRUE(Answer(403));
+  ASSERT_TRUE(Sends(Refusal("b", "no room")));
+  EXPECT_EQ(Body()["message"], "no room");
+  ASSERT_TRUE(Answer(201));
+  ASSERT_TRUE(Sends()) << "the first one again";
+  EXPECT_EQ(Body()["involvedObject"]["name"], "a");
+  ASSERT_TRUE(Answer(201));
+  EXPECT_FALSE(Sends());
+
+  ASSERT_TRUE(Sends(Refusal("c", "no room")));
+  const auto begin = timers_.Steady();
+  for (int tries = 1; tries < 5; ++tries) {
+    ASSERT_TRUE(transport_.Answer(kEvents, 403, Json{{"message", "forbidden"}}));
+    EXPECT_EQ(log.lines.size(), 0u) << log.Text();
+    timers_.Advance(seconds(60));
+    ASSERT_TRUE(transport_.Has(kEvents)) << tries;
+  }
+  EXPECT_GE(timers_.Steady() - begin, minutes(1));
   ASSERT_TRUE(transport_.Answer(kEvents, 403, Json{{"message", "forbidden"}}));
   EXPECT_THAT(log.Text(), HasSubstr("the agent needs the right"));
+  timers_.Advance(minutes(10));
+  EXPECT_FALSE(transport_.Has(kEvents));
+}
+
+TEST_F(PodEventsTest, AChangeThatIsForbiddenIsTriedAgainWithItsCount) {
+  Make(Refusal("a", "no room"));
+  ASSERT_TRUE(Sends(Refusal("a", "no room")));
+  ASSERT_TRUE(Answer(403));
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  timers_.Advance(seconds(4));
+  EXPECT_EQ(Method(), "PATCH");
+  EXPECT_EQ(Body()["count"], 3);
+  ASSERT_TRUE(Answer());
+  timers_.Advance(minutes(1));
+  EXPECT_FALSE(transport_.Has(kEvents)) << "it was one change";
 }
 
 TEST_F(PodEventsTest, OthersAreEventsOfTheirOwn) {
@@ -244,7 +282,7 @@ TEST_F(PodEventsTest, ACreationThatHappenedAlreadyIsOne) {
 }
 
 TEST_F(PodEventsTest, WhatIsRefusedIsDroppedAndTheNextOneGoesOn) {
-  for (const int status : {403, 400, 413, 422, 404}) {
+  for (const int status : {400, 413, 422, 404}) {
     ASSERT_TRUE(events_.Add(Refusal("a", fmt::format("answered by {}", status))));
     ASSERT_TRUE(Sends(Refusal("b", fmt::format("after {}", status))));
     ASSERT_TRUE(Answer(status));
@@ -334,8 +372,8 @@ class EventSeriesTest : public testing::Test {
     ASSERT_TRUE(transport_.Answer(kEvents, 201, Json::object()));
   }
   void RefuseUntilItGivesUp() {
-    for (int i = 0; i < 5; ++i) {
-      ASSERT_TRUE(transport_.Answer(kEvents, 403, Json::object()));
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_TRUE(transport_.Answer(kEvents, 403, Json::object())) << i;
       timers_.Advance(std::chrono::seconds(5));
     }
   }

@@ -168,6 +168,7 @@ void SliceWriter::Follow() {
   object_.reset();
   accepted_.reset();
   generation_ = 0;
+  unconfirmed_.reset();
   surveyed_ = false;
   others_.clear();
   watch_.reset();
@@ -209,6 +210,14 @@ bool SliceWriter::UpToDate() const {
   return shown == WithoutGeneration({{"spec", SliceSpec(node_, *wanted_, 0)}});
 }
 
+// Whether the object is from a write that took effect, as far as known, after the reports had
+// ended: the kubelet may have deleted the driver's slices before.
+bool SliceWriter::IsLate() const {
+  if (!wanted_ || Fresh() || !object_ || !unconfirmed_) return false;
+  const int64_t generation = GenerationOf(*object_);
+  return unconfirmed_->first <= generation && generation <= unconfirmed_->last;
+}
+
 void SliceWriter::Plan() {
   if (!known_ || uid_.empty() || paused_) return;
   const auto now = timers_.Steady();
@@ -219,7 +228,10 @@ void SliceWriter::Plan() {
     accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
   if (right || (wanted_ && !Fresh())) {
     timer_.reset();
-    if (right && wanted_ && !others_.empty() && !delivery_.under_way()) DeleteOther();
+    if (!wanted_ || delivery_.under_way()) return;
+    if (IsLate()) return Remove();
+    if (Fresh()) unconfirmed_.reset();
+    if (right && !others_.empty() && now >= others_due_) DeleteOther();
     return;
   }
   auto due = now + jitter_.UpTo(accepted_ ? options_.soon : options_.spread);
@@ -239,7 +251,7 @@ void SliceWriter::WriteDue() {
 
 void SliceWriter::Write() {
   timer_.reset();
-  if (wanted_ && !Fresh()) return;
+  if (wanted_ && !Fresh()) return Plan();
   last_write_ = timers_.Steady();
   sent_ = wanted_;
   seen_ = false;
@@ -247,22 +259,20 @@ void SliceWriter::Write() {
   surveyed_ ? Put() : Survey();
 }
 
-// A request that is not wanted any more ends without a reply; the next report plans anew.
+// A request that is not wanted any more ends without a reply.
 void SliceWriter::Send(HttpRequest request, Handler done, Delivery::Wanted wanted) {
   delivery_.Replace(
       std::move(request),
       [this, done](const StatusOr<HttpReply>& reply) {
-        if (reply.ok()) (this->*done)(*reply);
+        reply.ok() ? (this->*done)(*reply) : Plan();
       },
       Delivery::Refusal::kEnd, std::move(wanted));
 }
 
 void SliceWriter::Survey() {
-  HttpRequest request;
-  request.target =
-      fmt::format("{}?fieldSelector={}", kSliceCollection,
-                  PercentEncoded(fmt::format("spec.driver={},spec.nodeName={}", driver_, node_)));
-  Send(std::move(request), &SliceWriter::Surveyed, [this] { return Fresh(); });
+  const std::string selector = fmt::format("spec.driver={},spec.nodeName={}", driver_, node_);
+  Send({.target = fmt::format("{}?fieldSelector={}", kSliceCollection, PercentEncoded(selector))},
+       &SliceWriter::Surveyed, [this] { return Fresh(); });
 }
 
 void SliceWriter::Surveyed(const HttpReply& reply) {
@@ -297,30 +307,35 @@ void SliceWriter::OtherDeleted(const HttpReply& reply) {
   // kAborted: another object has the name now.
   const bool gone = status.ok() || status.code() == StatusCode::kNotFound ||
                     status.code() == StatusCode::kAborted;
-  if (!gone) {
+  const auto pause =
+      status.code() == StatusCode::kPermissionDenied ? others_pauses_.Next() : std::nullopt;
+  if (gone) {
+    others_pauses_.Reset();
+    if (!others_.empty()) others_.pop_back();
+  } else if (pause) {
+    others_due_ = timers_.Steady() + *pause;
+  } else {
     GetLogger("status").Warn("{} ResourceSlices of a former driver {} stay: {}", others_.size(),
                              driver_, Printable(Message(status), 512));
     others_.clear();
   }
-  if (!others_.empty()) others_.pop_back();
   Plan();
 }
 
 void SliceWriter::Put() {
   Json object = SliceObject(node_, uid_, *wanted_, ++generation_);
+  if (!unconfirmed_) unconfirmed_ = Generations{.first = generation_};
+  unconfirmed_->last = generation_;
   replaces_ = object_.has_value();
-  HttpRequest request;
-  request.method = replaces_ ? "PUT" : "POST";
-  request.target = fmt::format(
-      "{}?fieldManager={}",
-      object_ ? SlicePath(SliceName(node_, driver_)) : std::string(kSliceCollection), kAgentName);
-  if (object_) {
+  std::string path(kSliceCollection);
+  if (replaces_) {
+    path = SlicePath(SliceName(node_, driver_));
     object["metadata"]["resourceVersion"] = TextAt(*object_, {"metadata", "resourceVersion"});
     object["metadata"]["uid"] = TextAt(*object_, {"metadata", "uid"});
   }
-  request.content_type = kJsonType;
-  request.body = JsonText(object);
-  Send(std::move(request), &SliceWriter::Written, [this] { return Fresh(); });
+  Send(RequestWith(replaces_ ? "PUT" : "POST", fmt::format("{}?fieldManager={}", path, kAgentName),
+                   object),
+       &SliceWriter::Written, [this] { return Fresh(); });
 }
 
 void SliceWriter::Written(const HttpReply& reply) {
@@ -334,10 +349,7 @@ void SliceWriter::Written(const HttpReply& reply) {
     pauses_.Reset();
     if (!std::exchange(refusal_, OkStatus()).ok())
       GetLogger("status").Info("the ResourceSlice of this node is written again");
-    // The kubelet may have deleted the driver's slices before.
-    if (!Fresh()) return Remove();
-    if (look) return Look();
-    return Plan();
+    return look ? Look() : Plan();
   }
   // Another agent of this node has written, or the watch lags behind.
   if (status.code() == StatusCode::kAborted) return Look();
@@ -349,13 +361,7 @@ void SliceWriter::Written(const HttpReply& reply) {
 }
 
 void SliceWriter::Delete(const std::string& name, const std::string& uid, Handler done) {
-  HttpRequest request;
-  request.method = "DELETE";
-  request.target = SlicePath(name);
-  request.content_type = kJsonType;
-  request.body = JsonText(
-      {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid}}}});
-  Send(std::move(request), done);
+  Send(Deletion(SlicePath(name), {{"uid", uid}}), done);
 }
 
 void SliceWriter::Remove() {
@@ -368,14 +374,13 @@ void SliceWriter::Removed(const HttpReply& reply) {
   if (status.code() == StatusCode::kAborted) return Look();
   if (!status.ok() && status.code() != StatusCode::kNotFound) return Pause(status);
   object_.reset();
+  unconfirmed_.reset();
   pauses_.Reset();
   Plan();
 }
 
 void SliceWriter::Look() {
-  HttpRequest request;
-  request.target = SlicePath(SliceName(node_, driver_));
-  Send(std::move(request), &SliceWriter::Found);
+  Send({.target = SlicePath(SliceName(node_, driver_))}, &SliceWriter::Found);
 }
 
 void SliceWriter::Found(const HttpReply& reply) {

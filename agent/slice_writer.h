@@ -35,12 +35,13 @@ Json SliceObject(std::string_view node, std::string_view uid, const ShowDevicesR
 // the driver owns its pool, slices that a former driver of this name has left on the node are
 // looked for before the first write, which gets a higher generation, and deleted after it. The
 // kubelet deletes it when it starts, and when the driver is gone for half a minute; so it is
-// written only while the daemon goes on reporting, and a write that succeeds later is taken back: a
-// driver that is gone keeps no devices. Writes are at least `gap` apart and sent within `soon`; the
-// agent's first one is sent at a random time within `spread`. A write that the server refuses is
-// logged once. It is tried again `first_pause` later, then after pauses that double up to `pause`:
-// a server that has just started refuses all. Nothing is asked of the server before the first
-// report. Thread-compatible.
+// written only while the daemon goes on reporting, and a write that takes effect later is taken
+// back, also if its reply was lost: a driver that is gone keeps no devices. Writes are at least
+// `gap` apart and sent within `soon`; the agent's first one is sent at a random time within
+// `spread`. A write that the server refuses is logged once. It is tried again `first_pause` later,
+// then after pauses that double up to `pause`: a server that has just started refuses all. For the
+// same reason slices of a former driver are left only if their deletion was forbidden for a minute.
+// Nothing is asked of the server before the first report. Thread-compatible.
 class SliceWriter {
  public:
   struct Options {
@@ -79,12 +80,17 @@ class SliceWriter {
     std::string name{};
     std::string uid{};
   };
+  struct Generations {
+    int64_t first = 0;
+    int64_t last = 0;
+  };
   using Handler = void (SliceWriter::*)(const HttpReply& reply);
 
   bool Fresh() const { return timers_.Steady() < fresh_until_; }
   void Follow();
   void Seen(const Json* object);
   bool UpToDate() const;
+  bool IsLate() const;
   void Plan();
   void WriteDue();
   void Write();
@@ -116,8 +122,12 @@ class SliceWriter {
   bool known_ = false;          // object_ is what the server has, as far as known
   std::optional<Json> object_;  // nullopt: there is none
   int64_t generation_ = 0;      // the highest one that was seen or sent
-  bool surveyed_ = false;       // all slices of the driver and node were looked at
-  std::vector<Other> others_;   // to be deleted after the next write
+  // Of the writes since the object was last known to be right while reports came.
+  std::optional<Generations> unconfirmed_;
+  bool surveyed_ = false;      // all slices of the driver and node were looked at
+  std::vector<Other> others_;  // to be deleted after the next write
+  ForbiddenPauses others_pauses_;
+  Clock::SteadyTime others_due_{};  // the first report after it has others_ deleted
   std::optional<Accepted> accepted_;
   std::optional<ShowDevicesRequest> sent_;  // by the request under way; nullopt: a removal
   bool replaces_ = false;                   // the last write was one of an object that was there

@@ -116,18 +116,22 @@ class SliceWriterTest : public testing::Test {
   bool Answer(int status, const Json& body = Json::object()) {
     return transport_.Answer(transport_.Has(kNew) ? kNew : kOne, status, body);
   }
-  // The server takes what is written, and answers with the whole object.
-  void Take() {
-    const std::string method = Method();
-    ASSERT_THAT(method, testing::AnyOf("POST", "PUT"));
+  // The server keeps what is written, but has not answered.
+  void Keep() {
+    ASSERT_THAT(Method(), testing::AnyOf("POST", "PUT"));
     Json object = ParseJson(Writing().body).value();
     object["metadata"]["resourceVersion"] = std::to_string(++version_);
     object["metadata"]["uid"] = "slice-uid";
     if (drops_policies_)
       object["spec"]["devices"][0]["capacity"]["dra.cpu/cpu"].erase("requestPolicy");
     object_ = object;
-    ASSERT_TRUE(Answer(method == "POST" ? 201 : 200, object));
-    if (transport_.Has(kWatch)) ShowChange(method == "POST" ? "ADDED" : "MODIFIED");
+  }
+  // The server takes what is written, and answers with the whole object.
+  void Take() {
+    const bool is_new = Method() == "POST";
+    Keep();
+    ASSERT_TRUE(Answer(is_new ? 201 : 200, *object_));
+    if (transport_.Has(kWatch)) ShowChange(is_new ? "ADDED" : "MODIFIED");
   }
   int64_t Generation() const {
     return object_ ? (*object_)["spec"]["pool"]["generation"].get<int64_t>() : -1;
@@ -256,11 +260,21 @@ TEST_F(SliceWriterTest, AChangeGoesBeforeTheRestOfWhatAFormerDriverLeft) {
   EXPECT_EQ(Method(), "");
 }
 
-TEST_F(SliceWriterTest, SlicesOfOthersThatMayNotBeDeletedStay) {
-  foreign_ = {Foreign("n1-dra.cpu-a", 1), Foreign("n1-dra.cpu-b", 1)};
+// An API server that has just started forbids everything.
+TEST_F(SliceWriterTest, SlicesOfOthersThatMayNotBeDeletedStayAfterAMinute) {
+  foreign_ = {Foreign("n1-dra.cpu-a", 1), Foreign("n1-dra.cpu-b", 1), Foreign("n1-dra.cpu-c", 1)};
   WriteFirst();
   ASSERT_EQ(Method(), "DELETE");
   ASSERT_TRUE(Answer(403));
+  EXPECT_EQ(Method(), "") << "at once";
+  Live(Report(8), seconds(20));
+  ASSERT_EQ(Method(), "DELETE");
+  ASSERT_TRUE(Answer(200)) << "it knows the roles now";
+  for (int refusal = 0; refusal < 5; ++refusal) {
+    ASSERT_EQ(Method(), "DELETE") << refusal;
+    ASSERT_TRUE(Answer(403));
+    Live(Report(8), seconds(60));
+  }
   Live(Report(8), minutes(30));
   EXPECT_EQ(Method(), "");
 }
@@ -372,6 +386,69 @@ TEST_F(SliceWriterTest, AWriteThatEndsAfterTheReportsHaveEndedIsTakenBack) {
   Take();
   EXPECT_EQ(Generation(), 2);
   EXPECT_EQ(Due(seconds(20)), "");
+}
+
+TEST_F(SliceWriterTest, AWriteIsTakenBackAlsoIfTheServerForbidsThatForAWhile) {
+  SendFirst();
+  timers_.Advance(seconds(31));
+  Take();
+  ASSERT_EQ(Method(), "DELETE");
+  ASSERT_TRUE(Answer(403));
+  EXPECT_EQ(Due(seconds(7)), "DELETE");
+}
+
+TEST_F(SliceWriterTest, AWriteWhoseReplyIsLostIsTakenBackAfterTheReportsHaveEnded) {
+  SendFirst();
+  for (const bool shown_first : {false, true}) {
+    timers_.Advance(seconds(31));
+    Keep();
+    if (shown_first) ShowChange("ADDED");
+    ASSERT_TRUE(transport_.Answer(kNew, Unavailable("the connection broke")));
+    if (!shown_first) {
+      EXPECT_EQ(Due(minutes(1)), "");
+      ShowChange("ADDED");
+    }
+    ASSERT_EQ(Due(minutes(1)), "DELETE") << shown_first;
+    ASSERT_TRUE(Answer(200));
+    Delete();
+    Show(Report(8));
+    ASSERT_EQ(Due(), "POST");
+  }
+}
+
+TEST_F(SliceWriterTest, AWriteThatConflictsWithItselfIsTakenBackAfterTheReportsHaveEnded) {
+  SendFirst();
+  timers_.Advance(seconds(20) - kSpread);
+  Keep();
+  ASSERT_TRUE(transport_.Answer(kNew, Unavailable("the connection broke")));
+  timers_.Advance(seconds(1));
+  ASSERT_EQ(Method(), "POST");
+  timers_.Advance(seconds(20));
+  ASSERT_TRUE(Answer(409));
+  ASSERT_EQ(Method(), "GET");
+  ASSERT_TRUE(Answer(200, *object_));
+  EXPECT_EQ(Method(), "DELETE");
+}
+
+// The kubelet deletes it if the driver is really gone.
+TEST_F(SliceWriterTest, AWriteThatWasSeenInTimeStays) {
+  SendFirst();
+  Keep();
+  ASSERT_TRUE(transport_.Answer(kNew, Unavailable("the connection broke")));
+  timers_.Advance(seconds(1));
+  ASSERT_TRUE(Answer(409));
+  ASSERT_TRUE(Answer(200, *object_));
+  timers_.Advance(minutes(1));
+  ShowChange("MODIFIED");
+  EXPECT_EQ(Due(minutes(1)), "");
+}
+
+TEST_F(SliceWriterTest, AWriteThatAnotherWasToFollowIsTakenBackAfterTheReportsHaveEnded) {
+  SendFirst();
+  Show(Report(6));
+  timers_.Advance(seconds(31));
+  Take();
+  EXPECT_EQ(Due(minutes(1)), "DELETE");
 }
 
 TEST_F(SliceWriterTest, ReportsThatComeBackWhileTheObjectIsTakenBackMakeItAnew) {

@@ -11,7 +11,6 @@
 #include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
 #include "pkg/log/log.h"
-#include "pkg/sys/backoff.h"
 
 namespace resmgr::agent {
 namespace {
@@ -21,9 +20,6 @@ constexpr size_t kMaxError = 8192;
 
 // Limit in bytes, keys included, of the annotations that are taken along beside the report itself.
 constexpr size_t kMaxTakenAlong = (size_t{256} << 10) - 2 * kMaxError;
-// The pauses of annotations that are forbidden: four ones before they are dropped.
-constexpr std::chrono::milliseconds kFirstWithheld{5000};
-constexpr std::chrono::milliseconds kLastWithheld{40'000};
 constexpr std::chrono::seconds kRefusalLogPeriod{60};
 constexpr size_t kMaxKeys = 512;  // bytes of keys in a log line
 
@@ -174,12 +170,10 @@ void StatusReporter::Write() {
     annotations[std::string(kStatusAnnotations[i])] =
         wanted_[i].empty() ? Json(nullptr) : Json(wanted_[i]);
   }
-  HttpRequest request;
-  request.method = "PATCH";
-  request.target = "/api/v1/nodes/" + PercentEncoded(node_);
-  request.content_type = "application/merge-patch+json";
+  HttpRequest request =
+      RequestWith("PATCH", "/api/v1/nodes/" + PercentEncoded(node_),
+                  {{"metadata", {{"annotations", std::move(annotations)}}}}, kMergePatch);
   request.accept = MetadataOnly("PartialObjectMetadata");
-  request.body = JsonText({{"metadata", {{"annotations", std::move(annotations)}}}});
   sent_ = known ? wanted_ : shown_;
   seen_ = false;
   sent_uid_ = uid_;
@@ -201,7 +195,7 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   if (!refused && sent_uid_ != uid_) return Plan();
   if (refused && Withhold(StatusOfReply(*reply)))
     return known && wanted_ != shown_ ? Write() : Plan();
-  if (!others.empty()) withheld_for_ = {};
+  if (!others.empty()) withheld_for_.Reset();
   for (const auto& [key, value] : others.items()) {
     const auto waiting = others_.find(key);
     if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
@@ -222,10 +216,10 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
 
 // Keeps annotations that are forbidden for another try; false: they are to be dropped.
 bool StatusReporter::Withhold(const Status& refusal) {
-  if (refusal.code() != StatusCode::kPermissionDenied || withheld_for_ == kLastWithheld)
-    return false;
-  withheld_for_ = resmgr::Backoff::After(withheld_for_, kFirstWithheld, kLastWithheld);
-  withheld_ = timers_.After(jitter_.AtLeast(withheld_for_), [this] {
+  if (refusal.code() != StatusCode::kPermissionDenied) return false;
+  const auto pause = withheld_for_.Next();
+  if (!pause) return false;
+  withheld_ = timers_.After(jitter_.AtLeast(*pause), [this] {
     withheld_.reset();
     if (!others_.empty()) Fire();
   });

@@ -112,8 +112,7 @@ class StatusReporter {
   Json others_sent_ = Json::object();    // the part of others_ that is under way
   Json others_before_ = Json::object();  // those of requests that were replaced before a reply
   std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
-  std::chrono::milliseconds withheld_for_{
-      0};                                   // the pause after others_ were forbidden; 0: none was
+  ForbiddenPauses withheld_for_;            // after answers that forbid others_
   EventLoop::HandlePtr withheld_;           // others_ are not sent until it fires
   std::string losses_;                      // the losses that the node shows
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
