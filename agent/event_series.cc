@@ -9,6 +9,7 @@
 #include "pkg/base/json.h"
 #include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
+#include "pkg/kube/report_limits.h"
 
 namespace resmgr::agent {
 namespace {
@@ -47,7 +48,7 @@ EventSeries::EventSeries(HttpTransport& transport, Clock& timers, const std::str
 
 void EventSeries::Add(const std::string& message, int times) {
   event_.count += times;
-  event_.message = Utf8Cut(message, kMaxEventMessage);
+  event_.message = Utf8Cut(message, kLongestEventMessage);
   if (delivery_.under_way()) {
     more_ = true;
     return;

@@ -24,7 +24,7 @@ struct EventObject {
   std::string node{};             // where the component runs
   bool warning = false;           // false: a normal event
   std::string reason{};           // one word in CamelCase
-  std::string message{};          // at the last occurrence; at most kMaxEventMessage bytes
+  std::string message{};          // at the last occurrence; at most kLongestEventMessage bytes
   int64_t count = 1;              // number of occurrences
   Time first{};
   Time last{};
@@ -35,8 +35,6 @@ struct EventObject {
   HttpRequest Update() const;
 };
 
-// The API server's limit in bytes.
-inline constexpr size_t kMaxEventMessage = 1024;
 // How often the request for an Event is tried: the number that client-go uses. With the usual waits
 // the tries outlast the start of an API server.
 inline constexpr int kEventTries = 12;

@@ -9,6 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 #include "pkg/kube/names.h"
+#include "pkg/kube/report_limits.h"
 #include "pkg/log/log.h"
 
 namespace resmgr::agent {
@@ -92,9 +93,9 @@ Status CheckPodEvent(const PodEvent& event) {
   }
   // The text must be free of control characters, so that printing it does not change it.
   const std::string& text = event.message();
-  if (text.empty() || text.size() > kMaxEventMessage || Printable(text, text.size()) != text) {
+  if (text.empty() || text.size() > kLongestEventMessage || Printable(text, text.size()) != text) {
     return InvalidArgument("a message has 1 to {} bytes of text without control characters",
-                           kMaxEventMessage);
+                           kLongestEventMessage);
   }
   if (event.count() < 1) return InvalidArgument("count {}: must be at least 1", event.count());
   return OkStatus();
@@ -115,7 +116,7 @@ bool PodEvents::Add(const PodEvent& event) {
   PodEvent told = event;
   std::string key = PodKey(event) + "/" + KindKey(event);
   if (IsOneOfMany(record, event)) {
-    told.set_message(Utf8Cut(std::string(kCombined) + event.message(), kMaxEventMessage));
+    told.set_message(Utf8Cut(std::string(kCombined) + event.message(), kLongestEventMessage));
   } else {
     key += "/" + event.message();
   }

@@ -15,7 +15,7 @@
 #include "pkg/base/percent.h"
 #include "pkg/kube/names.h"
 #include "pkg/kube/pod_fingerprint.h"
-#include "pkg/kube/topology_limits.h"
+#include "pkg/kube/report_limits.h"
 #include "pkg/log/log.h"
 #include "pkg/topology/cpu_set.h"
 

@@ -14,9 +14,6 @@
 
 namespace resmgr {
 
-// The API server's limit of a message in bytes.
-inline constexpr size_t kLongestEventMessage = 1024;
-
 // The contents of a Kubernetes Event of a pod or, without a name, namespace and UID, of the node
 // itself. Texts are printable.
 using cri_resmgr::v1::PodEvent;

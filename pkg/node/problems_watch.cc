@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
+#include "pkg/kube/report_limits.h"
 
 namespace resmgr {
 namespace {

@@ -15,7 +15,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/kube/pod_fingerprint.h"
 #include "pkg/kube/quantity.h"
-#include "pkg/kube/topology_limits.h"
+#include "pkg/kube/report_limits.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/schedview/placeable.h"
 
