@@ -77,9 +77,7 @@ TEST_F(HostFaultsTest, OneLateAnswerIsOneStrike) {
   plugin->Hang();
   Created answer;
   Create(*listener.ready[0], answer, milliseconds(20));
-  bool waited = false;
-  const auto later = loop.After(milliseconds(200), [&] { waited = true; });
-  ASSERT_TRUE(RunUntil([&] { return waited; }));
+  resmgr::test::RunFor(loop, milliseconds(200));
   EXPECT_FALSE(plugin->lost);
 }
 
@@ -166,6 +164,50 @@ TEST_F(HostFaultsTest, OneForWhichTooManyEventsWaitEnds) {
   EXPECT_EQ(last->code(), StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(RunUntil([&] { return plugin->lost.has_value(); }));
   EXPECT_THAT(listener.told.back(), HasSubstr("it is too slow: 256 questions wait for it"));
+}
+
+// A boot brings more events than may wait for a ready plugin, and a plugin that synchronizes is not
+// slow: if it were ended, the next inventory would take as long, beside as many events.
+TEST_F(HostFaultsTest, AnyNumberOfEventsWaitsForTheEndOfTheInventory) {
+  constexpr size_t kEvents = 4 * QuestionQueue::kMostQuestions;
+  options.strikes = 0;
+  const auto plugin = Connect({.hangs_at_inventory = true});
+  ASSERT_TRUE(RunUntil([&] { return plugin->synchronized; }));
+  PluginPort& port = *listener.synchronizing;
+  const size_t before = plugin->told.size();
+  std::optional<Status> last;
+  for (size_t i = 0; i < kEvents; ++i)
+    Notify(port, api::EVENT_START_CONTAINER, last);
+  ASSERT_FALSE(last.has_value());
+  plugin->Release();
+  ASSERT_TRUE(RunUntil([&] { return !listener.ready.empty() || plugin->lost.has_value(); }));
+  // The ready plugin has the usual room for more.
+  for (size_t i = 0; i < QuestionQueue::kMostQuestions; ++i)
+    Notify(port, api::EVENT_START_CONTAINER, last);
+  ASSERT_TRUE(RunUntil([&] {
+    return plugin->told.size() == before + kEvents + QuestionQueue::kMostQuestions ||
+           plugin->lost.has_value();
+  }));
+  EXPECT_THAT(listener.ready, SizeIs(1));
+
+  plugin->Hang();
+  for (size_t i = 0; i <= QuestionQueue::kMostQuestions; ++i)
+    Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  Notify(port, api::EVENT_START_CONTAINER, last);
+  EXPECT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+}
+
+TEST_F(HostFaultsTest, EventsDuringTheInventoryTakeBoundedMemory) {
+  constexpr size_t kLong = size_t{1} << 20;
+  const auto plugin = Connect({.hangs_at_inventory = true});
+  ASSERT_TRUE(RunUntil([&] { return plugin->synchronized; }));
+  auto event = test::EventOf(api::EVENT_START_CONTAINER, "p", "c");
+  event.mutable_container()->add_args(std::string(kLong, 'x'));
+  for (size_t bytes = 0; bytes < QuestionQueue::kMostBytes; bytes += kLong)
+    listener.synchronizing->Notify(event, kPatience, [](const Status&) {});
+  ASSERT_TRUE(RunUntil([&] { return plugin->lost.has_value(); }));
+  EXPECT_THAT(listener.told.back(), HasSubstr("it is too slow: 15 questions wait for it"));
 }
 
 // Its late answer does not make room for those that wait.

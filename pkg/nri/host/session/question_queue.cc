@@ -59,7 +59,8 @@ void QuestionQueue::Answer(Entry& entry, StatusOr<std::string> answer) {
 }
 
 bool QuestionQueue::HasRoom(const Question& question) const {
-  return waiting_.size() < kMostQuestions && question.payload->size() <= kMostBytes - bytes_;
+  return (!open_ || waiting_.size() < backlog_ + kMostQuestions) &&
+         question.payload->size() <= kMostBytes - bytes_;
 }
 
 void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Done done) {
@@ -100,7 +101,8 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   Next();
 }
 
-// The plugin's picture would be wrong from now on. When it connects again, it gets a new one.
+// The plugin's picture would be wrong from now on. When it connects again, it gets a new one: a
+// plugin takes only one on each connection.
 void QuestionQueue::GiveUpSoon() {
   if (too_slow_ != nullptr) return;
   const Status why = DeadlineExceeded("it is too slow: {} questions wait for it", waiting_.size());
@@ -111,6 +113,7 @@ void QuestionQueue::GiveUpSoon() {
 
 void QuestionQueue::Open() {
   open_ = true;
+  backlog_ = waiting_.size();
   Next();
 }
 
@@ -118,6 +121,7 @@ void QuestionQueue::Next() {
   if (!CanAsk() || waiting_.empty()) return;
   asked_ = std::move(waiting_.front());
   waiting_.pop_front();
+  backlog_ = std::min(backlog_, waiting_.size());
   bytes_ -= asked_->question.payload->size();
   // No caller waits for this question any more, so its time limit begins only now.
   if (!asked_->done) asked_->deadline = loop_.Now() + asked_->timeout;

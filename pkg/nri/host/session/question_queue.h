@@ -39,7 +39,8 @@ struct Question {
 // PluginPort. Loop's thread only.
 class QuestionQueue {
  public:
-  // Limit of waiting questions.
+  // Limit of waiting questions that have come since Open. Before it only their bytes are limited: a
+  // plugin that takes the inventory is not slow, and a boot brings more events than this meanwhile.
   static constexpr size_t kMostQuestions = 256;
   static constexpr size_t kMostBytes = size_t{16} << 20;
   // Bytes of one question's payload.
@@ -108,6 +109,7 @@ class QuestionQueue {
   std::multiset<EventLoop::Clock::time_point> late_at_;  // see CountLateAt
   EntryPtr asked_;
   std::deque<EntryPtr> waiting_;
+  size_t backlog_ = 0;             // the fewest questions that have waited since Open
   size_t bytes_ = 0;               // payload bytes of waiting questions
   EventLoop::HandlePtr too_slow_;  // set when there was no room for a notice
   Status ended_;
