@@ -18,13 +18,6 @@
 namespace resmgr {
 namespace {
 
-// Callbacks for events from dockerd to brains' links.
-struct Told {
-  std::function<void()> connected;
-  std::function<void(const ContainerEvent&)> happened;
-  UpdateTeller::Told updated;
-};
-
 // Docker creates the pause container by a normal request, so pods have resources, too.
 HookHostingOptions WithPodResources(HookHostingOptions options) {
   options.stage.pods_have_resources = true;
@@ -33,22 +26,23 @@ HookHostingOptions WithPodResources(HookHostingOptions options) {
 
 class DockerLink final : public BrainLink {
  public:
-  DockerLink(EventLoop& loop, const DockerDoorOptions& options, Told told)
-      : told_(std::move(told)),
+  // `hosting`, which is empty after the door's end, outlives this object.
+  DockerLink(EventLoop& loop, const DockerDoorOptions& options, std::optional<DoorHosting>& hosting)
+      : hosting_(hosting),
         runtime_(loop, options.engine_socket, options.others),
-        teller_(runtime_, told_.updated) {}
+        teller_(runtime_, hosting_) {}
 
   RuntimeClient& runtime() override { return teller_; }
   void Connect(RuntimeEvents events) override {
     runtime_.Start({.connected =
                         [this, connected = std::move(events.connected)] {
-                          told_.connected();
+                          if (hosting_) hosting_->RuntimeConnected();
                           connected();
                         },
                     .disconnected = std::move(events.disconnected),
                     .happened =
                         [this, happened = std::move(events.happened)](const ContainerEvent& event) {
-                          told_.happened(event);
+                          if (hosting_) hosting_->inventory().OnEvent(event);
                           happened(event);
                         }});
   }
@@ -56,7 +50,7 @@ class DockerLink final : public BrainLink {
   void Retire() override {}
 
  private:
-  const Told told_;
+  std::optional<DoorHosting>& hosting_;
   docker::EngineRuntime runtime_;
   UpdateTeller teller_;  // in front of the runtime
 };
@@ -76,7 +70,7 @@ class DockerDoor final : public FrontDoor {
         options_(std::move(options)),
         listener_(std::move(listener)),
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
-    hosting_.emplace(context_, WithPodResources(options_.hooks), options_.nri_host, [this] {
+    hosting_.emplace(context_, *this, WithPodResources(options_.hooks), options_.nri_host, [this] {
       return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                        options_.others);
     });
@@ -92,22 +86,12 @@ class DockerDoor final : public FrontDoor {
     hosting_->Start();
   }
   std::unique_ptr<BrainLink> MakeLink() override {
-    return std::make_unique<DockerLink>(
-        context_.loop, options_,
-        Told{.connected =
-                 [this] {
-                   if (hosting_) hosting_->inventory().RefreshSoon();
-                 },
-             .happened =
-                 [this](const ContainerEvent& event) {
-                   if (hosting_) hosting_->inventory().OnEvent(event);
-                 },
-             .updated =
-                 [this](const ContainerId& id, const ResourceValues& values) {
-                   if (hosting_) hosting_->inventory().SetValues(id, values);
-                 }});
+    return std::make_unique<DockerLink>(context_.loop, options_, hosting_);
   }
-  void SetActive(BrainLink* link) override { placed_ = link != nullptr; }
+  void SetActive(BrainLink* link) override {
+    placed_ = link != nullptr;
+    if (hosting_) hosting_->SetLinked(placed_);
+  }
   void Configure(const Config& config) override {
     if (hosting_) hosting_->Configure(config);
   }

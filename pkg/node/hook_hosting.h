@@ -38,6 +38,8 @@ class HookHosting {
   ~HookHosting();
 
   void Start();
+  // Whether servers are asked: there is a directory.
+  bool serving() const { return serving_; }
   // Applies to later calls. If the directory changes, its servers are used once it was read; until
   // then those of the former directory are.
   void Configure(const HooksConfig& config);

@@ -46,7 +46,12 @@ NriHosting::~NriHosting() {
 
 void NriHosting::Start() {
   stage_.Start();
-  AskVersion();
+  RuntimeConnected();
+}
+
+// Several runtimes that connect in one turn of the loop cause one question.
+void NriHosting::RuntimeConnected() {
+  ask_ = context_.loop.After(std::chrono::milliseconds(0), [this] { AskVersion(); });
 }
 
 void NriHosting::Configure(const NriHostConfig& config) {
@@ -101,25 +106,29 @@ std::vector<SeenContainer> NriHosting::seen() const {
 
 void NriHosting::AskVersion() {
   runtime_->AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
-    if (!version.ok()) return TryAgain(version.status(), &NriHosting::AskVersion);
+    if (!version.ok()) {
+      if (!knows_runtime_) NoteUnserved(version.status());
+      ask_ = context_.loop.After(kHostRetry, [this] { AskVersion(); });
+      return;
+    }
     host_.SetRuntime({.name = version->name, .version = version->version});
     stage_.SetTraits(nri::TraitsOf(version->name, version->version, cgroup_v2_), version->handlers);
-    stage_.WhenReady([this] { Serve(); });
+    if (!std::exchange(knows_runtime_, true)) stage_.WhenReady([this] { Serve(); });
   });
 }
 
 void NriHosting::Serve() {
-  if (const Status served = host_.Start(); !served.ok())
-    return TryAgain(served, &NriHosting::Serve);
-  unserved_.reset();
+  const Status served = host_.Start();
+  if (served.ok()) return unserved_.reset();
+  NoteUnserved(served);
+  serve_ = context_.loop.After(kHostRetry, [this] { Serve(); });
 }
 
-void NriHosting::TryAgain(const Status& why, void (NriHosting::*step)()) {
+void NriHosting::NoteUnserved(const Status& why) {
   if (!std::exchange(told_, true))
     log_.Warn("NRI plugins are not served yet: {}", Printable(Describe(why)));
   if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
   unserved_->why = why;
-  retry_ = context_.loop.After(kHostRetry, [this, step] { (this->*step)(); });
 }
 
 std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins) {

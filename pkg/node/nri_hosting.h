@@ -41,6 +41,9 @@ class NriHosting {
   ~NriHosting();
 
   void Start();
+  // A runtime has connected, for the first time or again. It may be another version now: asks for
+  // what plugins that connect from now on are told, and for what requests can express.
+  void RuntimeConnected();
   // Changes the settings for plugins, except for the socket and whether plugins may connect there.
   void Configure(const NriHostConfig& config);
   // Tells the plugins that the host ends; `done` runs once, after at most half a second.
@@ -54,7 +57,7 @@ class NriHosting {
  private:
   void AskVersion();
   void Serve();
-  void TryAgain(const Status& why, void (NriHosting::*step)());
+  void NoteUnserved(const Status& why);
 
   DoorContext context_;
   const bool cgroup_v2_;
@@ -64,9 +67,11 @@ class NriHosting {
   const std::unique_ptr<RuntimeAccess> runtime_;
   nri::NriStage stage_;
   nri::PluginHost host_;
+  bool knows_runtime_ = false;
   bool told_ = false;  // a failure to serve the socket was logged
   std::optional<Unserved> unserved_;
-  EventLoop::HandlePtr retry_;
+  EventLoop::HandlePtr ask_;
+  EventLoop::HandlePtr serve_;
 };
 
 // The NRI plugins in the form of a front door's plugins.

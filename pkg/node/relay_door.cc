@@ -37,21 +37,12 @@ std::vector<Backends::Backend> AllBackends(const RelayDoorOptions& options) {
 // includes all running runtimes. Loop's thread only.
 class RelayLink final : public BrainLink {
  public:
-  using TakeList = RuntimeAccess::Done<RuntimeAccess::Everything>;
-  struct Told {
-    std::function<void()> connected{};  // called for each connection to a runtime
-    std::function<void(const ContainerEvent&)> happened{};  // for events of the link itself
-    // As RuntimeConnection::Events::listing, for a link to the only runtime.
-    std::function<TakeList()> listing{};
-    UpdateTeller::Told updated{};  // the runtime has carried out the brain's update
-  };
-
   // Connects to the only runtime. `aliases` of its handlers may be null, and must outlive this
-  // object.
+  // object, as `hosting` must, which is empty after the door's end.
   RelayLink(const DoorContext& context, const std::string& runtime_socket,
-            const HandlerAliases* aliases, Told told);
+            const HandlerAliases* aliases, std::optional<DoorHosting>& hosting);
   // Connects to all of `backends`, which must outlive this object.
-  RelayLink(const DoorContext& context, Backends& backends, Told told);
+  RelayLink(const DoorContext& context, Backends& backends, std::optional<DoorHosting>& hosting);
 
   RuntimeClient& runtime() override { return *teller_; }
   void Connect(RuntimeEvents events) override;
@@ -76,8 +67,10 @@ class RelayLink final : public BrainLink {
   void TryEach(const Attempt& attempt);
   void OnConnected(size_t runtime);
   void OnDisconnected(size_t runtime);
+  // Takes an event of the link itself.
+  void OnEvent(size_t runtime, const ContainerEvent& event);
 
-  const Told told_;
+  std::optional<DoorHosting>& hosting_;
   const Backends* const backends_ = nullptr;  // set if there are several runtimes
   RuntimeEvents events_{};                    // set by Connect
   std::vector<std::unique_ptr<RuntimeConnection>> connections_;
@@ -88,16 +81,17 @@ class RelayLink final : public BrainLink {
 };
 
 RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket,
-                     const HandlerAliases* aliases, Told told)
-    : told_(std::move(told)) {
+                     const HandlerAliases* aliases, std::optional<DoorHosting>& hosting)
+    : hosting_(hosting) {
   connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
                                                              runtime_socket,
                                                              /*image_socket=*/"", aliases));
-  teller_.emplace(*connections_.front(), told_.updated);
+  teller_.emplace(*connections_.front(), hosting_);
 }
 
-RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
-    : told_(std::move(told)), backends_(&backends) {
+RelayLink::RelayLink(const DoorContext& context, Backends& backends,
+                     std::optional<DoorHosting>& hosting)
+    : hosting_(hosting), backends_(&backends) {
   std::vector<RuntimeClient*> clients;
   for (const Backends::Backend& backend : backends.all()) {
     connections_.push_back(std::make_unique<RuntimeConnection>(
@@ -108,7 +102,7 @@ RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
                    RuntimeClients::Events{.connected = [this] { events_.connected(); },
                                           .joined = [this] { events_.joined(); },
                                           .disconnected = [this] { events_.disconnected(); }});
-  teller_.emplace(*clients_, told_.updated);
+  teller_.emplace(*clients_, hosting_);
 }
 
 // A connect to a unix socket succeeds or fails at once, so this does not wait.
@@ -125,23 +119,28 @@ void RelayLink::TryEach(const Attempt& attempt) {
 
 void RelayLink::Connect(RuntimeEvents events) {
   events_ = std::move(events);
-  TryEach([this](size_t i) {
-    connections_[i]->Start({.connected = [this, i] { OnConnected(i); },
-                            .disconnected = [this, i] { OnDisconnected(i); },
-                            .happened =
-                                [this, i](const ContainerEvent& event) {
-                                  if (backends_ != nullptr &&
-                                      backends_->IsEventOfOther(i, event.id))
-                                    return;
-                                  told_.happened(event);
-                                  TellEvent(event);
-                                },
-                            .listing = backends_ == nullptr ? told_.listing : nullptr});
+  // The inventory takes the list of the only runtime.
+  const auto listing = [this] {
+    return hosting_ ? hosting_->inventory().TakeOthersList() : nullptr;
+  };
+  TryEach([&](size_t i) {
+    RuntimeConnection::Events of_runtime{
+        .connected = [this, i] { OnConnected(i); },
+        .disconnected = [this, i] { OnDisconnected(i); },
+        .happened = [this, i](const ContainerEvent& event) { OnEvent(i, event); }};
+    if (backends_ == nullptr) of_runtime.listing = listing;
+    connections_[i]->Start(std::move(of_runtime));
   });
 }
 
+void RelayLink::OnEvent(size_t runtime, const ContainerEvent& event) {
+  if (backends_ != nullptr && backends_->IsEventOfOther(runtime, event.id)) return;
+  if (hosting_) hosting_->inventory().OnEvent(event);
+  TellEvent(event);
+}
+
 void RelayLink::OnConnected(size_t runtime) {
-  told_.connected();
+  if (hosting_) hosting_->RuntimeConnected();
   came_.push_back(runtime);
   if (trying_) return;
   TryEach([this](size_t i) { (void)connections_[i]->EnsureConnected(); });
@@ -178,7 +177,8 @@ class RelayDoor final : public FrontDoor {
       backends_.emplace(AllBackends(options_), aliases());
       router_.emplace(context_.loop, context_.flushes, *backends_);
     }
-    hosting_.emplace(context_, options_.hooks, options_.nri_host, [this] { return MakeAccess(); });
+    hosting_.emplace(context_, *this, options_.hooks, options_.nri_host,
+                     [this] { return MakeAccess(); });
   }
   ~RelayDoor() override {
     for (Stage* const stage : options_.stages)
@@ -197,21 +197,8 @@ class RelayDoor final : public FrontDoor {
   }
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
-    RelayLink::Told told{.connected =
-                             [this] {
-                               if (hosting_) hosting_->inventory().RefreshSoon();
-                             },
-                         .happened = [this](const ContainerEvent& event) { NoteEvent(event); },
-                         .listing = [this]() -> RelayLink::TakeList {
-                           return hosting_ ? hosting_->inventory().TakeOthersList() : nullptr;
-                         },
-                         .updated =
-                             [this](const ContainerId& id, const ResourceValues& values) {
-                               if (hosting_) hosting_->inventory().SetValues(id, values);
-                             }};
-    if (backends_) return std::make_unique<RelayLink>(context_, *backends_, std::move(told));
-    return std::make_unique<RelayLink>(context_, options_.runtime_socket, aliases(),
-                                       std::move(told));
+    if (backends_) return std::make_unique<RelayLink>(context_, *backends_, hosting_);
+    return std::make_unique<RelayLink>(context_, options_.runtime_socket, aliases(), hosting_);
   }
   void SetActive(BrainLink* link) override;
   void Configure(const Config& config) override {
@@ -271,9 +258,6 @@ class RelayDoor final : public FrontDoor {
     });
   }
   HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
-  void NoteEvent(const ContainerEvent& event) {
-    if (hosting_) hosting_->inventory().OnEvent(event);
-  }
 
   const DoorContext context_;
   const RelayDoorOptions options_;
@@ -309,7 +293,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
   });
   relay_->OnEvent([this](const ContainerEvent& event) {
-    NoteEvent(event);
+    if (hosting_) hosting_->inventory().OnEvent(event);
     if (active_ != nullptr) active_->TellEvent(event);
   });
   relay_->OnUnknownMethod([this] {
@@ -342,6 +326,7 @@ Status RelayDoor::Resume() {
 void RelayDoor::SetActive(BrainLink* link) {
   // This door made all of its links, so the type is known.
   active_ = static_cast<RelayLink*>(link);
+  if (hosting_) hosting_->SetLinked(active_ != nullptr);
   if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
 }
 

@@ -57,7 +57,7 @@ void StagesTest::Run(const std::vector<Stage*>& stages,
   BrainHost host(
       {.loop = loop, .machine = machine, .door = **door, .pipeline = pipeline, .hints = hints});
   (*door)->Start(**dumper);
-  host.Start(std::make_unique<FirstFitPolicy>(machine));
+  host.Start(has_policy_ ? std::make_unique<FirstFitPolicy>(machine) : nullptr);
   door_ = door->get();
   loop.Post([&] { ready(loop); });
   loop.Run();

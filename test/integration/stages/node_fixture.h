@@ -66,6 +66,7 @@ class StagesTest : public testing::Test {
   std::string Received(const std::string& method);
 
   FakeRuntime runtime_;
+  bool has_policy_ = true;  // when the node starts
 
  private:
   void Run(const std::vector<Stage*>& stages, const std::optional<NriHostingOptions>& nri_host,

@@ -393,6 +393,60 @@ TEST_F(RdtClassesTest, ARuntimeWithoutRdtGetsNoMoreClasses) {
   EXPECT_EQ(Next(), "");
 }
 
+TEST_F(RdtClassesTest, ARuntimeThatComesBackIsAskedForClassesAgain) {
+  EXPECT_EQ(Next(), "gold");
+  RefuseBy("failed to generate container \"c\" spec: failed to set RDT class: " + no_rdt_);
+  EXPECT_EQ(Next(), "");
+  runtime_.CutConnections();
+  EXPECT_TRUE(Eventually([this] { return Next() == "gold"; }));
+}
+
+// The runtime is replaced by another version while the daemon runs, with a policy and without one.
+class RuntimeUpgradeTest : public NriHostTest, public testing::WithParamInterface<bool> {
+ protected:
+  RuntimeUpgradeTest() { has_policy_ = GetParam(); }
+
+  void SetVersion(const std::string& version) {
+    cri::VersionResponse reply;
+    reply.set_version("0.1.0");
+    reply.set_runtime_api_version("v1");
+    reply.set_runtime_name("containerd");
+    reply.set_runtime_version(version);
+    runtime_.Script("Version", {.reply = std::vector{reply.SerializeAsString()}});
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Policies, RuntimeUpgradeTest, testing::Bool(), [](const auto& policy) {
+  return policy.param ? "WithPolicy" : "WithoutPolicy";
+});
+
+TEST_P(RuntimeUpgradeTest, PluginsAndContainersGetTheFactsOfTheNewVersion) {
+  SetVersion("1.6.20");
+  StartHost();
+  FakePlugin& plugin = Connect({}, [](FakePlugin& connected) {
+    connected.create = [](const api::CreateContainerRequest&) {
+      api::CreateContainerResponse response;
+      response.mutable_adjust()->add_cdi_devices()->set_name("vendor/a=0");
+      return response;
+    };
+  });
+  EXPECT_EQ(plugin.configured->runtime_version(), "1.6.20");
+  const auto create = [this](int number) {
+    CriClient client = Client();
+    const std::string name = fmt::format("pod{}", number);
+    const auto pod = client.RunPod(MakeBestEffortPod(name));
+    if (!pod.ok()) return pod;
+    return client.CreateContainer(*pod, MakeBestEffortPod(name), MakeBestEffortContainer("main"));
+  };
+  EXPECT_THAT(create(0), Fails(StatusCode::kFailedPrecondition,
+                               testing::HasSubstr("the runtime does not have them")));
+  SetVersion("2.0.0");
+  runtime_.CutConnections();
+  int number = 0;
+  EXPECT_TRUE(Eventually([&] { return create(++number).ok(); }));
+  EXPECT_EQ(Connect({.index = "20"}).configured->runtime_version(), "2.0.0");
+}
+
 // Four plugins that take 250 ms each have one second together, for both phases of a creation.
 TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
   StartHost({.budget = std::chrono::milliseconds(1'000)});

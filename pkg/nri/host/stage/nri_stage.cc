@@ -101,7 +101,9 @@ void NriStage::NoteWithoutRdt() {
   if (std::exchange(traits_.without_rdt, true)) return;
   log_.Warn(
       "the runtime has refused a container for its RDT class, since RDT is disabled there: classes "
-      "that NRI plugins want are left out until the next change of the configuration");
+      "that NRI plugins want are left out until the runtime is connected again or the "
+      "configuration "
+      "changes");
 }
 
 void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines) {

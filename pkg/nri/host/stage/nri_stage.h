@@ -61,8 +61,8 @@ class NriStage final : public Stage, public PluginListener {
   // Sets the properties known from the runtime's version, and the pod handlers that the runtime has
   // announced.
   void SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers);
-  // The runtime has refused a container because it has no RDT: until the next configuration no
-  // container gets a class.
+  // The runtime has refused a container because it has no RDT: until the next configuration or
+  // SetTraits no container gets a class.
   void NoteWithoutRdt();
   // Runs `done` once the runtime's objects are known.
   void WhenReady(std::function<void()> done) { view_.WhenReady(std::move(done)); }
