@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/grpc/unary_server.h"
 
-#include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,6 @@
 
 namespace resmgr {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 constexpr size_t kFrameHeader = 9;
 constexpr uint8_t kData = 0;
@@ -73,123 +71,103 @@ class RawClient {
   size_t data_ = 0;
 };
 
+constexpr int kWindow = 4;  // SETTINGS_INITIAL_WINDOW_SIZE
+
+// A server, and raw clients on its loop.
+class UnaryServerTest : public testing::Test {
+ protected:
+  void Serve(UnaryServer::Methods methods, UnaryServer::Streams streams = {}) {
+    auto listener = ListeningSocket::Create(socket_);
+    ASSERT_THAT(listener, test::IsOk());
+    server_.emplace(loop_, flushes_, *std::move(listener), std::move(methods), std::move(streams));
+  }
+  // Serves a stream, and calls it as a client with this window.
+  RawClient& Watch(uint32_t window) {
+    Serve({}, {{"/x/Watch", [this](const std::string&, UnaryServer::Send send) {
+                  sends_.push_back(std::move(send));
+                }}});
+    return Call("/x/Watch", 1, window);
+  }
+  // A client that calls the method this often, with this window for each answer.
+  RawClient& Call(const std::string& path, uint32_t times, uint32_t window) {
+    std::string bytes = test::kHttp2Preface + test::Settings(kWindow, window);
+    for (uint32_t call = 0; call < times; ++call)
+      bytes += test::Request(2 * call + 1, path, "");
+    clients_.push_back(std::make_unique<RawClient>(loop_, socket_));
+    clients_.back()->Send(bytes);
+    return *clients_.back();
+  }
+
+  const TempDir directory_;
+  const std::string socket_ = directory_.File("s.sock");
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  std::vector<UnaryServer::Send> sends_;
+  std::optional<UnaryServer> server_;
+  std::vector<std::unique_ptr<RawClient>> clients_;
+};
+
 // The clients open no window, so that the server has to hold every answer.
-TEST(UnaryServerTest, UnreadAnswersAreBounded) {
+TEST_F(UnaryServerTest, UnreadAnswersAreBounded) {
   constexpr size_t kAnswer = size_t{4} << 20;
   constexpr int kClients = 3;
   constexpr int kCalls = 10;
-  constexpr int kWindow = 4;  // SETTINGS_INITIAL_WINDOW_SIZE
-  const TempDir directory;
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  const auto server =
-      UnaryServer::Create(loop, flushes, directory.File("s.sock"),
-                          {{"/x/Big", [](const std::string&, const UnaryServer::Reply& reply) {
-                              reply(std::string(kAnswer, 'x'));
-                            }}});
-  ASSERT_THAT(server, test::IsOk());
-
-  std::vector<std::unique_ptr<RawClient>> clients;
-  for (int i = 0; i < kClients; ++i) {
-    std::string bytes = test::kHttp2Preface + test::Settings(kWindow, 0);
-    for (uint32_t call = 0; call < kCalls; ++call)
-      bytes += test::Request(2 * call + 1, "/x/Big", "");
-    clients.push_back(std::make_unique<RawClient>(loop, directory.File("s.sock")));
-    clients.back()->Send(bytes);
-  }
+  Serve({{"/x/Big", [](const std::string&, const UnaryServer::Reply& reply) {
+            reply(std::string(kAnswer, 'x'));
+          }}});
+  for (int i = 0; i < kClients; ++i)
+    Call("/x/Big", kCalls, 0);
   int refused = 0;
   int answered = 0;
-  const auto deadline = loop.After(seconds(20), [&loop] { loop.Stop(); });
-  const auto check = loop.Every(milliseconds(1), [&] {
+  EXPECT_TRUE(test::RunUntil(loop_, [&] {
     refused = 0;
     answered = 0;
-    for (const auto& client : clients) {
+    for (const auto& client : clients_) {
       refused += client->refused();
       answered += client->answered();
     }
-    if (refused + answered == kClients * kCalls) loop.Stop();
-  });
-  loop.Run();
-  EXPECT_EQ(refused + answered, kClients * kCalls);
+    return refused + answered == kClients * kCalls;
+  }));
   EXPECT_GT(answered, 0);
   EXPECT_LE(static_cast<size_t>(answered) * kAnswer, UnaryServer::kMaxHeld);
 }
 
 // gRPC libraries do not queue calls that the server has announced room for.
-TEST(UnaryServerTest, AsManyCallsAreOpenAsAreAnnounced) {
+TEST_F(UnaryServerTest, AsManyCallsAreOpenAsAreAnnounced) {
   constexpr uint32_t kCalls = 500;
-  const TempDir directory;
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
   std::vector<UnaryServer::Reply> replies;
-  const auto server =
-      UnaryServer::Create(loop, flushes, directory.File("s.sock"),
-                          {{"/x/Slow", [&](const std::string&, const UnaryServer::Reply& reply) {
-                              replies.push_back(reply);
-                              if (replies.size() == kCalls) loop.Stop();
-                            }}});
-  ASSERT_THAT(server, test::IsOk());
-  std::string bytes = test::kHttp2Preface + test::Settings(4, 0);
-  for (uint32_t call = 0; call < kCalls; ++call)
-    bytes += test::Request(2 * call + 1, "/x/Slow", "");
-  RawClient client(loop, directory.File("s.sock"));
-  client.Send(bytes);
-  const auto deadline = loop.After(seconds(20), [&loop] { loop.Stop(); });
-  loop.Run();
-  EXPECT_EQ(replies.size(), kCalls);
+  Serve({{"/x/Slow",
+          [&](const std::string&, const UnaryServer::Reply& reply) { replies.push_back(reply); }}});
+  const RawClient& client = Call("/x/Slow", kCalls, 0);
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return replies.size() == kCalls; })) << replies.size();
   EXPECT_EQ(client.refused(), 0);
 }
 
-TEST(UnaryServerTest, AStreamHasAnswersUntilItsClientLeaves) {
+TEST_F(UnaryServerTest, AStreamHasAnswersUntilItsClientLeaves) {
   constexpr size_t kPrefix = 5;  // of each message
-  constexpr int kWindow = 4;     // SETTINGS_INITIAL_WINDOW_SIZE
-  const TempDir directory;
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  std::vector<UnaryServer::Send> sends;
-  auto listener = ListeningSocket::Create(directory.File("s.sock"));
-  ASSERT_THAT(listener, test::IsOk());
-  const UnaryServer server(loop, flushes, *std::move(listener), {},
-                           {{"/x/Watch", [&](const std::string&, UnaryServer::Send send) {
-                               sends.push_back(std::move(send));
-                             }}});
-  RawClient client(loop, directory.File("s.sock"));
-  client.Send(std::string(test::kHttp2Preface) + test::Settings(kWindow, 1 << 16) +
-              test::Request(1, "/x/Watch", ""));
-  ASSERT_TRUE(test::RunUntil(loop, [&] { return !sends.empty(); }));
+  RawClient& client = Watch(1 << 16);
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return !sends_.empty(); }));
   size_t expected = 0;
   for (const std::string message : {"one", "two more", ""}) {
-    EXPECT_TRUE(sends[0](message));
+    EXPECT_TRUE(sends_[0](message));
     expected += kPrefix + message.size();
-    EXPECT_TRUE(test::RunUntil(loop, [&] { return client.data() == expected; })) << client.data();
+    EXPECT_TRUE(test::RunUntil(loop_, [&] { return client.data() == expected; })) << client.data();
   }
   client.Leave();
-  EXPECT_TRUE(test::RunUntil(loop, [&] { return !sends[0](std::string("late")); }));
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return !sends_[0](std::string("late")); }));
 }
 
 // Without a window nothing leaves: of many answers the first and the last one wait.
-TEST(UnaryServerTest, OfUnreadAnswersOfAStreamTheLastOneIsKept) {
-  constexpr int kWindow = 4;
-  const TempDir directory;
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  std::vector<UnaryServer::Send> sends;
-  auto listener = ListeningSocket::Create(directory.File("s.sock"));
-  ASSERT_THAT(listener, test::IsOk());
-  const UnaryServer server(loop, flushes, *std::move(listener), {},
-                           {{"/x/Watch", [&](const std::string&, UnaryServer::Send send) {
-                               sends.push_back(std::move(send));
-                             }}});
-  RawClient client(loop, directory.File("s.sock"));
-  client.Send(std::string(test::kHttp2Preface) + test::Settings(kWindow, 0) +
-              test::Request(1, "/x/Watch", ""));
-  ASSERT_TRUE(test::RunUntil(loop, [&] { return !sends.empty(); }));
+TEST_F(UnaryServerTest, OfUnreadAnswersOfAStreamTheLastOneIsKept) {
+  const RawClient& client = Watch(0);
+  ASSERT_TRUE(test::RunUntil(loop_, [&] { return !sends_.empty(); }));
   for (int i = 0; i < 100; ++i)
-    EXPECT_TRUE(sends[0](std::string(10, 'x')));
+    EXPECT_TRUE(sends_[0](std::string(10, 'x')));
   // SETTINGS again: the window is open.
   client.Send(test::Settings(kWindow, 1 << 16));
-  EXPECT_TRUE(test::RunUntil(loop, [&] { return client.data() == 2 * (5 + 10); })) << client.data();
-  EXPECT_FALSE(sends[0](Unavailable("the end"))) << "an error ends the stream";
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return client.data() == 2 * (5 + 10); }))
+      << client.data();
+  EXPECT_FALSE(sends_[0](Unavailable("the end"))) << "an error ends the stream";
 }
 
 }  // namespace

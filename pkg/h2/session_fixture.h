@@ -28,6 +28,10 @@ namespace resmgr::h2 {
 // Collects the events of a stream; consumes data unless the test forbids it.
 class Recorder : public StreamHandler {
  public:
+  Recorder() = default;
+  // Sends this request, and records its answer.
+  Recorder(Session& session, const HeaderBlock& request, bool end = false)
+      : stream(session.OpenStream(request, end, *this)) {}
   void OnHeaders(Stream&, const HeaderBlock& headers, bool end) override {
     status = headers.Find(":status");
     headers_end = end;
@@ -203,6 +207,13 @@ class FramesTest : public SessionTest {
 class ServerFramesTest : public FramesTest {
  protected:
   ServerFramesTest() : FramesTest(Session::Role::kServer) {}
+
+  // Sends the first bytes of a client.
+  void Greet() {
+    ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+              static_cast<ssize_t>(kPreface.size()));
+    Send(FrameType::kSettings, 0, 0, "");
+  }
 };
 
 }  // namespace resmgr::h2

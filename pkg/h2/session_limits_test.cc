@@ -39,8 +39,7 @@ class UnreadTest : public SessionTest {
     return call;
   }
   Recorder& OpenRead() {
-    Recorder& call = calls_.emplace_back();
-    call.stream = client_->session->OpenStream(Request("/a/b"), true, call);
+    Recorder& call = calls_.emplace_back(*client_->session, Request("/a/b"), true);
     return call;
   }
   // Reads all unread replies to their end.
@@ -240,8 +239,7 @@ TEST_F(FloodTest, AFrameOfAThousandSettingsEndsTheConnection) {
 TEST_F(FloodTest, TheInitialWindowCountsForOpenStreams) {
   Send(FrameType::kSettings, 0, 0, std::string_view("\0\4\0\0\0\x0a", 6));
   RunUntil([&] { return Count(FrameType::kSettings) == 2; });
-  Recorder call;
-  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*end_->session, Request("/a/b"));
   call.stream->SendData(Slice::Copy(std::string(100, 'x')));
   RunUntil([&] { return call.sent == 10; });
   // Windows of less than was sent, and of as much; larger ones follow.
@@ -261,8 +259,7 @@ TEST_F(FloodTest, StreamsTakeTurnsInASmallConnectionWindow) {
   Send(FrameType::kSettings, 0, 0, "");
   std::list<Recorder> calls;
   for (int i = 0; i < 2; ++i) {
-    Recorder& call = calls.emplace_back();
-    call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+    Recorder& call = calls.emplace_back(*end_->session, Request("/a/b"));
     call.stream->SendData(Slice::Copy(std::string(60'000, 'x')));
   }
   const auto sent = [&] { return calls.front().sent + calls.back().sent; };
@@ -281,8 +278,7 @@ TEST_F(FloodTest, TheEndOfAStreamNeedsNoWindow) {
   Send(FrameType::kSettings, 0, 0, "");
   std::list<Recorder> calls;
   const auto open = [&]() -> Recorder& {
-    Recorder& call = calls.emplace_back();
-    call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+    Recorder& call = calls.emplace_back(*end_->session, Request("/a/b"));
     return call;
   };
   Recorder& large = open();
@@ -304,9 +300,7 @@ TEST_F(FloodTest, TheEndOfAStreamNeedsNoWindow) {
 
 // Breaking the rules of a stream gives up its call, too, without a frame that says so.
 TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
-  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-            static_cast<ssize_t>(kPreface.size()));
-  Send(FrameType::kSettings, 0, 0, "");
+  Greet();
   HpackEncoder encoder;
   std::string frames;
   const auto add = [&](FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
@@ -347,9 +341,7 @@ TEST_F(ServerFramesTest, BrokenStreamsCountAsCallsThatAreGivenUp) {
 }
 
 TEST_F(ServerFramesTest, MemoryOfALongHeaderBlockIsGivenBack) {
-  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-            static_cast<ssize_t>(kPreface.size()));
-  Send(FrameType::kSettings, 0, 0, "");
+  Greet();
   RunUntil([&] { return Count(FrameType::kSettings) == 2; });
   const size_t before = Memory::held();
   HeaderBlock headers = Request("/a/b");
@@ -367,9 +359,7 @@ TEST_F(ServerFramesTest, MemoryOfALongHeaderBlockIsGivenBack) {
 
 // A client that takes none of its answers is not read either.
 TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
-  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-            static_cast<ssize_t>(kPreface.size()));
-  Send(FrameType::kSettings, 0, 0, "");
+  Greet();
   std::string pings;
   for (int i = 0; i < 1000; ++i) {
     std::string frame(kFrameHeaderSize, '\0');

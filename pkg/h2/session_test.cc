@@ -19,8 +19,7 @@ namespace {
 
 TEST_F(SessionTest, CarriesARequestAndItsAnswer) {
   Echo();
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   call.stream->SendData(Slice::Copy("hello"));
   call.stream->SendEnd();
   RunUntil([&] { return call.closed; });
@@ -39,8 +38,7 @@ TEST_F(SessionTest, CarriesAnAnswerWithoutBody) {
     headers.Add("grpc-status", "14");
     recorder.stream->SendHeaders(headers, true);
   };
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), true, call);
+  Recorder call(*client_->session, Request("/a/b"), true);
   RunUntil([&] { return call.closed; });
   EXPECT_TRUE(call.headers_end);
   EXPECT_TRUE(server_->recorders.front().headers_end);
@@ -49,8 +47,7 @@ TEST_F(SessionTest, CarriesAnAnswerWithoutBody) {
 TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
   constexpr size_t kTotal = size_t{8} << 20;
   server_->on_request = [](Recorder& recorder) { recorder.consume = false; };
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   constexpr size_t kChunk = size_t{64} << 10;
   const std::string chunk(kChunk, 'x');
   for (size_t i = 0; i < kTotal / chunk.size(); ++i)
@@ -71,8 +68,7 @@ TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
 
 TEST_F(SessionTest, APeerThatDoesNotReadStopsTheSenderAtTheSocket) {
   Echo();
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   server_->session->SetReading(false);
   // Fits the window, but not the socket's buffer.
@@ -96,8 +92,7 @@ TEST_F(SessionTest, AStreamThatIsDroppedUnreadDoesNotEatTheConnectionsWindow) {
   const std::string chunk(static_cast<size_t>(kStreamWindow) / 2, 'x');
   // Together more than the connection's window, none of it consumed explicitly.
   for (int i = 0; i < 8; ++i) {
-    Recorder call;
-    call.stream = client_->session->OpenStream(Request("/drop"), false, call);
+    Recorder call(*client_->session, Request("/drop"));
     call.stream->SendData(Slice::Copy(chunk));
     const size_t before = server_->recorders.size();
     server_->on_request = [](Recorder& recorder) { recorder.consume = false; };
@@ -110,8 +105,7 @@ TEST_F(SessionTest, AStreamThatIsDroppedUnreadDoesNotEatTheConnectionsWindow) {
     server_->recorders.back().stream.reset();
   }
   Echo();
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   call.stream->SendData(Slice::Copy("still alive"));
   call.stream->SendEnd();
   RunUntil([&] { return call.closed; });
@@ -119,8 +113,7 @@ TEST_F(SessionTest, AStreamThatIsDroppedUnreadDoesNotEatTheConnectionsWindow) {
 }
 
 TEST_F(SessionTest, AResetReachesTheOtherSideWithItsCode) {
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   call.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
   RunUntil([&] { return server_->recorders.front().closed && call.closed; });
@@ -129,8 +122,7 @@ TEST_F(SessionTest, AResetReachesTheOtherSideWithItsCode) {
 }
 
 TEST_F(SessionTest, DestroyingAnOpenStreamCancelsIt) {
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   call.stream.reset();
   RunUntil([&] { return server_->recorders.front().closed; });
@@ -143,8 +135,7 @@ TEST_F(SessionTest, AnEarlyAnswerClosesTheStreamTowardsASendingClient) {
     recorder.stream->SendEnd(Trailers());
     recorder.stream->StopReceiving();
   };
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return call.closed; });
   EXPECT_TRUE(call.ended);
   EXPECT_EQ(call.grpc_status, "0");
@@ -152,8 +143,7 @@ TEST_F(SessionTest, AnEarlyAnswerClosesTheStreamTowardsASendingClient) {
 }
 
 TEST_F(SessionTest, ALostConnectionEndsItsStreams) {
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   server_->recorders.clear();
   server_->session.reset();
@@ -165,8 +155,7 @@ TEST_F(SessionTest, ALostConnectionEndsItsStreams) {
 }
 
 TEST_F(SessionTest, AStreamOutlivesItsSession) {
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   client_->session.reset();
   EXPECT_TRUE(call.closed);
   call.stream->SendData(Slice::Copy("too late"));
@@ -177,8 +166,7 @@ TEST_F(SessionTest, AStreamOutlivesItsSession) {
 
 TEST_F(SessionTest, GoAwayLetsOpenStreamsEndAndThenCloses) {
   Echo();
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   server_->session->GoAway();
   RunUntil([&] { return client_->going_away; });
@@ -197,9 +185,7 @@ TEST_F(ServerFramesTest, AClientMayWriteUntilItHasReadTheLastAnswer) {
     recorder.stream->SendHeaders(Answer(), false);
     recorder.stream->SendEnd(Trailers());
   };
-  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-            static_cast<ssize_t>(kPreface.size()));
-  Send(FrameType::kSettings, 0, 0, "");
+  Greet();
   Send(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, 1,
        HpackEncoder().Encode(Request("/a/b")));
   RunUntil([&] { return !end_->recorders.empty(); });
@@ -222,12 +208,10 @@ TEST_F(ServerFramesTest, AClientThatDoesNotCloseIsLetGo) {
 
 TEST_F(SessionTest, ARequestThatCrossesGoAwayHarmsNoOther) {
   Echo();
-  Recorder call;
-  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*client_->session, Request("/a/b"));
   RunUntil([&] { return !server_->recorders.empty(); });
   server_->session->GoAway();
-  Recorder late;
-  late.stream = client_->session->OpenStream(Request("/late"), false, late);
+  Recorder late(*client_->session, Request("/late"));
   late.stream->SendData(Slice::Copy("body"));
   late.stream->SendEnd();
   RunUntil([&] { return late.closed; });
@@ -243,8 +227,7 @@ TEST_F(SessionTest, ARequestThatCrossesGoAwayHarmsNoOther) {
 TEST_F(SessionTest, ARequestThatCrossesTheBeginOfADrainIsServed) {
   Echo();
   server_->session->Drain();
-  Recorder crossing;
-  crossing.stream = client_->session->OpenStream(Request("/crossing"), false, crossing);
+  Recorder crossing(*client_->session, Request("/crossing"));
   crossing.stream->SendData(Slice::Copy("served"));
   RunUntil([&] { return client_->going_away && !server_->recorders.empty(); });
   EXPECT_EQ(client_->session->OpenStream(Request("/late"), true, crossing), nullptr);
@@ -263,9 +246,7 @@ class DrainTest : public ServerFramesTest {
       recorder.stream->SendHeaders(Answer(), false);
       recorder.stream->SendEnd(Trailers());
     };
-    EXPECT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-              static_cast<ssize_t>(kPreface.size()));
-    Send(FrameType::kSettings, 0, 0, "");
+    Greet();
   }
   void Ask(int32_t stream) {
     Send(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, stream,
@@ -346,8 +327,7 @@ TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
   Echo();
   std::list<Recorder> calls;
   for (int i = 0; i < 500; ++i) {
-    Recorder& call = calls.emplace_back();
-    call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+    Recorder& call = calls.emplace_back(*client_->session, Request("/a/b"));
     call.stream->SendData(Slice::Copy(std::to_string(i)));
     call.stream->SendEnd();
   }
@@ -363,8 +343,7 @@ TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
 }
 
 TEST_F(FramesTest, LittleDataAndItsEndAreOneFrame) {
-  Recorder call;
-  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*end_->session, Request("/a/b"));
   call.stream->SendData(Slice::Copy("hello "));
   call.stream->SendData(Slice::Copy("world"));
   call.stream->SendEnd();
@@ -376,27 +355,22 @@ TEST_F(FramesTest, LittleDataAndItsEndAreOneFrame) {
 
 TEST_F(FramesTest, ARequestThatWasGivenUpWhileItWaitedIsNeverSent) {
   AllowOneStream();
-  Recorder first;
-  Recorder second;
-  first.stream = end_->session->OpenStream(Request("/a/first"), true, first);
-  second.stream = end_->session->OpenStream(Request("/a/second"), true, second);
+  Recorder first(*end_->session, Request("/a/first"), true);
+  Recorder second(*end_->session, Request("/a/second"), true);
   // A client with two calls that leaves resets both streams in one event.
   first.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
   second.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
   RunUntil([&] { return first.closed && second.closed; });
   EXPECT_EQ(Count(FrameType::kHeaders), 1U);
-  Recorder third;
-  third.stream = end_->session->OpenStream(Request("/a/third"), true, third);
+  Recorder third(*end_->session, Request("/a/third"), true);
   RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
   EXPECT_EQ(Count(FrameType::kRstStream), 1U);
 }
 
 TEST_F(FramesTest, AStreamThatIsDestroyedMakesRoomForOneThatWaits) {
   AllowOneStream();
-  Recorder first;
-  Recorder second;
-  first.stream = end_->session->OpenStream(Request("/a/first"), true, first);
-  second.stream = end_->session->OpenStream(Request("/a/second"), true, second);
+  Recorder first(*end_->session, Request("/a/first"), true);
+  Recorder second(*end_->session, Request("/a/second"), true);
   RunUntil([&] { return Count(FrameType::kHeaders) == 1; });
   first.stream.reset();
   RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
@@ -404,22 +378,18 @@ TEST_F(FramesTest, AStreamThatIsDestroyedMakesRoomForOneThatWaits) {
 }
 
 TEST_F(FramesTest, NothingFollowsAReset) {
-  Recorder call;
-  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+  Recorder call(*end_->session, Request("/a/b"));
   call.stream->SendData(Slice::Copy(std::string(20'000, 'x')));
   call.stream->SendEnd();
   call.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
-  Recorder next;
-  next.stream = end_->session->OpenStream(Request("/a/b"), true, next);
+  Recorder next(*end_->session, Request("/a/b"), true);
   RunUntil([&] { return call.closed && Count(FrameType::kHeaders) == 2; });
   EXPECT_EQ(Count(FrameType::kRstStream), 1U);
   EXPECT_EQ(Count(FrameType::kData), 0U);
 }
 
 TEST_F(ServerFramesTest, PaddingAloneDoesNotShutAStreamsWindow) {
-  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
-            static_cast<ssize_t>(kPreface.size()));
-  Send(FrameType::kSettings, 0, 0, "");
+  Greet();
   Send(FrameType::kHeaders, kFlagEndHeaders, 1, HpackEncoder().Encode(Request("/a/b")));
   const std::string padding = '\xff' + std::string(255, '\0');
   const size_t enough = static_cast<size_t>(kStreamWindow) / 2 / padding.size();
