@@ -19,6 +19,7 @@
 #include "pkg/hooks/hook_port.h"
 #include "pkg/hooks/hook_servers.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/captured_log.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
@@ -308,10 +309,10 @@ TEST_F(HookWatchTest, AReadThatFailsLeavesEverythingInForce) {
   ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= failing; }));
   const int before = updates_;
   Write("a.json", "2");
-  testing::internal::CaptureStderr();
+  const test::CapturedLog log;
   const int more = *reads + 10;
   ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= more; }));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the failure is told once";
+  EXPECT_EQ(log.Text(), "") << "the failure is told once";
   EXPECT_EQ(updates_, before);
   *fail = false;
   ASSERT_TRUE(Sees("a.json=2;"));
@@ -330,16 +331,13 @@ TEST_F(HookWatchTest, AReadThatHangsIsTheOnlyOneAndIsToldOnce) {
   Write("a.json", "1");
   Start(Milliseconds(5));
   ASSERT_TRUE(Sees("a.json=1;"));
-  testing::internal::CaptureStderr();
+  const test::CapturedLog log;
   ASSERT_TRUE(RunUntil(loop_, [&] { return *reads == 2; }));
   const int before = updates_;
   Write("a.json", "2");
   EXPECT_FALSE(RunUntil(
       loop_, [&] { return *reads > 2 || updates_ != before; }, Milliseconds(1'500)));
-  const std::string log = testing::internal::GetCapturedStderr();
-  const size_t told = log.find("does not answer");
-  EXPECT_NE(told, std::string::npos) << log;
-  EXPECT_EQ(log.find("does not answer", told + 1), std::string::npos) << log;
+  EXPECT_EQ(log.Times("does not answer"), 1) << log.Text();
   hang->set_value();
   ASSERT_TRUE(Sees("a.json=2;"));
 }
@@ -356,21 +354,13 @@ TEST_F(HookWatchTest, ADiskThatIsAlwaysSlowIsToldOnce) {
   // Long enough for reading a file on a busy machine.
   options_.deadline = Milliseconds(1'000);
   Write("a.json", "1");
-  testing::internal::CaptureStderr();
+  const test::CapturedLog log;
   Start(Milliseconds(5));
   ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= 4; }));
   *slow = false;
   ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= 8; }));
-  const std::string log = testing::internal::GetCapturedStderr();
-  const auto times = [&log](const std::string& text) {
-    int count = 0;
-    for (size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1))
-      ++count;
-    return count;
-  };
-  EXPECT_EQ(times("does not answer"), 1) << log;
-  EXPECT_EQ(times("input/output error"), 1) << log;
-  EXPECT_EQ(times("is read again"), 1) << log;
+  for (const char* const text : {"does not answer", "input/output error", "is read again"})
+    EXPECT_EQ(log.Times(text), 1) << text << " in: " << log.Text();
 }
 
 TEST_F(HookWatchTest, ItsEndDoesNotWaitForAReadThatHangs) {

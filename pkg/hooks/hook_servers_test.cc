@@ -14,6 +14,7 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/captured_log.h"
 #include "test/support/fake_hook_server/fake_hook_server.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
@@ -80,13 +81,7 @@ TEST_F(HookServersTest, ABadVersionLeavesTheOneBeforeInForce) {
 }
 
 TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {
-  const auto count = [](const std::string& text, std::string_view what) {
-    size_t found = 0;
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
-      ++found;
-    return found;
-  };
-  testing::internal::CaptureStderr();
+  const test::CapturedLog log;
   // koordlet writes its file in place at each start.
   for (size_t i = 0; i < 20; ++i) {
     servers_.Update({{"a.json", Text("/run/a", R"(, "unknown": 1)")}});
@@ -95,17 +90,14 @@ TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {
     servers_.Update({{"b.json", ""}});
     servers_.Update({});
   }
-  const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(
-      count(log, "hook file a.json is ignored, the version before stays in force: it is empty"), 1U)
-      << log;
-  EXPECT_EQ(count(log, "hook file a.json: "), 1U + 20U) << "and each new server: " << log;
-  EXPECT_LE(count(log, "hook file a.json is ignored"), 8U) << log;
-  EXPECT_EQ(count(log, "hook file b.json is ignored"), 1U) << log;
-  testing::internal::CaptureStderr();
+      log.Times("hook file a.json is ignored, the version before stays in force: it is empty"), 1)
+      << log.Text();
+  EXPECT_EQ(log.Times("hook file a.json: "), 1 + 20) << "and each new server: " << log.Text();
+  EXPECT_LE(log.Times("hook file a.json is ignored"), 8) << log.Text();
+  EXPECT_EQ(log.Times("hook file b.json is ignored"), 1) << log.Text();
   servers_.Update({{"c.json", "{"}});
-  EXPECT_EQ(count(testing::internal::GetCapturedStderr(), "hook file c.json is ignored"), 1U)
-      << "another file";
+  EXPECT_EQ(log.Times("hook file c.json is ignored"), 1) << "another file";
 }
 
 TEST_F(HookServersTest, AnotherTimeoutCountsForFilesWithoutOne) {

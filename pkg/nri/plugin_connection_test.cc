@@ -268,87 +268,80 @@ TEST(PluginConnectionNamesTest, AreThoseThatHostsTake) {
     EXPECT_EQ(check("a", index).code(), StatusCode::kInvalidArgument) << index;
 }
 
-// A runtime that fails after the registration would leave the plugin waiting for ever.
-TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
-  EventLoop loop;
-  const TempDir directory;
-  TellingHandler handler;
-  PluginConnection::Options options{.socket = directory.path() + "/nri.sock"};
-  options.first_pause = milliseconds(1);
-  options.synchronization_timeout = milliseconds(300);
-  PluginConnection connection(loop, handler, options);
-  auto listener = ListeningSocket::Create(options.socket);
-  ASSERT_TRUE(listener.ok());
-  connection.Start();
-  std::vector<std::unique_ptr<FakeHost>> hosts;
-  const auto connected = [&](size_t times) {
-    return RunUntil(loop, [&] {
-      auto next = listener->Accept();
-      if (next.ok() && next->has_value())
-        hosts.push_back(std::make_unique<FakeHost>(loop, **std::move(next)));
-      return hosts.size() == times && hosts.back()->registered;
+// A plugin that connects to a socket by itself, and the runtimes that it has connected to.
+class PluginSocketTest : public testing::Test {
+ protected:
+  void Listen() {
+    auto listener = ListeningSocket::Create(options_.socket);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_.emplace(*std::move(listener));
+  }
+  void Start() {
+    connection_ = std::make_unique<PluginConnection>(loop_, handler_, options_);
+    connection_->Start();
+  }
+  // Waits until the plugin has connected that often, and registered if that is not refused.
+  bool Connected(size_t times) {
+    return RunUntil(loop_, [&] {
+      auto next = listener_->Accept();
+      if (next.ok() && next->has_value()) {
+        hosts_.push_back(std::make_unique<FakeHost>(loop_, **std::move(next)));
+        hosts_.back()->registration = registration_;
+      }
+      return hosts_.size() == times && hosts_.back()->registered;
     });
-  };
-  ASSERT_TRUE(connected(1));
-  ASSERT_TRUE(connected(2)) << "it was not configured";
-  ASSERT_TRUE(hosts[1]->Configure(Containerd("1.7.24")).ok());
-  ASSERT_TRUE(connected(3)) << "it was not synchronized";
-  EXPECT_THAT(handler.told, ElementsAre("configured by containerd", "disconnected"));
-  ASSERT_TRUE(hosts[2]->Configure(Containerd("1.7.24")).ok());
-  ASSERT_TRUE(hosts[2]->Synchronize(Inventory("p", "c", false)).ok());
+  }
+
+  EventLoop loop_;
+  const TempDir directory_;
+  TellingHandler handler_;
+  PluginConnection::Options options_{.socket = directory_.File("nri.sock"),
+                                     .first_pause = milliseconds(1),
+                                     .last_pause = milliseconds(20)};
+  StatusOr<std::string> registration_ = std::string();  // the runtimes' answer
+  std::optional<ListeningSocket> listener_;
+  std::unique_ptr<PluginConnection> connection_;
+  std::vector<std::unique_ptr<FakeHost>> hosts_;
+};
+
+// A runtime that fails after the registration would leave the plugin waiting for ever.
+TEST_F(PluginSocketTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
+  options_.synchronization_timeout = milliseconds(300);
+  Listen();
+  Start();
+  ASSERT_TRUE(Connected(1));
+  ASSERT_TRUE(Connected(2)) << "it was not configured";
+  ASSERT_TRUE(hosts_[1]->Configure(Containerd("1.7.24")).ok());
+  ASSERT_TRUE(Connected(3)) << "it was not synchronized";
+  EXPECT_THAT(handler_.told, ElementsAre("configured by containerd", "disconnected"));
+  ASSERT_TRUE(hosts_[2]->Configure(Containerd("1.7.24")).ok());
+  ASSERT_TRUE(hosts_[2]->Synchronize(Inventory("p", "c", false)).ok());
   EXPECT_FALSE(RunUntil(
-      loop, [&] { return !connection.synchronized(); }, milliseconds(600)));
+      loop_, [&] { return !connection_->synchronized(); }, milliseconds(600)));
 }
 
 // A runtime that starts, ends and starts again.
-TEST(PluginReconnectTest, FollowsTheRuntime) {
-  EventLoop loop;
-  const TempDir directory;
-  TellingHandler handler;
-  const std::string socket = directory.path() + "/nri.sock";
-  PluginConnection::Options options{.socket = socket};
-  options.first_pause = milliseconds(5);
-  options.last_pause = milliseconds(20);
-  PluginConnection connection(loop, handler, options);
-  connection.Start();
-  for (int life = 0; life < 3; ++life) {
-    auto listener = ListeningSocket::Create(socket);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    std::optional<UniqueFd> accepted;
-    ASSERT_TRUE(RunUntil(loop, [&] {
-      auto next = listener->Accept();
-      if (next.ok() && next->has_value()) accepted = **std::move(next);
-      return accepted.has_value();
-    }));
-    FakeHost host(loop, *std::move(accepted));
-    ASSERT_TRUE(host.Configure(Containerd("1.7.24")).ok());
-    ASSERT_TRUE(host.Synchronize(Inventory("p", "c", false)).ok());
-    EXPECT_TRUE(connection.synchronized());
+TEST_F(PluginSocketTest, FollowsTheRuntime) {
+  Start();
+  for (size_t life = 1; life <= 3; ++life) {
+    Listen();
+    ASSERT_TRUE(Connected(life));
+    ASSERT_TRUE(hosts_.back()->Configure(Containerd("1.7.24")).ok());
+    ASSERT_TRUE(hosts_.back()->Synchronize(Inventory("p", "c", false)).ok());
+    EXPECT_TRUE(connection_->synchronized());
+    listener_.reset();
+    hosts_.back().reset();
   }
-  ASSERT_TRUE(RunUntil(loop, [&] { return !connection.synchronized(); }));
-  EXPECT_THAT(handler.told, testing::Contains("disconnected").Times(3));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !connection_->synchronized(); }));
+  EXPECT_THAT(handler_.told, testing::Contains("disconnected").Times(3));
 }
 
-TEST(PluginReconnectTest, ARuntimeThatRefusesThePluginIsAskedAgain) {
-  EventLoop loop;
-  const TempDir directory;
-  TellingHandler handler;
-  PluginConnection::Options options{.socket = directory.path() + "/nri.sock"};
-  options.first_pause = milliseconds(5);
-  PluginConnection connection(loop, handler, options);
-  auto listener = ListeningSocket::Create(options.socket);
-  ASSERT_TRUE(listener.ok());
-  connection.Start();
-  std::vector<std::unique_ptr<FakeHost>> hosts;
-  ASSERT_TRUE(RunUntil(loop, [&] {
-    auto next = listener->Accept();
-    if (next.ok() && next->has_value()) {
-      hosts.push_back(std::make_unique<FakeHost>(loop, **std::move(next)));
-      hosts.back()->registration = FailedPrecondition("the index is taken");
-    }
-    return hosts.size() == 2;
-  }));
-  EXPECT_THAT(handler.told, IsEmpty());
+TEST_F(PluginSocketTest, ARuntimeThatRefusesThePluginIsAskedAgain) {
+  registration_ = FailedPrecondition("the index is taken");
+  Listen();
+  Start();
+  ASSERT_TRUE(Connected(2));
+  EXPECT_THAT(handler_.told, IsEmpty());
 }
 
 }  // namespace

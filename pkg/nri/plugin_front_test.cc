@@ -56,8 +56,7 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   EXPECT_THAT(host_.updates, IsEmpty());
 
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 1000).ok());
-  const auto stopped = host_.Call<api::StopContainerResponse>(
-      "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
+  const auto stopped = Stop("dsp", true, 1000);
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
 }
@@ -131,9 +130,7 @@ TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
 TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", true, 500).ok());
-  auto resize = About<api::UpdateContainerRequest>("app", true, 500);
-  *resize.mutable_linux_resources() = ResourcesOf(2000);
-  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize);
+  const auto resized = Resize("app", true, 500, 2000);
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-app 1-2"));
 }
@@ -160,9 +157,7 @@ TEST_F(PluginFrontTest, TheRuntimeTellsWhatAllPluginsMadeOfARequest) {
   ASSERT_TRUE(Tell(api::EVENT_POST_CREATE_CONTAINER, event).ok());
   EXPECT_TRUE(listed().told);
   EXPECT_EQ(listed().resources.cpu_shares, 512);
-  auto resize = About<api::UpdateContainerRequest>("app", true, 1000);
-  *resize.mutable_linux_resources() = ResourcesOf(2000);
-  ASSERT_TRUE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize).ok());
+  ASSERT_TRUE(Resize("app", true, 1000, 2000).ok());
   EXPECT_FALSE(listed().told);
   ASSERT_TRUE(Tell(api::EVENT_POST_UPDATE_CONTAINER, event).ok());
   EXPECT_TRUE(listed().told);
@@ -188,10 +183,7 @@ TEST_F(PluginFrontWithListsTest, AStartThatIsReportedAfterTheEndRevivesNothing) 
   Synchronize(false);
   ASSERT_TRUE(Create("init", true, 5000).ok());
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "init", true, 5000).ok());
-  ASSERT_TRUE(host_
-                  .Call<api::StopContainerResponse>(
-                      "StopContainer", About<api::StopContainerRequest>("init", true, 5000))
-                  .ok());
+  ASSERT_TRUE(Stop("init", true, 5000).ok());
   ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, "init", true, 5000).ok());
   RunFor(loop_, 50 * Options().event_pause);
   EXPECT_EQ(StateOf("init"), ContainerState::kExited);
@@ -220,7 +212,7 @@ TEST_F(PluginFrontWithListsTest, AnUpdateOrAStartAloneShowsAContainerToo) {
   auto resize = About<api::UpdateContainerRequest>("resized", false, 100);
   resize.mutable_container()->set_state(api::CONTAINER_RUNNING);
   *resize.mutable_linux_resources() = ResourcesOf(200);
-  ASSERT_TRUE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize).ok());
+  ASSERT_TRUE(Update(resize).ok());
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "started", false, 100).ok());
   RunFor(loop_, 50 * Options().event_pause);
   EXPECT_EQ(StateOf("resized"), ContainerState::kRunning);
@@ -232,10 +224,7 @@ TEST_F(PluginFrontWithListsTest, EventsOfContainersThatHaveEndedAddNone) {
   auto over = About<api::StateChangeEvent>("over", false, 100);
   over.mutable_container()->set_state(api::CONTAINER_STOPPED);
   ASSERT_TRUE(Tell(api::EVENT_POST_START_CONTAINER, over).ok());
-  ASSERT_TRUE(host_
-                  .Call<api::StopContainerResponse>(
-                      "StopContainer", About<api::StopContainerRequest>("stopped", false, 100))
-                  .ok());
+  ASSERT_TRUE(Stop("stopped", false, 100).ok());
   ASSERT_TRUE(Tell(api::EVENT_REMOVE_CONTAINER, "removed", false, 100).ok());
   RunFor(loop_, 50 * Options().event_pause);
   for (const char* const name : {"over", "stopped", "removed"})
@@ -342,7 +331,7 @@ TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
   auto update = About<api::UpdateContainerRequest>("dsp", true, 1000);
   *update.mutable_linux_resources() = ResourcesOf(1000);
   (*update.mutable_linux_resources()->mutable_unified())["cpuset.cpus.partition"] = "root";
-  EXPECT_FALSE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", update).ok());
+  EXPECT_FALSE(Update(update).ok());
 }
 
 // The runtime would keep its list, but the stage would consider the container unrestricted.

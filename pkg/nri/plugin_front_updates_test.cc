@@ -19,7 +19,6 @@ namespace {
 
 using test::About;
 using test::PluginFrontTest;
-using test::ResourcesOf;
 using test::Told;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -40,15 +39,12 @@ TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
   EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
   EXPECT_THAT(host_.updates, IsEmpty());
 
-  auto resize = About<api::UpdateContainerRequest>("dsp", true, 1000);
-  *resize.mutable_linux_resources() = ResourcesOf(2000);
-  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize);
+  const auto resized = Resize("dsp", true, 1000, 2000);
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
 
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 2000).ok());
-  const auto stopped = host_.Call<api::StopContainerResponse>(
-      "StopContainer", About<api::StopContainerRequest>("dsp", true, 2000));
+  const auto stopped = Stop("dsp", true, 2000);
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
 }
@@ -69,9 +65,7 @@ TEST_F(PluginFrontThatLooksTest, AnAnswerThatWaitsEndsWithTheConnection) {
       loop_.After(std::chrono::milliseconds(5), [this] { ::shutdown(host_fd_, SHUT_RDWR); });
   EXPECT_FALSE(Create("dsp", true, 1000).ok());
   ASSERT_TRUE(RunUntil(loop_, [this] { return !front_.EnsureConnected().ok(); }));
-  bool later = false;
-  const auto wait = loop_.After(2 * kUpdatesPatience, [&later] { later = true; });
-  ASSERT_TRUE(RunUntil(loop_, [&later] { return later; }));
+  resmgr::test::RunFor(loop_, 2 * kUpdatesPatience);
   EXPECT_EQ(front_.pending(), 0U);
 }
 
@@ -116,16 +110,16 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   EXPECT_EQ(asked_[0].id, "id-web");
   EXPECT_EQ(asked_[0].values.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
   // The runtime shows it to its plugins before it answers. It does not count as the kubelet's wish.
-  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  const auto shown = Update(Shown());
   ASSERT_TRUE(shown.ok()) << shown.status();
   EXPECT_EQ(shown->update_size(), 0);
-  const auto wish = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  const auto wish = Update(Shown());
   ASSERT_TRUE(wish.ok()) << wish.status();
   EXPECT_THAT(Told(wish->update()), ElementsAre("id-web 0-7")) << "the second one is";
   asked_[0].done(OkStatus());
   EXPECT_THAT(host_.updates, IsEmpty());
   // The kubelet, which asks for the same update now, gets an answer.
-  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  const auto resized = Update(Shown());
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
 }
@@ -136,7 +130,7 @@ TEST_F(PluginFrontWithCriTest, AnOwnUpdateThatAnotherPluginHasChangedIsNoWish) {
   auto changed = Shown();
   changed.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(1 << 30);
   changed.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(5);
-  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", changed);
+  const auto shown = Update(changed);
   ASSERT_TRUE(shown.ok()) << shown.status();
   EXPECT_EQ(shown->update_size(), 0);
 }

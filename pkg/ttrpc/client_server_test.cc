@@ -216,9 +216,7 @@ TEST_F(ClientServerTest, DestroyedClientsForgetTheirCalls) {
   client_->Call("Test", "Hang", "", milliseconds(10), [&told](const Response&) { told = true; });
   client_->Call("Test", "Echo", "", milliseconds(10), [this](const Response&) { client_.reset(); });
   ASSERT_TRUE(RunUntil(loop_, [&] { return client_ == nullptr; }));
-  bool later = false;
-  const auto timer = loop_.After(milliseconds(30), [&later] { later = true; });
-  ASSERT_TRUE(RunUntil(loop_, [&] { return later; }));
+  resmgr::test::RunFor(loop_, milliseconds(30));
   EXPECT_FALSE(told);
 }
 

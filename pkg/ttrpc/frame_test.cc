@@ -261,9 +261,7 @@ TEST_F(MultiplexerTest, BytesGoToTheirConnectionHoweverTheyAreSplit) {
   for (size_t split = 0; split <= bytes.size(); ++split) {
     expected += 4;
     ASSERT_TRUE(WriteNow(sockets_.theirs, bytes.substr(0, split)));
-    bool turned = false;
-    const auto turn = loop_.After(std::chrono::milliseconds(1), [&] { turned = true; });
-    ASSERT_TRUE(Until([&] { return turned; }));
+    resmgr::test::RunFor(loop_, std::chrono::milliseconds(1));
     ASSERT_TRUE(WriteNow(sockets_.theirs, bytes.substr(split)));
     ASSERT_TRUE(Until([&] { return first.all.size() == expected; })) << split;
   }
@@ -295,11 +293,7 @@ TEST_F(MultiplexerTest, APeerThatDoesNotReadIsGivenUp) {
   while (!lost_ && sent < 20) {
     multiplexer_->Send(1, "header", body);
     EXPECT_LE(multiplexer_->unsent(), kMostUnsent + body.size() + 100);
-    if (++sent % 4 == 0) {
-      bool turned = false;
-      const auto turn = loop_.After(std::chrono::milliseconds(0), [&] { turned = true; });
-      Until([&] { return turned; });
-    }
+    if (++sent % 4 == 0) resmgr::test::RunFor(loop_, std::chrono::milliseconds(0));
   }
   ASSERT_TRUE(Until([&] { return lost_.has_value(); }));
   EXPECT_EQ(lost_->code(), StatusCode::kResourceExhausted);

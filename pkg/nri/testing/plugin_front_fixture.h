@@ -110,6 +110,22 @@ class PluginFrontTest : public ::testing::Test {
         "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
   }
 
+  StatusOr<api::UpdateContainerResponse> Update(const api::UpdateContainerRequest& update) {
+    return host_.Call<api::UpdateContainerResponse>("UpdateContainer", update);
+  }
+  // The kubelet gives the container, which it created with this request, other CPUs.
+  StatusOr<api::UpdateContainerResponse> Resize(const std::string& name, bool guaranteed,
+                                                int64_t milli_cpu, int64_t to) {
+    auto resize = About<api::UpdateContainerRequest>(name, guaranteed, milli_cpu);
+    *resize.mutable_linux_resources() = ResourcesOf(to);
+    return Update(resize);
+  }
+  StatusOr<api::StopContainerResponse> Stop(const std::string& name, bool guaranteed,
+                                            int64_t milli_cpu) {
+    return host_.Call<api::StopContainerResponse>(
+        "StopContainer", About<api::StopContainerRequest>(name, guaranteed, milli_cpu));
+  }
+
   StatusOr<api::Empty> Tell(api::Event kind, api::StateChangeEvent event) {
     event.set_event(kind);
     return host_.Call<api::Empty>("StateChange", event);

@@ -33,6 +33,11 @@ class DispatchTest : public testing::Test {
     dispatcher_.InTurn(kind, dispatcher_.Wanting(api::EVENT_START_CONTAINER), Budget(budget), Start,
                        [this](const Status& status) { ended_ = status; });
   }
+  // Asks all of them as validators.
+  void Validate(milliseconds budget = milliseconds(1'000)) {
+    dispatcher_.Together(dispatcher_.plugins(), Budget(budget), Start,
+                         [this](const Status& status) { ended_ = status; });
+  }
   static void Start(HostedPlugin& plugin, milliseconds timeout, Dispatcher::Answered answered) {
     api::StateChangeEvent event;
     event.set_event(api::EVENT_START_CONTAINER);
@@ -194,8 +199,7 @@ TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
     port->notify = [&waiting](const auto&, auto done) { waiting.push_back(std::move(done)); };
     dispatcher_.Add(*port);
   }
-  dispatcher_.Together(dispatcher_.plugins(), Budget(milliseconds(1'000)), Start,
-                       [this](const Status& status) { ended_ = status; });
+  Validate();
   ASSERT_EQ(waiting.size(), 2u);
   waiting[1](DeadlineExceeded("late"));
   EXPECT_FALSE(ended_);
@@ -209,16 +213,12 @@ TEST_F(DispatchTest, AValidatorThatDoesNotAnswerRefusesOnce) {
   FunctionPort hung("10-a", told_, {.failure = FailurePolicy::kIgnore});
   Answering(hung, DeadlineExceeded("late"));
   dispatcher_.Add(hung);
-  const auto validate = [this] {
-    dispatcher_.Together(dispatcher_.plugins(), Budget(milliseconds(1'000)), Start,
-                         [this](const Status& status) { ended_ = status; });
-  };
-  validate();
+  Validate();
   EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Message(*ended_), testing::HasSubstr("validat"));
   EXPECT_THAT(told_.back(), testing::StartsWith("10-a End it has not validated a container"));
   // Further requests wait for it then, as long as it is not lost yet.
-  validate();
+  Validate();
   EXPECT_THAT(ended_, Optional(OkStatus()));
   dispatcher_.Remove(hung);
 
@@ -226,7 +226,7 @@ TEST_F(DispatchTest, AValidatorThatDoesNotAnswerRefusesOnce) {
   Answering(needed, Unavailable("lost"));
   dispatcher_.Add(needed);
   for (int i = 0; i < 2; ++i) {
-    validate();
+    Validate();
     EXPECT_EQ(ended_->code(), StatusCode::kUnavailable);
   }
 }
@@ -235,8 +235,7 @@ TEST_F(DispatchTest, AValidatorForWhichNoTimeIsLeftIsNotEnded) {
   FunctionPort validator("10-a", told_);
   dispatcher_.Add(validator);
   for (int i = 0; i < 2; ++i) {
-    dispatcher_.Together(dispatcher_.plugins(), Budget(milliseconds(0)), Start,
-                         [this](const Status& status) { ended_ = status; });
+    Validate(milliseconds(0));
     EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
   }
   EXPECT_TRUE(told_.empty());

@@ -2,7 +2,6 @@
 // Plugins that the host starts itself. FAKE_PLUGIN is the path of an executable plugin.
 #include "pkg/nri/host/session/plugin_process.h"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -16,16 +15,16 @@
 #include <unistd.h>
 
 #include "pkg/nri/testing/host_fixture.h"
+#include "test/support/captured_log.h"
+#include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::SizeIs;
 
 class PluginProcessTest : public test::HostFixture {
@@ -37,13 +36,8 @@ class PluginProcessTest : public test::HostFixture {
     options.first_restart = milliseconds(10);
     std::filesystem::create_directory(options.plugin_path);
     std::filesystem::create_directory(options.plugin_config_path);
-    SetLogWriter(
-        [this](std::string_view line) { lines_.emplace_back(line.substr(0, line.find('\n'))); });
   }
-  ~PluginProcessTest() override {
-    EndHost();
-    SetLogWriter(nullptr);
-  }
+  ~PluginProcessTest() override { EndHost(); }
 
   void Plugin(const std::string& name) const {
     std::filesystem::create_symlink(FAKE_PLUGIN, options.plugin_path + "/" + name);
@@ -52,24 +46,19 @@ class PluginProcessTest : public test::HostFixture {
     ASSERT_TRUE(host().Start().ok());
     ASSERT_TRUE(RunUntil(condition));
   }
-  bool Logged(std::string_view text) const {
-    return std::any_of(lines_.begin(), lines_.end(), [text](const std::string& line) {
-      return line.find(text) != std::string::npos;
-    });
-  }
+  bool Logged(std::string_view text) const { return log_.Times(text) > 0; }
   // Parsed from the log line that tells that it is ready.
   pid_t Pid(const std::string& name) const {
     const std::string begin = "plugin " + name + " (pid ";
-    for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
+    const std::vector<std::string> lines = log_.With("is ready");
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
       const size_t at = line->find(begin);
-      if (at != std::string::npos && line->find("is ready") != std::string::npos) {
-        return std::stoi(line->substr(at + begin.size()));
-      }
+      if (at != std::string::npos) return std::stoi(line->substr(at + begin.size()));
     }
     return -1;
   }
 
-  std::vector<std::string> lines_;
+  const resmgr::test::CapturedLog log_;
 };
 
 TEST_F(PluginProcessTest, APluginHasItsSocketItsVariablesAndNothingElse) {
@@ -78,10 +67,10 @@ TEST_F(PluginProcessTest, APluginHasItsSocketItsVariablesAndNothingElse) {
   StartUntil([&] { return !listener.ready.empty() && Logged("variables"); });
   EXPECT_EQ(listener.ready[0]->full_name(), "07-started");
   // The fourth open file is the directory that it lists.
-  EXPECT_THAT(lines_, Contains(HasSubstr("plugin 07-started says: variables "
-                                         "NRI_PLUGIN_NAME=started NRI_PLUGIN_IDX=07 "
-                                         "NRI_PLUGIN_SOCKET=3; files 0 1 2 3 4")));
-  EXPECT_THAT(lines_, Not(Contains(HasSubstr("files 0 1 2 3 4 5"))));
+  EXPECT_TRUE(
+      Logged("plugin 07-started says: variables NRI_PLUGIN_NAME=started NRI_PLUGIN_IDX=07 "
+             "NRI_PLUGIN_SOCKET=3; files 0 1 2 3 4\n"))
+      << log_.Text();
   const auto answer = AskCreate(*listener.ready[0]);
   EXPECT_TRUE(answer.ok());
 }
@@ -104,9 +93,7 @@ TEST_F(PluginProcessTest, AHostThatStopsStartsNothing) {
   bool stopped = false;
   host().Stop([&] { stopped = true; });
   ASSERT_TRUE(RunUntil([&] { return stopped; }));
-  bool later = false;
-  const auto timer = loop.After(milliseconds(50), [&later] { later = true; });
-  ASSERT_TRUE(RunUntil([&] { return later; }));
+  resmgr::test::RunFor(loop, milliseconds(50));
   EXPECT_THAT(host().plugins(), IsEmpty());
   EXPECT_FALSE(Logged("variables"));
 }
@@ -219,10 +206,7 @@ class PluginOutputTest : public test::HostFixture {
     ours_.Reset(ends[0]);
     theirs_.Reset(ends[1]);
     ::fcntl(theirs_.get(), F_SETPIPE_SZ, 1 << 20);
-    SetLogWriter(
-        [this](std::string_view line) { lines_.emplace_back(line.substr(0, line.find('\n'))); });
   }
-  ~PluginOutputTest() override { SetLogWriter(nullptr); }
 
   void Print(std::string_view text) const {
     ASSERT_EQ(::write(theirs_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -230,7 +214,7 @@ class PluginOutputTest : public test::HostFixture {
 
   UniqueFd ours_;
   UniqueFd theirs_;
-  std::vector<std::string> lines_;
+  const resmgr::test::CapturedLog log_;
 };
 
 TEST_F(PluginOutputTest, LinesAreCutAndEscaped) {
@@ -238,11 +222,11 @@ TEST_F(PluginOutputTest, LinesAreCutAndEscaped) {
   Print("one\n\nt\x1b[2Jwo\n");
   Print(std::string(3000, 'l') + "\nlast");
   theirs_.Reset();
-  ASSERT_TRUE(RunUntil([&] { return lines_.size() == 4; }));
-  EXPECT_THAT(lines_[0], HasSubstr("plugin 10-x says: one"));
-  EXPECT_THAT(lines_[1], HasSubstr("t\\x1b[2Jwo"));
-  EXPECT_LT(lines_[2].size(), 1200U);
-  EXPECT_THAT(lines_[3], HasSubstr("says: last"));
+  ASSERT_TRUE(RunUntil([&] { return log_.lines.size() == 4; }));
+  EXPECT_THAT(log_.lines[0], HasSubstr("plugin 10-x says: one"));
+  EXPECT_THAT(log_.lines[1], HasSubstr("t\\x1b[2Jwo"));
+  EXPECT_LT(log_.lines[2].size(), 1200U);
+  EXPECT_THAT(log_.lines[3], HasSubstr("says: last"));
 }
 
 TEST_F(PluginOutputTest, AFloodWaitsInThePipe) {
@@ -257,12 +241,10 @@ TEST_F(PluginOutputTest, AFloodWaitsInThePipe) {
     ::ioctl(theirs_.get(), FIONREAD, &left);
     return left <= full - static_cast<int>(PluginOutput::kMostBytes);
   }));
-  bool later = false;
-  const auto timer = loop.After(milliseconds(20), [&later] { later = true; });
-  ASSERT_TRUE(RunUntil([&] { return later; }));
+  resmgr::test::RunFor(loop, milliseconds(20));
   ::ioctl(theirs_.get(), FIONREAD, &left);
   EXPECT_EQ(left, full - static_cast<int>(PluginOutput::kMostBytes));
-  EXPECT_THAT(lines_, SizeIs(50));
+  EXPECT_THAT(log_.lines, SizeIs(50));
 }
 
 }  // namespace

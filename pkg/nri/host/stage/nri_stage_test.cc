@@ -31,6 +31,8 @@ using testing::UnorderedElementsAre;
 
 class NriStageTest : public testing::Test {
  protected:
+  using Call = resmgr::test::TestCall;
+
   NriStageTest() {
     stage_.Start();
     clock_.Advance(std::chrono::milliseconds(0));
@@ -59,12 +61,42 @@ class NriStageTest : public testing::Test {
                   [&](const ContainerFacts& each) { return each.container.name == name; });
     runtime_.everything->containers.push_back(std::move(facts));
   }
-  // The pod "p" has the container "main", and plugins are told of both.
-  void TellMain() {
+  // The pod "p" has the container "main", which the next list tells.
+  ContainerFacts& HaveMain() {
     HavePod("p");
     HaveContainer("p", "main");
+    return runtime_.everything->containers[0];
+  }
+  // The same, and plugins are told of both.
+  void TellMain() {
+    HaveMain();
     Refresh();
     TellAll();
+  }
+  // A call about this object, which is not started yet.
+  std::unique_ptr<Call> Make(Operation operation, const std::string& id) {
+    auto call = std::make_unique<Call>(pipeline_, operation);
+    call->request.container_id = ContainerId(id);
+    call->request.pod_id = PodSandboxId(id);
+    return call;
+  }
+  std::unique_ptr<Call> MakeUpdate(const std::string& id, const LinuxResources& resources) {
+    auto call = Make(Operation::kUpdateContainerResources, id);
+    call->request.body = ContainerUpdate{.has_linux = true, .resources = resources};
+    return call;
+  }
+  // Starts a call that plugins let pass.
+  static std::unique_ptr<Call> Passed(std::unique_ptr<Call> call) {
+    call->Start();
+    EXPECT_TRUE(call->passed());
+    return call;
+  }
+  std::unique_ptr<Call> Start(Operation operation, const std::string& id) {
+    return Passed(Make(operation, id));
+  }
+  // A client's update of the memory limit of "main".
+  std::unique_ptr<Call> Resize(int64_t limit) {
+    return Passed(MakeUpdate("id-main", {.memory_limit = limit}));
   }
   // Asks for the list, unless the first one is still under way.
   void Refresh() {
@@ -84,7 +116,7 @@ class NriStageTest : public testing::Test {
     };
   }
   // Answers events until none follows; the client does not get the reply before.
-  void AnswerEvents(const resmgr::test::TestCall& call) {
+  void AnswerEvents(const Call& call) {
     EXPECT_FALSE(held_.empty());
     while (!held_.empty()) {
       EXPECT_FALSE(call.reply_seen) << held_.size();
@@ -103,7 +135,7 @@ class NriStageTest : public testing::Test {
   }
   // Starts the creation of a container in this pod, and returns the decision.
   Status Create(const std::string& pod) {
-    resmgr::test::TestCall create(pipeline_, Operation::kCreateContainer);
+    Call create(pipeline_, Operation::kCreateContainer);
     create.request.pod_id = PodSandboxId(pod);
     create.request.body = CreateRequest{.pod_id = PodSandboxId(pod), .name = "main"};
     create.Start();
@@ -259,24 +291,18 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
   TellMain();
   HoldEvents();
   {
-    resmgr::test::TestCall stop(pipeline_, Operation::kStopContainer);
-    stop.request.container_id = ContainerId("id-main");
-    stop.Start();
-    ASSERT_TRUE(stop.passed());
+    const auto stop = Start(Operation::kStopContainer, "id-main");
     inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "id-main"});
-    stop.Reply(kNotFound);
-    AnswerEvents(stop);
-    EXPECT_TRUE(stop.reply_seen);
+    stop->Reply(kNotFound);
+    AnswerEvents(*stop);
+    EXPECT_TRUE(stop->reply_seen);
   }
   {
-    resmgr::test::TestCall remove(pipeline_, Operation::kRemovePodSandbox);
-    remove.request.pod_id = PodSandboxId("p");
-    remove.Start();
-    ASSERT_TRUE(remove.passed());
+    const auto remove = Start(Operation::kRemovePodSandbox, "p");
     inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "p"});
-    remove.Reply(0);
-    AnswerEvents(remove);
-    EXPECT_TRUE(remove.reply_seen);
+    remove->Reply(0);
+    AnswerEvents(*remove);
+    EXPECT_TRUE(remove->reply_seen);
   }
 }
 
@@ -323,11 +349,9 @@ TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
   EXPECT_THAT(prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect()),
               testing::HasSubstr(R"(cri_resmgr_ignored_failures_total{stage="nri"} 1)"));
   const auto updated = [this](const std::string& id) {
-    resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
-    update.request.container_id = ContainerId(id);
-    update.request.body = ContainerUpdate{.has_linux = true, .resources = {.cpu_shares = 512}};
-    update.Start();
-    return update.decided.value_or(Internal("undecided"));
+    const auto update = MakeUpdate(id, {.cpu_shares = 512});
+    update->Start();
+    return update->decided.value_or(Internal("undecided"));
   };
   EXPECT_EQ(updated("id-two"), OkStatus());
   EXPECT_EQ(updated("id-one").code(), StatusCode::kDeadlineExceeded);
@@ -337,8 +361,7 @@ TEST_F(NriStageTest, APodMayRunWithoutTheAnswersOfRequiredPlugins) {
 
 // NRI has unsigned numbers where the runtime's API has signed ones.
 TEST_F(NriStageTest, AnUpdateWithNumbersThatAreTooLargeFails) {
-  HavePod("p");
-  HaveContainer("p", "main");
+  HaveMain();
   Refresh();
   api::UpdateContainersRequest request;
   api::ContainerUpdate& update = *request.add_update();
@@ -352,10 +375,7 @@ TEST_F(NriStageTest, AnUpdateWithNumbersThatAreTooLargeFails) {
 }
 
 TEST_F(NriStageTest, PluginsSeeWhereThePolicyHasMovedContainers) {
-  HavePod("p");
-  HaveContainer("p", "main");
-  runtime_.everything->containers[0].container.resources = {.cpu_shares = 512,
-                                                            .cpuset_cpus = "0-7"};
+  HaveMain().container.resources = {.cpu_shares = 512, .cpuset_cpus = "0-7"};
   Refresh();
   inventory_.SetValues(ContainerId("id-main"), {.cpus = CpuSet{0, 2, 3}, .cpu_quota = -1});
   inventory_.SetValues(ContainerId("id-main"), {.cpus = CpuSet{0, 2}});
@@ -371,13 +391,10 @@ TEST_F(NriStageTest, PluginsSeeWhereThePolicyHasMovedContainers) {
 TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
   TellMain();
   const auto call = [this](Operation operation) {
-    resmgr::test::TestCall made(pipeline_, operation);
-    made.request.container_id = ContainerId("id-main");
-    made.Start();
-    ASSERT_TRUE(made.passed());
-    made.Reply(0);
+    const auto made = Start(operation, "id-main");
+    made->Reply(0);
     runtime_.Answer();
-    EXPECT_TRUE(made.reply_seen);
+    EXPECT_TRUE(made->reply_seen);
   };
   call(Operation::kStopContainer);
   EXPECT_THAT(told_, ElementsAre("10-a Stop main"));
@@ -394,13 +411,10 @@ TEST_F(NriStageTest, EachStopOfAContainerThatIsStartedAgainIsTold) {
 // A restart stops the container, too, and the event of this may come before the reply.
 TEST_F(NriStageTest, AContainerRunsAfterARestart) {
   TellMain();
-  resmgr::test::TestCall restart(pipeline_, Operation::kStartContainer);
-  restart.request.container_id = ContainerId("id-main");
-  restart.Start();
-  ASSERT_TRUE(restart.passed());
+  const auto restart = Start(Operation::kStartContainer, "id-main");
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
-  restart.Reply(0);
-  while (!restart.reply_seen)
+  restart->Reply(0);
+  while (!restart->reply_seen)
     runtime_.Answer();
   EXPECT_THAT(told_, ElementsAre("10-a Stop main", "10-a START_CONTAINER main",
                                  "10-a POST_START_CONTAINER main"));
@@ -409,24 +423,19 @@ TEST_F(NriStageTest, AContainerRunsAfterARestart) {
 
 // The event comes by another connection than the reply, and may come after it.
 TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
-  HavePod("p");
-  HaveContainer("p", "main");
-  ContainerFacts& facts = runtime_.everything->containers[0];
+  ContainerFacts& facts = HaveMain();
   facts.started_at = 7;
   facts.pid = 70;
   Refresh();
   TellAll();
-  resmgr::test::TestCall restart(pipeline_, Operation::kStartContainer);
-  restart.request.container_id = ContainerId("id-main");
-  restart.Start();
-  ASSERT_TRUE(restart.passed());
+  const auto restart = Start(Operation::kStartContainer, "id-main");
   facts.started_at = 8;
   facts.pid = 80;
-  restart.Reply(0);
+  restart->Reply(0);
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
   for (int i = 0; i < 3; ++i)
     runtime_.Answer();
-  EXPECT_TRUE(restart.reply_seen);
+  EXPECT_TRUE(restart->reply_seen);
   EXPECT_EQ(view_.Find("id-main")->message->state(), api::CONTAINER_RUNNING);
   EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
   // Now it ends.
@@ -440,19 +449,15 @@ TEST_F(NriStageTest, ALateEventOfARestartsStopDoesNotStopTheContainer) {
 
 // Docker accepts it, and does nothing.
 TEST_F(NriStageTest, AStartOfAContainerThatRunsIsNotTold) {
-  HavePod("p");
-  HaveContainer("p", "main");
-  ContainerFacts& facts = runtime_.everything->containers[0];
+  ContainerFacts& facts = HaveMain();
   facts.started_at = 7;
   Refresh();
   TellAll();
   const auto start = [this] {
-    resmgr::test::TestCall call(pipeline_, Operation::kStartContainer);
-    call.request.container_id = ContainerId("id-main");
-    call.Start();
-    call.Reply(0);
+    const auto call = Start(Operation::kStartContainer, "id-main");
+    call->Reply(0);
     runtime_.Answer();
-    EXPECT_TRUE(call.reply_seen);
+    EXPECT_TRUE(call->reply_seen);
   };
   start();
   EXPECT_THAT(told_, IsEmpty());
@@ -464,9 +469,7 @@ TEST_F(NriStageTest, AStartOfAContainerThatRunsIsNotTold) {
 
 // Docker's restart policies start containers again without a call of a client.
 TEST_F(NriStageTest, AContainerThatTheRuntimeStartsAgainRuns) {
-  HavePod("p");
-  HaveContainer("p", "main");
-  ContainerFacts& facts = runtime_.everything->containers[0];
+  ContainerFacts& facts = HaveMain();
   facts.started_at = 7;
   facts.pid = 70;
   Refresh();
@@ -522,27 +525,23 @@ TEST_F(NriStageTest, AStartByAClientIsToldOnce) {
   ContainerFacts& facts = runtime_.everything->containers[0];
   facts.started_at = 7;
   Refresh();
-  resmgr::test::TestCall start(pipeline_, Operation::kStartContainer);
-  start.request.container_id = ContainerId("id-main");
-  start.Start();
-  ASSERT_TRUE(start.passed());
+  const auto start = Start(Operation::kStartContainer, "id-main");
   facts.container.state = ContainerState::kRunning;
   facts.started_at = 8;
   facts.pid = 80;
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "id-main"});
-  start.Reply(0);
+  start->Reply(0);
   for (int i = 0; i < 3; ++i)
     runtime_.Answer();
   inventory_.OnEvent({.kind = ContainerEvent::Kind::kStarted, .id = "id-main"});
-  EXPECT_TRUE(start.reply_seen);
+  EXPECT_TRUE(start->reply_seen);
   EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER main", "10-a POST_START_CONTAINER main"));
 }
 
 // Kubelets send limits of swap and files of cgroup v2 in resizes, too. A later update by a plugin
 // sends all known values.
 TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
-  HavePod("p");
-  HaveContainer("p", "main");
+  HaveMain();
   Refresh();
   api::LinuxResources shown;
   plugin_.update = [&shown](const api::UpdateContainerRequest& request,
@@ -550,17 +549,14 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithSwapAndFiles) {
     shown = request.linux_resources();
     done(api::UpdateContainerResponse());
   };
-  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
-  update.request.container_id = ContainerId("id-main");
-  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
-  update.details.memory_swap_limit = 3000;
-  update.details.unified.Set("memory.high", "1800");
-  update.Start();
-  ASSERT_TRUE(update.passed());
+  auto update = MakeUpdate("id-main", {.memory_limit = 2000});
+  update->details.memory_swap_limit = 3000;
+  update->details.unified.Set("memory.high", "1800");
+  update = Passed(std::move(update));
   EXPECT_EQ(shown.memory().limit().value(), 2000);
   EXPECT_EQ(shown.memory().swap().value(), 3000);
   EXPECT_EQ(shown.unified().at("memory.high"), "1800");
-  update.Reply(0);
+  update->Reply(0);
   api::LinuxResources shares;
   shares.mutable_cpu()->mutable_shares()->set_value(512);
   Want("id-main", shares);
@@ -583,15 +579,10 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithTheChangesOfFormerStages) {
                                        call.Adjust(std::move(adjustment));
                                      });
   pipeline_.Add(former);
-  HavePod("p");
-  HaveContainer("p", "main");
+  HaveMain();
   Refresh();
-  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
-  update.request.container_id = ContainerId("id-main");
-  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
-  update.Start();
-  ASSERT_TRUE(update.passed());
-  update.Reply(0);
+  const auto update = Resize(2000);
+  update->Reply(0);
   const api::LinuxResources& known = view_.Find("id-main")->message->linux().resources();
   EXPECT_EQ(known.memory().limit().value(), 1000);
   EXPECT_EQ(known.unified().at("memory.high"), "900");
@@ -601,8 +592,7 @@ TEST_F(NriStageTest, AnUpdateIsKnownWithTheChangesOfFormerStages) {
 // An update sends all known values, which must not undo an update that the runtime has not answered
 // yet.
 TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
-  HavePod("p");
-  HaveContainer("p", "main");
+  HaveMain();
   Refresh();
   api::LinuxResources limit;
   limit.mutable_memory()->mutable_limit()->set_value(1000);
@@ -614,16 +604,12 @@ TEST_F(NriStageTest, UpdatesAtTheSameTimeDoNotUndoEachOther) {
   EXPECT_EQ(runtime_.changes[1].resources.memory_limit, 1000);
   runtime_.Answer();
 
-  resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
-  update.request.container_id = ContainerId("id-main");
-  update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = 2000}};
-  update.Start();
-  ASSERT_TRUE(update.passed());
+  const auto update = Resize(2000);
   Want("id-main", file);
   ASSERT_THAT(runtime_.changes, SizeIs(3));
   EXPECT_EQ(runtime_.changes[2].resources.memory_limit, 2000);
   // The runtime refuses the client's update: the value before is in force.
-  update.Reply(2);
+  update->Reply(2);
   Want("id-main", file);
   EXPECT_EQ(runtime_.changes[3].resources.memory_limit, 1000);
   runtime_.Answer();
@@ -635,22 +621,13 @@ class UnclearUpdatesTest : public NriStageTest {
   static constexpr int kUnavailable = 14;
 
   UnclearUpdatesTest() {
-    HavePod("p");
-    HaveContainer("p", "main");
+    HaveMain();
     SetLimit(1000);
     Refresh();
   }
   // The runtime reports this memory limit.
   void SetLimit(int64_t bytes) {
     runtime_.everything->containers[0].container.resources.memory_limit = bytes;
-  }
-  void Resize(int64_t bytes, int code) {
-    resmgr::test::TestCall update(pipeline_, Operation::kUpdateContainerResources);
-    update.request.container_id = ContainerId("id-main");
-    update.request.body = ContainerUpdate{.has_linux = true, .resources = {.memory_limit = bytes}};
-    update.Start();
-    ASSERT_TRUE(update.passed());
-    update.Reply(code);
   }
   void WantLimit(uint64_t bytes) {
     api::LinuxResources limit;
@@ -674,7 +651,7 @@ class UnclearUpdatesTest : public NriStageTest {
 };
 
 TEST_F(UnclearUpdatesTest, AClientsUpdateThatTookEffectIsNotUndone) {
-  Resize(2000, kUnavailable);
+  Resize(2000)->Reply(kUnavailable);
   EXPECT_EQ(SentLimit(), 2000) << "it is not known yet";
   SetLimit(2000);
   List();
@@ -682,7 +659,7 @@ TEST_F(UnclearUpdatesTest, AClientsUpdateThatTookEffectIsNotUndone) {
 }
 
 TEST_F(UnclearUpdatesTest, AClientsUpdateWithoutEffectIsForgotten) {
-  Resize(2000, kUnavailable);
+  Resize(2000)->Reply(kUnavailable);
   List();
   EXPECT_EQ(SentLimit(), 1000);
 }
@@ -700,7 +677,7 @@ TEST_F(UnclearUpdatesTest, APluginsUpdateThatTookEffectIsNotUndone) {
 
 TEST_F(UnclearUpdatesTest, AListThatIsOlderDoesNotCount) {
   inventory_.Refresh();
-  Resize(2000, kUnavailable);
+  Resize(2000)->Reply(kUnavailable);
   runtime_.Answer();
   EXPECT_EQ(SentLimit(), 2000);
   SetLimit(2000);
@@ -710,9 +687,9 @@ TEST_F(UnclearUpdatesTest, AListThatIsOlderDoesNotCount) {
 
 // The list may have the values before or after that update.
 TEST_F(UnclearUpdatesTest, AListDuringAnotherUpdateDoesNotCount) {
-  Resize(2000, kUnavailable);
+  Resize(2000)->Reply(kUnavailable);
   clock_.Advance(std::chrono::milliseconds(0));
-  Resize(3000, 0);
+  Resize(3000)->Reply(0);
   runtime_.Answer();
   EXPECT_EQ(SentLimit(), 3000);
   SetLimit(3000);
