@@ -21,13 +21,6 @@ void Fill(const StringMap& from, HookMap& to) {
     to[Utf8Repaired(key)] = Utf8Repaired(value);
 }
 
-void SetMeta(const Pod& pod, uint32_t attempt, api::PodSandboxMetadata& meta) {
-  meta.set_name(Utf8Repaired(pod.name));
-  meta.set_uid(Utf8Repaired(pod.uid.value()));
-  meta.set_namespace_(Utf8Repaired(pod.namespace_name));
-  meta.set_attempt(attempt);
-}
-
 void SetNumbers(const LinuxResources& from, api::LinuxContainerResources& to) {
   for (const NumberField& number : kNumberFields) {
     const auto value = number.requested != nullptr ? from.*number.requested : std::nullopt;
@@ -183,7 +176,11 @@ LinuxResources FromHookResources(const api::LinuxContainerResources& message) {
 
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
   api::PodSandboxHookRequest request;
-  SetMeta(pod, attempt, *request.mutable_pod_meta());
+  api::PodSandboxMetadata& meta = *request.mutable_pod_meta();
+  meta.set_name(Utf8Repaired(pod.name));
+  meta.set_uid(Utf8Repaired(pod.uid.value()));
+  meta.set_namespace_(Utf8Repaired(pod.namespace_name));
+  meta.set_attempt(attempt);
   request.set_runtime_handler(Utf8Repaired(pod.runtime_handler));
   Fill(pod.labels, *request.mutable_labels());
   Fill(pod.annotations, *request.mutable_annotations());
@@ -193,22 +190,19 @@ api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
   return request;
 }
 
-api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
-                                                  const CreateRequest& create,
+api::ContainerResourceHookRequest ToCreateRequest(const CreateRequest& create,
                                                   const ContainerDetails& details) {
   api::ContainerResourceHookRequest request;
-  SetMeta(pod, pod_attempt, *request.mutable_pod_meta());
+  request.mutable_pod_meta();
   request.mutable_container_meta()->set_name(Utf8Repaired(create.name));
   request.mutable_container_meta()->set_attempt(create.attempt);
   Fill(create.annotations, *request.mutable_container_annotations());
   api::LinuxContainerResources& resources = *request.mutable_container_resources();
   Overlay(create.resources, resources);
   OverlayDetails(details, resources);
-  *request.mutable_pod_resources() = ToHookResources(create.pod_resources.value_or(pod.resources));
-  Fill(pod.annotations, *request.mutable_pod_annotations());
-  Fill(pod.labels, *request.mutable_pod_labels());
-  request.set_pod_cgroup_parent(
-      Utf8Repaired(pod.cgroup_parent.empty() ? details.cgroup_parent : pod.cgroup_parent));
+  *request.mutable_pod_resources() =
+      ToHookResources(create.pod_resources.value_or(LinuxResources()));
+  request.set_pod_cgroup_parent(Utf8Repaired(details.cgroup_parent));
   for (const auto& [name, value] : details.environment)
     (*request.mutable_container_envs())[Utf8Repaired(name)] = Utf8Repaired(value);
   return request;

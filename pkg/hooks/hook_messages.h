@@ -45,11 +45,9 @@ HookEnvironment ToHookEnvironment(Environment environment);
 std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources);
 void AppendEnvironment(const HookEnvironment& environment, std::string& encoded);
 
-// The request of PreCreateContainer: the container has no id yet. If several environment variables
-// have one name, the server gets the last one. The cgroup parent is the pod's, else that in
-// `details`.
-api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
-                                                  const CreateRequest& create,
+// The request of PreCreateContainer without the pod's part: the container has no id yet. If several
+// environment variables have one name, the server gets the last one.
+api::ContainerResourceHookRequest ToCreateRequest(const CreateRequest& create,
                                                   const ContainerDetails& details);
 
 // Completes the request of PreUpdateContainerResources. `held` is the container's stored request,

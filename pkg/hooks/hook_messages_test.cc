@@ -48,7 +48,10 @@ TEST(HookMessages, ACreationsRequestIsComplete) {
   details.memory_swap_limit = 99;
   details.unified = {{"memory.high", "5"}};
   details.environment = {{"A", "1"}, {"B", "x=y"}, {"A", "2\xfe"}};
-  const auto request = ToCreateRequest(HookedPod(), 3, create, details);
+  details.cgroup_parent = "/kubepods/besteffort/poduid-1";
+  api::ContainerResourceHookRequest request;
+  ASSERT_TRUE(request.ParseFromString(EncodedPodPart(ToPodRequest(HookedPod(), 3), true) +
+                                      ToCreateRequest(create, details).SerializeAsString()));
   EXPECT_EQ(request.pod_meta().attempt(), 3U);
   EXPECT_EQ(request.container_meta().name(), "main");
   EXPECT_EQ(request.container_meta().attempt(), 2U);
@@ -69,7 +72,7 @@ TEST(HookMessages, ACreationsRequestIsComplete) {
 }
 
 TEST(HookMessages, K17AnEmptyCreationHasAMessageForEachPart) {
-  const auto request = ToCreateRequest(Pod(), 0, CreateRequest(), ContainerDetails());
+  const auto request = ToCreateRequest(CreateRequest(), ContainerDetails());
   EXPECT_TRUE(request.has_pod_meta());
   EXPECT_TRUE(request.has_container_meta());
   EXPECT_TRUE(request.has_container_resources());
@@ -81,11 +84,12 @@ TEST(HookMessages, K14AnUpdateIsShownWithWhatTheContainerHas) {
   create.resources.cpu_shares = 1024;
   create.resources.cpuset_cpus = "0-1";
   create.resources.hugepage_limits["2MB"] = 4;
-  auto request = ToCreateRequest(HookedPod(), 0, create, ContainerDetails());
+  ContainerDetails details;
+  details.cgroup_parent = "/kubepods/besteffort/poduid-1";
+  auto request = ToCreateRequest(create, details);
   LinuxResources update;
   update.cpuset_cpus = "2-3";
   update.hugepage_limits["2MB"] = 8;
-  ContainerDetails details;
   details.memory_swap_limit = 99;
   details.unified = {{"u", "1"}};
   SetUpdate(update, StringMap({{"a", "2"}, {"new", "3"}}), details, request);

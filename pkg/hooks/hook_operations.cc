@@ -221,7 +221,7 @@ class CreateCall final : public ContainerCall {
     Overlay(so_far, shown_);
     Overlay(so_far, details);
     environment_ = ToHookEnvironment(std::exchange(details.environment, {}));
-    message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
+    message_ = ToCreateRequest(shown_, details);
     pod_ = hooks().view().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();
     if (pod_ != nullptr) return ConsultAbout(asks);

@@ -20,7 +20,7 @@ api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
   details.memory_swap_limit = facts.details.memory_swap_limit;
   details.unified = facts.details.unified;
   details.environment = facts.requested_environment.value_or(facts.details.environment);
-  return ToCreateRequest(Pod(), 0, create, std::move(details));
+  return ToCreateRequest(create, details);
 }
 
 }  // namespace
