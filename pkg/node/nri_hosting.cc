@@ -61,16 +61,12 @@ void NriHosting::Configure(const NriHostConfig& config) {
   host_.Configure(nri::HostOptionsOf(config));
 }
 
-std::vector<PluginView> NriHosting::plugins() const {
-  return ViewsOf(host_.plugins());
-}
-
 std::vector<Problem> NriHosting::problems() const {
   std::vector<Problem> problems;
   if (unserved_) problems.push_back(unserved_->ProblemOf(socket_));
-  const std::vector<nri::PluginStatus> known = host_.plugins();
+  const std::vector<PluginView> known = plugins();
   for (const std::string& name : required_) {
-    const bool listed = std::ranges::any_of(known, [&name](const nri::PluginStatus& plugin) {
+    const bool listed = std::ranges::any_of(known, [&name](const PluginView& plugin) {
       return name == plugin.name || name == fmt::format("{}-{}", plugin.index, plugin.name);
     });
     if (listed) continue;
@@ -129,23 +125,6 @@ void NriHosting::NoteUnserved(const Status& why) {
     log_.Warn("NRI plugins are not served yet: {}", Printable(Describe(why)));
   if (!unserved_) unserved_ = Unserved{.since = std::chrono::system_clock::now()};
   unserved_->why = why;
-}
-
-std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins) {
-  std::vector<PluginView> views;
-  views.reserve(plugins.size());
-  for (const nri::PluginStatus& plugin : plugins) {
-    views.push_back({.kind = "nri",
-                     .name = plugin.name,
-                     .index = plugin.index,
-                     .state = plugin.state,
-                     .events = plugin.events,
-                     .calls = plugin.calls,
-                     .failures = plugin.failures,
-                     .last_error = plugin.last_error,
-                     .p50_micros = plugin.p50_micros});
-  }
-  return views;
 }
 
 }  // namespace resmgr

@@ -14,7 +14,6 @@
 #include "pkg/node/optional_services.h"
 #include "pkg/nri/host/session/host_options.h"
 #include "pkg/nri/host/session/plugin_host.h"
-#include "pkg/nri/host/session/plugin_registry.h"
 #include "pkg/nri/host/stage/nri_stage.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/runtime/inventory.h"
@@ -48,7 +47,7 @@ class NriHosting {
   void Configure(const NriHostConfig& config);
   // Tells the plugins that the host ends; `done` runs once, after at most half a second.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
-  std::vector<PluginView> plugins() const;
+  std::vector<PluginView> plugins() const { return host_.plugins(); }
   // Plugins that are not served, and required plugins that have never connected.
   std::vector<Problem> problems() const;
   // The containers that plugins know.
@@ -73,8 +72,5 @@ class NriHosting {
   EventLoop::HandlePtr ask_;
   EventLoop::HandlePtr serve_;
 };
-
-// The NRI plugins in the form of a front door's plugins.
-std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins);
 
 }  // namespace resmgr

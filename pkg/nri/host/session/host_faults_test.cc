@@ -109,7 +109,7 @@ TEST_F(HostFaultsTest, LateAnswersInARowEndIt) {
   EXPECT_THAT(listener.ready, SizeIs(1));
   ask(late);
   EXPECT_THAT(listener.ready, IsEmpty());
-  EXPECT_EQ(host().plugins()[0].state, PluginState::kFailed);
+  EXPECT_EQ(host().plugins()[0].state, PluginView::State::kFailed);
 }
 
 TEST_F(HostFaultsTest, StrikesChangeWhileItIsConnected) {
@@ -251,8 +251,9 @@ TEST_F(HostFaultsTest, GarbageEndsOnlyTheOneThatTalksIt) {
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
   const auto next = AskCreate(port);
   EXPECT_TRUE(next.ok());
-  for (const PluginStatus& plugin : host().plugins()) {
-    EXPECT_EQ(plugin.state, plugin.name == "healthy" ? PluginState::kReady : PluginState::kFailed);
+  for (const PluginView& plugin : host().plugins()) {
+    EXPECT_EQ(plugin.state,
+              plugin.name == "healthy" ? PluginView::State::kReady : PluginView::State::kFailed);
   }
 }
 
@@ -407,7 +408,7 @@ TEST_F(HostFaultsTest, TheNewerOfTwoOfOneNameCounts) {
   EXPECT_THAT(listener.ready, ElementsAre(&port));
   const auto now = AskCreate(port);
   EXPECT_EQ(now.status(), Internal("does not count"));
-  EXPECT_EQ(host().plugins()[0].state, PluginState::kReady);
+  EXPECT_EQ(host().plugins()[0].state, PluginView::State::kReady);
 }
 
 TEST_F(HostFaultsTest, OneThatComesInPlaceOfALostOneDecides) {

@@ -127,7 +127,7 @@ void PluginHost::OnNotStarted(const PluginFile& plugin, const Status& why) {
   const std::string full_name = FullPluginName(plugin.index, plugin.name);
   log_.Warn("plugin {} is not started: {}", full_name, Message(why));
   registry_.Add(plugin.index, plugin.name);
-  registry_.Remove(full_name, false, PluginState::kFailed, why);
+  registry_.Remove(full_name, false, PluginView::State::kFailed, why);
 }
 
 void PluginHost::OnExited(const PluginFile& plugin, const Status& why) {
@@ -221,7 +221,7 @@ void PluginHost::OnEnded(PluginSession& session, const Status& why) {
   if (session.has_figures()) {
     const bool gone = why.code() == StatusCode::kUnavailable;
     registry_.Remove(session.full_name(), session.was_ready(),
-                     gone ? PluginState::kDisconnected : PluginState::kFailed, why);
+                     gone ? PluginView::State::kDisconnected : PluginView::State::kFailed, why);
   }
   if (session.was_ready()) UnshadowSuccessor(session.full_name());
   if (session.has_inventory()) listener_.OnLost(session, why);

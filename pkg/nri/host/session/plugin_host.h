@@ -53,7 +53,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void Stop(std::function<void()> done);
 
   // The plugins that are or were connected, by index and name.
-  std::vector<PluginStatus> plugins() const { return registry_.List(); }
+  std::vector<PluginView> plugins() const { return registry_.List(); }
 
  private:
   PluginStats& StatsOf(const PluginSession& session) override;

@@ -151,17 +151,19 @@ TEST_F(PluginHostTest, FiguresOutliveTheConnection) {
     const auto plugin = Ready();
     plugin->create = [](const api::CreateContainerRequest&) { return Internal("no"); };
     const auto answer = AskCreate(*listener.ready[0]);
-    EXPECT_EQ(host().plugins()[0].state, PluginState::kReady);
+    EXPECT_EQ(host().plugins()[0].state, PluginView::State::kReady);
   }
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
   const auto again = Ready();
   std::optional<Status> answer;
   Notify(*listener.ready[0], api::EVENT_START_CONTAINER, answer);
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  const std::vector<PluginStatus> plugins = host().plugins();
+  const std::vector<PluginView> plugins = host().plugins();
   ASSERT_THAT(plugins, SizeIs(1));
+  EXPECT_EQ(plugins[0].kind, "nri");
   EXPECT_EQ(plugins[0].index, "10");
   EXPECT_EQ(plugins[0].name, "fake");
+  EXPECT_THAT(plugins[0].events, testing::Contains("CreateContainer"));
   EXPECT_EQ(plugins[0].calls, 2U);
   EXPECT_EQ(plugins[0].failures, 1U);
   EXPECT_EQ(plugins[0].last_error, "internal: no");
@@ -232,9 +234,9 @@ TEST_F(HostHandshakeTest, OneThatIsNotConfiguredInTimeEnds) {
   plugin->Hang();
   ASSERT_TRUE(RunUntil([&] { return plugin->lost.has_value(); }));
   EXPECT_THAT(listener.told, IsEmpty());
-  const std::vector<PluginStatus> plugins = host().plugins();
+  const std::vector<PluginView> plugins = host().plugins();
   ASSERT_THAT(plugins, SizeIs(1));
-  EXPECT_EQ(plugins[0].state, PluginState::kFailed);
+  EXPECT_EQ(plugins[0].state, PluginView::State::kFailed);
   EXPECT_THAT(plugins[0].last_error, HasSubstr("not configured"));
 }
 
@@ -364,14 +366,14 @@ TEST(PluginRegistryTest, OfThoseThatAreGoneTheLastAreKnown) {
   for (size_t i = 0; i < PluginRegistry::kMostKnown; ++i) {
     const std::string name = "n" + std::to_string(i);
     registry.Add("10", name);
-    registry.Remove("10-" + name, false, PluginState::kFailed, Internal("it broke"));
+    registry.Remove("10-" + name, false, PluginView::State::kFailed, Internal("it broke"));
   }
-  const std::vector<PluginStatus> plugins = registry.List();
+  const std::vector<PluginView> plugins = registry.List();
   ASSERT_THAT(plugins, SizeIs(PluginRegistry::kMostKnown));
   EXPECT_EQ(plugins[0].name, "stays");
-  EXPECT_EQ(plugins[0].state, PluginState::kReady);
+  EXPECT_EQ(plugins[0].state, PluginView::State::kReady);
   EXPECT_EQ(plugins[1].name, "n1");
-  EXPECT_EQ(plugins[1].state, PluginState::kFailed);
+  EXPECT_EQ(plugins[1].state, PluginView::State::kFailed);
   EXPECT_EQ(plugins[1].last_error, "it broke");
 }
 
@@ -379,7 +381,7 @@ TEST(PluginRegistryTest, WordsOfPluginsAreCut) {
   PluginRegistry registry;
   registry.Add("10", "a").NoteFailure(Internal("{}", std::string(1 << 20, 'x') + "\x1b"));
   EXPECT_LT(registry.List()[0].last_error.size(), 600U);
-  registry.Remove("10-a", false, PluginState::kFailed,
+  registry.Remove("10-a", false, PluginView::State::kFailed,
                   Internal("\x1b{}", std::string(1 << 20, 'x')));
   EXPECT_LT(registry.List()[0].last_error.size(), 600U);
   EXPECT_EQ(registry.List()[0].last_error.find('\x1b'), std::string::npos);
@@ -400,7 +402,7 @@ TEST(PluginRegistryTest, CountsForTheMetrics) {
   EXPECT_THAT(text(), HasSubstr("cri_resmgr_plugin_call_seconds_count" + labels));
   EXPECT_THAT(text(), HasSubstr("cri_resmgr_plugin_failures_total" + labels));
   EXPECT_THAT(text(), HasSubstr(R"(cri_resmgr_plugins_ready{kind="nri"} 1)"));
-  registry.Remove("10-a", true, PluginState::kDisconnected, Unavailable("gone"));
+  registry.Remove("10-a", true, PluginView::State::kDisconnected, Unavailable("gone"));
   EXPECT_THAT(text(), HasSubstr(R"(cri_resmgr_plugins_ready{kind="nri"} 0)"));
 }
 
@@ -411,12 +413,12 @@ TEST(PluginRegistryTest, APluginIsReadyAsLongAsOneSessionIs) {
   PluginStats& second = registry.Add("10", "a");
   EXPECT_EQ(&first, &second);
   registry.SetReady("10-a", 0x408);
-  registry.Remove("10-a", true, PluginState::kDisconnected, Unavailable("replaced"));
-  EXPECT_EQ(registry.List()[0].state, PluginState::kReady);
+  registry.Remove("10-a", true, PluginView::State::kDisconnected, Unavailable("replaced"));
+  EXPECT_EQ(registry.List()[0].state, PluginView::State::kReady);
   EXPECT_THAT(registry.List()[0].events, ElementsAre("CreateContainer", "RemoveContainer"));
-  registry.Remove("10-a", true, PluginState::kDisconnected, Unavailable("gone"));
+  registry.Remove("10-a", true, PluginView::State::kDisconnected, Unavailable("gone"));
   EXPECT_THAT(registry.List(),
-              ElementsAre(testing::Field(&PluginStatus::state, PluginState::kDisconnected)));
+              ElementsAre(testing::Field(&PluginView::state, PluginView::State::kDisconnected)));
 }
 
 TEST(PluginStatsTest, TheMedianIsOfTheLastAnswers) {

@@ -122,7 +122,7 @@ TEST_F(PluginProcessTest, OneThatEndsAtOnceShowsWhatItSaidAndWhenItStartsAgain) 
   EXPECT_THAT(host().plugins()[0].last_error,
               testing::MatchesRegex("it has ended: exit status 4, \"bad configuration: line 3\"; "
                                     "it is started again in [0-9]+ ms"));
-  EXPECT_EQ(host().plugins()[0].state, PluginState::kFailed);
+  EXPECT_EQ(host().plugins()[0].state, PluginView::State::kFailed);
 }
 
 TEST_F(PluginProcessTest, OneThatIsLeftIsKilled) {
@@ -142,12 +142,12 @@ TEST_F(PluginProcessTest, OneThatCannotBeStartedIsTriedAgainBesideOthers) {
   std::ofstream(options.plugin_path + "/10-bad") << "no program";
   std::filesystem::permissions(options.plugin_path + "/10-bad", std::filesystem::perms::owner_all);
   StartUntil([&] { return !listener.ready.empty() && Logged("again in 20 ms"); });
-  const std::vector<PluginStatus> plugins = host().plugins();
+  const std::vector<PluginView> plugins = host().plugins();
   ASSERT_THAT(plugins, SizeIs(2));
   EXPECT_EQ(plugins[0].name, "bad");
-  EXPECT_EQ(plugins[0].state, PluginState::kFailed);
+  EXPECT_EQ(plugins[0].state, PluginView::State::kFailed);
   EXPECT_THAT(plugins[0].last_error, HasSubstr("cannot execute"));
-  EXPECT_EQ(plugins[1].state, PluginState::kReady);
+  EXPECT_EQ(plugins[1].state, PluginView::State::kReady);
   // An executable in its place is started at the next try.
   std::filesystem::remove(options.plugin_path + "/10-bad");
   Plugin("10-bad");

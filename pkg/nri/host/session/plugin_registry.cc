@@ -8,18 +8,6 @@
 
 namespace resmgr::nri {
 
-std::string_view ToString(PluginState state) {
-  switch (state) {
-    case PluginState::kDisconnected:
-      return "disconnected";
-    case PluginState::kReady:
-      return "ready";
-    case PluginState::kFailed:
-      return "failed";
-  }
-  return "";
-}
-
 PluginStats& PluginRegistry::Add(std::string_view index, std::string_view name) {
   const std::string full_name = FullPluginName(index, name);
   if (!known_.contains(full_name) && known_.size() >= kMostKnown) ForgetOldest();
@@ -43,7 +31,7 @@ void PluginRegistry::ForgetOldest() {
 void PluginRegistry::SetReady(std::string_view full_name, uint32_t events) {
   Known& known = known_.find(full_name)->second;
   ++known.ready;
-  known.state = PluginState::kReady;
+  known.state = PluginView::State::kReady;
   known.events = events;
   known.last_error.clear();
   known.exit.clear();
@@ -53,11 +41,11 @@ void PluginRegistry::SetReady(std::string_view full_name, uint32_t events) {
 void PluginRegistry::CountReady() {
   if (metrics_ == nullptr) return;
   const auto ready = std::ranges::count_if(
-      known_, [](const auto& known) { return known.second.state == PluginState::kReady; });
+      known_, [](const auto& known) { return known.second.state == PluginView::State::kReady; });
   metrics_->SetReadyPlugins("nri", static_cast<size_t>(ready));
 }
 
-void PluginRegistry::Remove(std::string_view full_name, bool was_ready, PluginState state,
+void PluginRegistry::Remove(std::string_view full_name, bool was_ready, PluginView::State state,
                             const Status& why) {
   Known& known = known_.find(full_name)->second;
   --known.sessions;
@@ -73,26 +61,25 @@ void PluginRegistry::NoteExit(std::string_view index, std::string_view name, con
   const std::string full_name = FullPluginName(index, name);
   if (!known_.contains(full_name)) {
     Add(index, name);
-    Remove(full_name, false, PluginState::kFailed, why);
+    Remove(full_name, false, PluginView::State::kFailed, why);
   }
   Known& known = known_.find(full_name)->second;
   if (known.ready == 0) known.exit = ErrorText(Message(why));
 }
 
-std::vector<PluginStatus> PluginRegistry::List() const {
-  std::vector<PluginStatus> list;
+std::vector<PluginView> PluginRegistry::List() const {
+  std::vector<PluginView> list;
   for (const auto& [full_name, known] : known_) {
-    PluginStatus& status = list.emplace_back();
-    status.index = known.index;
-    status.name = known.name;
-    status.state = known.state;
-    status.events = EventNames(known.events);
-    status.calls = known.stats.calls();
-    status.failures = known.stats.failures();
-    status.last_error = known.last_error.empty() ? known.stats.last_error() : known.last_error;
-    if (!known.exit.empty()) status.last_error = known.exit;
-    status.p50_micros = known.stats.MedianMicros();
-    status.busy = known.stats.busy();
+    const std::string& of_connection = known.exit.empty() ? known.last_error : known.exit;
+    list.push_back({.kind = "nri",
+                    .name = known.name,
+                    .index = known.index,
+                    .state = known.state,
+                    .events = EventNames(known.events),
+                    .calls = known.stats.calls(),
+                    .failures = known.stats.failures(),
+                    .last_error = of_connection.empty() ? known.stats.last_error() : of_connection,
+                    .p50_micros = known.stats.MedianMicros()});
   }
   return list;
 }
