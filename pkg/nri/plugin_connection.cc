@@ -40,14 +40,6 @@ PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   };
 }
 
-// Moves the request's container, if it has one, into the event.
-template <typename Request>
-void TakeContainer(Request& request, api::StateChangeEvent& event) {
-  if constexpr (requires { request.mutable_container(); }) {
-    *event.mutable_container() = std::move(*request.mutable_container());
-  }
-}
-
 }  // namespace
 
 Status PluginConnection::Check(const Options& options) {
@@ -62,18 +54,12 @@ PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Opti
       dump_(options_.dumper),
       pauses_(options_.first_pause, options_.last_pause) {}
 
-void PluginConnection::Start() {
-  Connect();
-}
-
 void PluginConnection::StartOn(UniqueFd socket) {
   again_ = false;
-  trunk_ = std::make_unique<ttrpc::Multiplexer>(loop_, std::move(socket),
-                                                [this](const Status& why) { OnLost(why); });
-  Register();
+  Register(std::move(socket));
 }
 
-void PluginConnection::Connect() {
+void PluginConnection::Start() {
   StatusOr<UniqueFd> socket = ConnectUnix(options_.socket);
   if (!socket.ok()) {
     if (!std::exchange(complained_, true)) {
@@ -82,18 +68,18 @@ void PluginConnection::Connect() {
     ConnectLater();
     return;
   }
-  trunk_ = std::make_unique<ttrpc::Multiplexer>(loop_, *std::move(socket),
-                                                [this](const Status& why) { OnLost(why); });
-  Register();
+  Register(*std::move(socket));
 }
 
 void PluginConnection::ConnectLater() {
-  retry_ = loop_.After(pauses_.Next(), [this] { Connect(); });
+  retry_ = loop_.After(pauses_.Next(), [this] { Start(); });
 }
 
 // The plugin serves before it registers: the runtime may configure it before it answers.
-void PluginConnection::Register() {
+void PluginConnection::Register(UniqueFd socket) {
   phase_ = Phase::kRegistering;
+  trunk_ = std::make_unique<ttrpc::Multiplexer>(loop_, std::move(socket),
+                                                [this](const Status& why) { OnLost(why); });
   ttrpc::Server::Methods methods = Methods();
   for (auto& [name, method] : methods)
     method = dump_.Show(fmt::format("/{}/{}", kPluginService, name), std::move(method));
@@ -272,15 +258,11 @@ ttrpc::Server::Method PluginConnection::ServeDecision(
   });
 }
 
-template <typename Request>
 ttrpc::Server::Method PluginConnection::ServeEvent(api::Event event) {
+  using Request = api::PostCreateContainerRequest;
   return Serve<Request>([this, event](Request request, const ttrpc::Server::Reply& reply) {
     if (const Status ready = CheckSynchronized(); !ready.ok()) return reply(ready);
-    api::StateChangeEvent told;
-    told.set_event(event);
-    *told.mutable_pod() = std::move(*request.mutable_pod());
-    TakeContainer(request, told);
-    handler_.OnEvent(told, Encoded<api::Empty>(reply));
+    handler_.OnEvent(StateChangeOf(event, std::move(request)), Encoded<api::Empty>(reply));
   });
 }
 
@@ -300,22 +282,9 @@ ttrpc::Server::Methods PluginConnection::Methods() {
   methods["UpdateContainer"] = ServeDecision(&PluginHandler::OnUpdateContainer);
   methods["StopContainer"] = ServeDecision(&PluginHandler::OnStopContainer);
   methods["UpdatePodSandbox"] = ServeDecision(&PluginHandler::OnUpdatePodSandbox);
-  // Hosts before 0.12 send these events by StateChange, newer ones by methods of their own.
   methods["StateChange"] = ServeDecision(&PluginHandler::OnEvent);
-  methods["RunPodSandbox"] = ServeEvent<api::RunPodSandboxRequest>(api::EVENT_RUN_POD_SANDBOX);
-  methods["PostUpdatePodSandbox"] =
-      ServeEvent<api::PostUpdatePodSandboxRequest>(api::EVENT_POST_UPDATE_POD_SANDBOX);
-  methods["StopPodSandbox"] = ServeEvent<api::StopPodSandboxRequest>(api::EVENT_STOP_POD_SANDBOX);
-  methods["RemovePodSandbox"] =
-      ServeEvent<api::RemovePodSandboxRequest>(api::EVENT_REMOVE_POD_SANDBOX);
-  methods["PostCreateContainer"] =
-      ServeEvent<api::PostCreateContainerRequest>(api::EVENT_POST_CREATE_CONTAINER);
-  methods["StartContainer"] = ServeEvent<api::StartContainerRequest>(api::EVENT_START_CONTAINER);
-  methods["PostStartContainer"] =
-      ServeEvent<api::PostStartContainerRequest>(api::EVENT_POST_START_CONTAINER);
-  methods["PostUpdateContainer"] =
-      ServeEvent<api::PostUpdateContainerRequest>(api::EVENT_POST_UPDATE_CONTAINER);
-  methods["RemoveContainer"] = ServeEvent<api::RemoveContainerRequest>(api::EVENT_REMOVE_CONTAINER);
+  for (const api::Event event : kStateChanges)
+    methods[MethodOf(event)] = ServeEvent(event);
   return methods;
 }
 

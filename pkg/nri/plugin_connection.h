@@ -77,9 +77,8 @@ class PluginConnection {
   enum class Phase { kDisconnected, kRegistering, kConfigured, kSynchronized };
   using Answer = StatusOr<std::string>;
 
-  void Connect();
   void ConnectLater();
-  void Register();
+  void Register(UniqueFd socket);
   // `done` runs once, with the answer or the error.
   void CallRuntime(std::string_view method, const google::protobuf::MessageLite& request,
                    std::chrono::milliseconds timeout, std::function<void(Answer)> done);
@@ -92,8 +91,7 @@ class PluginConnection {
   template <typename Response, typename Request>
   ttrpc::Server::Method ServeDecision(
       void (PluginHandler::*decide)(const Request&, PluginHandler::Reply<Response>));
-  // The method of an event that was sent by StateChange before 0.12.
-  template <typename Request>
+  // The method of one of kStateChanges.
   ttrpc::Server::Method ServeEvent(api::Event event);
   Answer Configure(const api::ConfigureRequest& request);
   void Refuse(const Status& why);

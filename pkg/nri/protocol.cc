@@ -42,6 +42,15 @@ constexpr std::array kCrio{
     ReleasedApi{{1, 32, 0}, {0, 9, 0}},   //
 };
 
+constexpr std::array<const char*, 14> kMethods{
+    "RunPodSandbox",        "StopPodSandbox",
+    "RemovePodSandbox",     "CreateContainer",
+    "PostCreateContainer",  "StartContainer",
+    "PostStartContainer",   "UpdateContainer",
+    "PostUpdateContainer",  "StopContainer",
+    "RemoveContainer",      "UpdatePodSandbox",
+    "PostUpdatePodSandbox", "ValidateContainerAdjustment"};
+
 ApiVersion VersionOf(std::span<const ReleasedApi> releases, ApiVersion runtime) {
   const auto found =
       std::find_if(releases.begin(), releases.end(),
@@ -105,6 +114,32 @@ Status CheckRuntime(std::string_view name, std::string_view version) {
 
 uint32_t EventsOfHost(ApiVersion version) {
   return version >= kWithPodUpdates ? kEventsWithPodUpdates : kEvents;
+}
+
+uint32_t SubscribedTo(int32_t events) {
+  if (events == 0) return kAllEvents & ~BitOf(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
+  return static_cast<uint32_t>(events) & kAllEvents;
+}
+
+const char* MethodOf(api::Event event) {
+  if (event <= 0 || static_cast<size_t>(event) > kMethods.size()) return "";
+  return kMethods.at(static_cast<size_t>(event) - 1);
+}
+
+std::vector<std::string> EventNames(uint32_t bits) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kMethods.size(); ++i) {
+    if ((bits >> i & 1) != 0) names.emplace_back(kMethods.at(i));
+  }
+  return names;
+}
+
+api::StateChangeEvent StateChangeOf(api::Event kind, api::PostCreateContainerRequest own) {
+  api::StateChangeEvent event;
+  event.set_event(kind);
+  event.mutable_pod()->Swap(own.mutable_pod());
+  if (own.has_container()) event.mutable_container()->Swap(own.mutable_container());
+  return event;
 }
 
 }  // namespace resmgr::nri

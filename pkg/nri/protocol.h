@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
 
 namespace resmgr::nri {
+
+namespace api = ::nri::pkg::api::v1alpha1;
 
 // The two connections of the trunk between a plugin and its host (containerd/nri, pkg/net/multiplex
 // and pkg/api).
@@ -59,5 +64,29 @@ Status CheckRuntime(std::string_view name, std::string_view version);
 // ValidateContainerAdjustment: if a plugin with this subscription ends, a host refuses the next
 // creation.
 uint32_t EventsOfHost(ApiVersion version);
+
+// The bits of the events that plugins may subscribe to (NRI 0.10: bit `event - 1`).
+inline constexpr uint32_t kAllEvents = 0x3fff;
+constexpr uint32_t BitOf(api::Event event) {
+  return event <= 0 || event > 31 ? 0 : uint32_t{1} << (event - 1);
+}
+// The events of a plugin by its ConfigureResponse. 0 stands for all but validation: creations are
+// blocked while a plugin that asked for validation is absent.
+uint32_t SubscribedTo(int32_t events);
+// The names of the events, such as "RunPodSandbox", in the order of the bits.
+std::vector<std::string> EventNames(uint32_t bits);
+// The method's name, "CreateContainer"; "" for an event without one.
+const char* MethodOf(api::Event event);
+
+// The events that were sent by StateChange before NRI 0.12 and have had methods of their own since.
+inline constexpr std::array kStateChanges{
+    api::EVENT_RUN_POD_SANDBOX,       api::EVENT_POST_UPDATE_POD_SANDBOX,
+    api::EVENT_STOP_POD_SANDBOX,      api::EVENT_REMOVE_POD_SANDBOX,
+    api::EVENT_POST_CREATE_CONTAINER, api::EVENT_START_CONTAINER,
+    api::EVENT_POST_START_CONTAINER,  api::EVENT_POST_UPDATE_CONTAINER,
+    api::EVENT_REMOVE_CONTAINER};
+// The event by the request of its own method. All of these requests have the pod as field 1, and
+// those of containers the container as field 2.
+api::StateChangeEvent StateChangeOf(api::Event kind, api::PostCreateContainerRequest own);
 
 }  // namespace resmgr::nri

@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/testing/fake_plugin.h"
 
-#include <array>
 #include <utility>
 
 #include <sys/socket.h>
 
-#include "pkg/nri/host/session/question_queue.h"
 #include "pkg/nri/protocol.h"
 #include "pkg/ttrpc/frame.h"
 
 namespace resmgr::nri::test {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout{5'000};
-
-constexpr std::array kStateChanges{
-    api::EVENT_RUN_POD_SANDBOX,       api::EVENT_POST_UPDATE_POD_SANDBOX,
-    api::EVENT_STOP_POD_SANDBOX,      api::EVENT_REMOVE_POD_SANDBOX,
-    api::EVENT_POST_CREATE_CONTAINER, api::EVENT_START_CONTAINER,
-    api::EVENT_POST_START_CONTAINER,  api::EVENT_POST_UPDATE_CONTAINER,
-    api::EVENT_REMOVE_CONTAINER};
+// Longer than anything takes on a busy machine.
+constexpr std::chrono::milliseconds kTimeout{60'000};
 
 int32_t EventsOf(const FakePluginOptions& options) {
   if (options.events) return *options.events;
@@ -165,9 +157,7 @@ ttrpc::Server::Method FakePlugin::ServeEvent(const char* name, api::Event kind) 
         } else {
           api::PostCreateContainerRequest own;
           own.ParseFromString(payload);
-          request.set_event(kind);
-          *request.mutable_pod() = own.pod();
-          if (own.has_container()) *request.mutable_container() = own.container();
+          request = StateChangeOf(kind, std::move(own));
         }
         Tell(what, request.pod().name(), request.container().name());
         const Status status = event ? event(request) : OkStatus();

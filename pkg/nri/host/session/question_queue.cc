@@ -2,10 +2,7 @@
 #include "pkg/nri/host/session/question_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
-
-#include "pkg/nri/protocol.h"
 
 namespace resmgr::nri {
 namespace {
@@ -16,16 +13,7 @@ constexpr std::chrono::milliseconds kGrace{100};
 
 constexpr const char* kStateChange = "StateChange";
 
-constexpr std::array<const char*, 14> kMethods{
-    "RunPodSandbox",        "StopPodSandbox",
-    "RemovePodSandbox",     "CreateContainer",
-    "PostCreateContainer",  "StartContainer",
-    "PostStartContainer",   "UpdateContainer",
-    "PostUpdateContainer",  "StopContainer",
-    "RemoveContainer",      "UpdatePodSandbox",
-    "PostUpdatePodSandbox", "ValidateContainerAdjustment"};
-
-// All methods of events have the pod as field 1, and those of containers the container as field 2.
+// See StateChangeOf.
 std::string OwnRequest(const api::StateChangeEvent& event) {
   api::PostCreateContainerRequest request;
   *request.mutable_pod() = event.pod();
@@ -35,12 +23,8 @@ std::string OwnRequest(const api::StateChangeEvent& event) {
 
 std::string EventOfOwnRequest(const std::string& payload, api::Event kind) {
   api::PostCreateContainerRequest request;
-  api::StateChangeEvent event;
   request.ParseFromString(payload);
-  event.set_event(kind);
-  event.mutable_pod()->Swap(request.mutable_pod());
-  if (request.has_container()) event.mutable_container()->Swap(request.mutable_container());
-  return event.SerializeAsString();
+  return StateChangeOf(kind, std::move(request)).SerializeAsString();
 }
 
 }  // namespace
@@ -241,24 +225,6 @@ void QuestionQueue::End(const Status& why) {
     Answer(*entry, ended_);
   }
   FailWaiting(ended_);
-}
-
-uint32_t SubscribedTo(int32_t events) {
-  if (events == 0) return kAllEvents & ~BitOf(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
-  return static_cast<uint32_t>(events) & kAllEvents;
-}
-
-const char* MethodOf(api::Event event) {
-  if (event <= 0 || static_cast<size_t>(event) > kMethods.size()) return "";
-  return kMethods.at(static_cast<size_t>(event) - 1);
-}
-
-std::vector<std::string> EventNames(uint32_t bits) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kMethods.size(); ++i) {
-    if ((bits >> i & 1) != 0) names.emplace_back(kMethods.at(i));
-  }
-  return names;
 }
 
 Question EventForms::Make(const api::StateChangeEvent& event) {

@@ -14,6 +14,7 @@
 #include "pkg/base/status.h"
 #include "pkg/metrics/plugin_stats.h"
 #include "pkg/nri/host/session/plugin_port.h"
+#include "pkg/nri/protocol.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/frame.h"
@@ -114,19 +115,6 @@ class QuestionQueue {
   EventLoop::HandlePtr too_slow_;  // set when there was no room for a notice
   Status ended_;
 };
-
-// The bits of the events that plugins may subscribe to (NRI 0.10: bit `event - 1`).
-inline constexpr uint32_t kAllEvents = 0x3fff;
-constexpr uint32_t BitOf(api::Event event) {
-  return event <= 0 || event > 31 ? 0 : uint32_t{1} << (event - 1);
-}
-// The events of a plugin by its ConfigureResponse. 0 stands for all but validation: creations are
-// blocked while a plugin that asked for validation is absent.
-uint32_t SubscribedTo(int32_t events);
-// The names of the events, such as "RunPodSandbox", in the order of the bits.
-std::vector<std::string> EventNames(uint32_t bits);
-// The method's name, "CreateContainer"; "" for an event without one.
-const char* MethodOf(api::Event event);
 
 // The form in which one plugin gets events that were sent by StateChange before NRI 0.12 and have
 // had methods of their own since. The form of the plugin's version is tried first, then the other
