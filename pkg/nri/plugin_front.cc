@@ -220,7 +220,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         AddTo(decision.adjustment, host_version_, *response.mutable_adjust());
         mirror_.Confirm(id);
         early_.Add(id);
-        mirror_.Apply(id, decision.adjustment.values);
+        mirror_.Merge(id, AsResources(decision.adjustment.values));
         Answer(id, std::move(response), reply);
       },
       // Refused: the container, created as requested, could run on the exclusive CPUs of others.
@@ -253,7 +253,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
         early_.Sent(id);
         mirror_.SetUntold(id);
         mirror_.Merge(id, wanted);
-        mirror_.Apply(id, decision.adjustment.values);
+        mirror_.Merge(id, AsResources(decision.adjustment.values));
         Answer(id, std::move(response), reply);
       },
       [reply] { reply(api::UpdateContainerResponse()); });

@@ -79,10 +79,6 @@ bool RuntimeMirror::SetState(const ContainerId& id, ContainerState state) {
   return container->state == state;
 }
 
-void RuntimeMirror::Apply(const ContainerId& id, const ResourceValues& values) {
-  Merge(id, AsResources(values));
-}
-
 void RuntimeMirror::Merge(const ContainerId& id, const LinuxResources& resources) {
   if (RuntimeContainer* const container = Find(id)) resmgr::Merge(container->resources, resources);
 }

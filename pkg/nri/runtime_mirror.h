@@ -39,7 +39,6 @@ class RuntimeMirror {
   // again, and the report of its start may follow that of its end.
   bool SetState(const ContainerId& id, ContainerState state);
   // Applies values that the runtime has been asked to set, or that it reports as in force.
-  void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
   // The runtime gets values that other plugins may still change, so the values in force are unknown
   // until the runtime reports them.

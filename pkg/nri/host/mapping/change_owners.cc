@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "pkg/model/unified_files.h"
 #include "pkg/nri/convert.h"
@@ -47,15 +48,11 @@ api::Field FieldOf(Field field) {
 
 }  // namespace
 
-ChangeOwners::ChangeOwners(std::span<const OwnedField> owned) {
-  for (const OwnedField& field : owned)
-    plugins_.emplace(std::pair(field.field, field.key), field.plugin);
-}
-
-std::string ChangeOwners::PluginOf(const FieldChange& change) const {
-  const auto look = [this](api::Field field, const std::string& key) -> std::string {
-    const auto found = plugins_.find(std::pair(field, key));
-    return found == plugins_.end() ? "" : found->second;
+std::string PluginBehind(std::span<const OwnedField> owned, const FieldChange& change) {
+  const auto look = [owned](api::Field field, std::string_view key) -> std::string {
+    const auto found = std::ranges::find_if(
+        owned, [&](const OwnedField& each) { return each.field == field && each.key == key; });
+    return found == owned.end() ? "" : found->plugin;
   };
   // The field may have been set by a file in `unified`.
   if (const std::string file = FileOf(change); !file.empty()) {

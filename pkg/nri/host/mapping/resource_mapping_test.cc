@@ -210,7 +210,7 @@ constexpr const char* kManyFields = R"(adjust {
     }
   } })";
 
-TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
+TEST(PluginBehindTest, TellsWhichPluginMadeEachChange) {
   const auto second = Make<api::CreateContainerResponse>(
       "adjust { env { key: 'B' } hooks { poststop { path: '/bin/h' } } }");
 
@@ -218,7 +218,6 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
   ASSERT_TRUE(merge.Add("10-a", Make<api::CreateContainerResponse>(kManyFields)).ok());
   ASSERT_TRUE(merge.Add("20-b", second).ok());
   const std::vector<OwnedField> owned = merge.owned("");
-  const ChangeOwners owners(owned);
   for (const FieldChange& change : std::vector<FieldChange>{
            {.field = Field::kCpusetCpus},
            {.field = Field::kCpusetMems},
@@ -243,13 +242,13 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
            {.field = Field::kResourceLimits, .key = "RLIMIT_NOFILE"},
            {.field = Field::kSeccompProfile},
        }) {
-    EXPECT_EQ(owners.PluginOf(change), "10-a") << ToString(change.field) << " " << change.key;
+    EXPECT_EQ(PluginBehind(owned, change), "10-a") << ToString(change.field) << " " << change.key;
   }
-  EXPECT_EQ(owners.PluginOf({.field = Field::kEnvironment, .key = "B"}), "20-b");
-  EXPECT_EQ(owners.PluginOf({.field = Field::kHooks, .key = "/bin/h"}), "10-a,20-b");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kEnvironment, .key = "B"}), "20-b");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kHooks, .key = "/bin/h"}), "10-a,20-b");
 }
 
-TEST(ChangeOwnersTest, WhoSetsAFileOwnsTheFieldThatIsMadeOfIt) {
+TEST(PluginBehindTest, WhoSetsAFileOwnsTheFieldThatIsMadeOfIt) {
   AdjustmentMerge merge(Given({}));
   ASSERT_TRUE(merge
                   .Add("10-a", Make<api::CreateContainerResponse>(
@@ -263,29 +262,27 @@ TEST(ChangeOwnersTest, WhoSetsAFileOwnsTheFieldThatIsMadeOfIt) {
                            unified { key: "hugetlb.2MB.max" value: "1" } } } })"))
                   .ok());
   const std::vector<OwnedField> owned = merge.owned("");
-  const ChangeOwners owners(owned);
   for (const FieldChange& change : std::vector<FieldChange>{
            {.field = Field::kCpuQuota},
            {.field = Field::kCpuPeriod},
            {.field = Field::kMemoryLimit},
            {.field = Field::kHugepageLimits, .key = "2MB"},
        })
-    EXPECT_EQ(owners.PluginOf(change), "20-b") << ToString(change.field);
+    EXPECT_EQ(PluginBehind(owned, change), "20-b") << ToString(change.field);
 }
 
-TEST(ChangeOwnersTest, TellsNoPluginOfWhatNoneHasSet) {
+TEST(PluginBehindTest, TellsNoPluginOfWhatNoneHasSet) {
   AdjustmentMerge merge(Given({}));
   api::CreateContainerResponse reply;
   (*reply.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_unified())["memory.low"] =
       "1";
   ASSERT_TRUE(merge.Add("10-a", reply).ok());
   const std::vector<OwnedField> owned = merge.owned("");
-  const ChangeOwners owners(owned);
-  EXPECT_EQ(owners.PluginOf({.field = Field::kUnified, .key = "memory.low"}), "10-a");
-  EXPECT_EQ(owners.PluginOf({.field = Field::kUnified, .key = "pids.max"}), "");
-  EXPECT_EQ(owners.PluginOf({.field = Field::kEnvironment, .key = "A"}), "");
-  EXPECT_EQ(owners.PluginOf({.field = Field::kLabels, .key = "x"}), "");
-  EXPECT_EQ(ChangeOwners().PluginOf({.field = Field::kArgs}), "");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kUnified, .key = "memory.low"}), "10-a");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kUnified, .key = "pids.max"}), "");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kEnvironment, .key = "A"}), "");
+  EXPECT_EQ(PluginBehind(owned, {.field = Field::kLabels, .key = "x"}), "");
+  EXPECT_EQ(PluginBehind({}, {.field = Field::kArgs}), "");
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ PluginSession& PluginHost::Add(UniqueFd socket, std::string peer,
                                                                              .options = options_,
                                                                              .runtime = runtime_,
                                                                              .owner = *this,
+                                                                             .listener = listener_,
                                                                              .turns = turns_,
                                                                              .requests = requests_},
                                                       std::move(socket), std::move(peer),
@@ -200,12 +201,6 @@ void PluginHost::OnReady(PluginSession& session, std::vector<api::ContainerUpdat
     }
     former->End(Unavailable("plugin {} has come in its place", session.Label()));
   }
-}
-
-void PluginHost::OnUpdateContainers(PluginSession& session,
-                                    const api::UpdateContainersRequest& request,
-                                    PluginListener::Updated done) {
-  listener_.OnUpdateContainers(session, request, std::move(done));
 }
 
 void PluginHost::OnEnded(PluginSession& session, const Status& why) {

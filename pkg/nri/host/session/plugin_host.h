@@ -59,8 +59,6 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   PluginStats& StatsOf(const PluginSession& session) override;
   SharedSyncMessages Inventory(PluginSession& session) override;
   void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) override;
-  void OnUpdateContainers(PluginSession& session, const api::UpdateContainersRequest& request,
-                          PluginListener::Updated done) override;
   void OnEnded(PluginSession& session, const Status& why) override;
   const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket, pid_t pid) override;
   void OnNotStarted(const PluginFile& plugin, const Status& why) override;

@@ -180,7 +180,7 @@ void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server:
   }
   // The turn is ended explicitly, since the owner may keep the reply function for longer.
   const auto ends = std::make_shared<FairTurns::Running>(running);
-  context_.owner.OnUpdateContainers(
+  context_.listener.OnUpdateContainers(
       *this, request,
       [this, reply, ends, alive = lifetime_.token()](std::vector<api::ContainerUpdate> failed) {
         const FairTurns::Running over = std::move(*ends);

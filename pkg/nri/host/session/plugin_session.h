@@ -46,9 +46,6 @@ class PluginSession final : public PluginPort {
     virtual SharedSyncMessages Inventory(PluginSession& session) = 0;
     // The plugin has taken the messages.
     virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
-    virtual void OnUpdateContainers(PluginSession& session,
-                                    const api::UpdateContainersRequest& request,
-                                    PluginListener::Updated done) = 0;
     // Called once. The session must be destroyed later, not within the call.
     virtual void OnEnded(PluginSession& session, const Status& why) = 0;
 
@@ -62,6 +59,7 @@ class PluginSession final : public PluginPort {
     const HostOptions& options;
     const RuntimeIdentity& runtime;
     Owner& owner;
+    PluginListener& listener;       // gets the updates that plugins ask for
     FairTurns& turns;               // for updates that plugins ask for
     ttrpc::MemoryBudget& requests;  // of all plugins together
   };

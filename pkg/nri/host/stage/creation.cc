@@ -24,7 +24,7 @@ class CreateCall final : public StageCall {
 
   void RollBack() override { Undo(); }
   std::string PluginOf(const FieldChange& change) const override {
-    return creation_ == nullptr ? std::string() : creation_->Owners().PluginOf(change);
+    return creation_ == nullptr ? std::string() : creation_->PluginOf(change);
   }
   std::vector<std::string> LeftOut() const override {
     return creation_ == nullptr ? std::vector<std::string>() : creation_->left_out();

@@ -42,8 +42,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Undo();
   // Whether the runtime refused the container because it has no RDT for the class in the request.
   bool RefusedWithoutRdt(std::string_view message) const;
-  // The plugin behind each change of the request.
-  ChangeOwners Owners() const { return ChangeOwners(owners_); }
+  std::string PluginOf(const FieldChange& change) const { return PluginBehind(owners_, change); }
   // Lines about changes that the request cannot express.
   const std::vector<std::string>& left_out() const { return left_out_; }
   // Asks the runtime whether it has created the container.

@@ -16,35 +16,6 @@ namespace resmgr::nri {
 
 namespace {
 
-// The state of asking plugins about an update of a container.
-struct Consultation {
-  HostContainerPtr container;
-  UpdateMerge merge;
-};
-
-void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
-                const std::shared_ptr<Consultation>& consultation, Dispatcher::Done done) {
-  const auto ask = [&stage, consultation](HostedPlugin& plugin, std::chrono::milliseconds timeout,
-                                          Dispatcher::Answered answered) {
-    api::UpdateContainerRequest request = consultation->merge.request();
-    consultation->container->told = true;
-    if (WantsRealIds(plugin)) {
-      request.mutable_container()->set_id(std::string(consultation->container->id.value()));
-    }
-    plugin.port->Ask<api::UpdateContainerResponse>(
-        api::EVENT_UPDATE_CONTAINER, request.SerializeAsString(), timeout,
-        [&stage, consultation, name = plugin.name,
-         answered = std::move(answered)](StatusOr<api::UpdateContainerResponse> answer) {
-          if (!answer.ok()) return answered(answer.status());
-          stage.updates().Normalize(*answer->mutable_update());
-          answered(consultation->merge.Add(name, answer->update()));
-        });
-  };
-  const HostContainer& container = *consultation->container;
-  const Dispatcher::Kind kind = stage.RequestKind(*container.pod, container.message->name());
-  stage.dispatcher().InTurn(kind, std::move(plugins), budget, ask, std::move(done));
-}
-
 class UpdateCall final : public StageCall {
  public:
   explicit UpdateCall(NriStage& stage)
@@ -87,27 +58,44 @@ class UpdateCall final : public StageCall {
  private:
   void Ask(HostedPlugins plugins, const std::shared_ptr<LateAnswer>& answer,
            const Turns::Turn& turn) {
-    api::UpdateContainerRequest request;
-    *request.mutable_pod() = *container_->pod->message;
-    *request.mutable_container() = *container_->message;
-    *request.mutable_linux_resources() = *wanted_;
-    const auto consultation = std::make_shared<Consultation>(
-        Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});
-    AskPlugins(stage_, std::move(plugins), budget_, consultation,
-               lifetime_.Guard([this, consultation, answer, turn](const Status& refusal) {
-                 if (!refusal.ok()) return answer->Refuse(refusal);
-                 UpdateOthers(consultation, answer, turn);
-               }));
+    api::UpdateContainerRequest whole;
+    *whole.mutable_pod() = *container_->pod->message;
+    *whole.mutable_container() = *container_->message;
+    *whole.mutable_linux_resources() = *wanted_;
+    const auto merge = std::make_shared<UpdateMerge>(std::move(whole));
+    // Plugins are asked to the end, also after the client has gone away.
+    const auto ask = [&stage = stage_, container = container_, merge](
+                         HostedPlugin& plugin, std::chrono::milliseconds timeout,
+                         Dispatcher::Answered answered) {
+      api::UpdateContainerRequest request = merge->request();
+      container->told = true;
+      if (WantsRealIds(plugin)) {
+        request.mutable_container()->set_id(std::string(container->id.value()));
+      }
+      plugin.port->Ask<api::UpdateContainerResponse>(
+          api::EVENT_UPDATE_CONTAINER, request.SerializeAsString(), timeout,
+          [&stage, merge, name = plugin.name,
+           answered = std::move(answered)](StatusOr<api::UpdateContainerResponse> reply) {
+            if (!reply.ok()) return answered(reply.status());
+            stage.updates().Normalize(*reply->mutable_update());
+            answered(merge->Add(name, reply->update()));
+          });
+    };
+    stage_.dispatcher().InTurn(stage_.RequestKind(*container_->pod, container_->message->name()),
+                               std::move(plugins), budget_, ask,
+                               lifetime_.Guard([this, merge, answer, turn](const Status& refusal) {
+                                 if (!refusal.ok()) return answer->Refuse(refusal);
+                                 UpdateOthers(merge, answer, turn);
+                               }));
   }
 
   // Updates other containers before the asked one, as NRI does. Failures are logged.
-  void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
+  void UpdateOthers(const std::shared_ptr<UpdateMerge>& merge,
                     const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
-    stage_.updates().Apply(
-        consultation->merge.updates(),
-        lifetime_.Guard([this, consultation, answer, turn](const PluginUpdates::List&) {
-          Finish(consultation->merge.target(), *answer);
-        }));
+    stage_.updates().Apply(merge->updates(),
+                           lifetime_.Guard([this, merge, answer, turn](const PluginUpdates::List&) {
+                             Finish(merge->target(), *answer);
+                           }));
   }
 
   // Answers with the plugins' changes of the container itself.
