@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "pkg/nri/host/session/question_queue.h"
 #include "pkg/nri/protocol.h"
 
 namespace resmgr::nri {
