@@ -196,76 +196,72 @@ std::optional<MilliCpu> CpuRequestOf(const Pod& pod) {
   return limit;
 }
 
-bool AnnotationTellsCpu(const Pod& pod, const Container& container) {
-  const auto annotation = pod.annotations.find(kResourcesAnnotation);
-  if (annotation == pod.annotations.end()) return false;
-  const auto told = ParseResourcesAnnotation(annotation->second, container.name);
-  return told.ok() && told->has_value() &&
-         (*told)->cpu_request == container.requirements.cpu_request;
-}
-
 bool HasAllMemoryOf(const Pod& pod, const LinuxResources& resources) {
   return resources.memory_limit.value_or(0) > 0 &&
          resources.memory_limit == pod.resources.memory_limit;
 }
 
-int64_t SumOfOwnCpu(std::span<const PodMember> members) {
-  int64_t sum = 0;
-  for (const PodMember& member : members) {
-    if (!member.needs.cpu_of_pod) sum += Capped(member.needs.cpu_request.value);
-  }
-  return sum;
-}
-
-int64_t SumOfOwnMemory(std::span<const PodMember> members) {
-  int64_t sum = 0;
-  for (const PodMember& member : members) {
-    if (!member.needs.memory_of_pod) sum += Capped(member.needs.memory_request.value);
-  }
-  return sum;
-}
-
-// The member without a request of its own that has the rest of the pod's; nullptr: none has.
+// A kind of a pod's resources, by the members that have a container's part of it.
 template <typename Amount>
-PodMember* FindHolder(std::span<PodMember> members, bool Requirements::*of_pod,
-                      Amount Requirements::*request) {
+struct Kind {
+  bool Requirements::*of_pod;
+  Amount Requirements::*request;
+};
+
+// Whether an annotation states the request that the container has.
+template <typename Amount>
+bool AnnotationTells(const Pod& pod, const Container& container, Kind<Amount> kind) {
+  const auto annotation = pod.annotations.find(kResourcesAnnotation);
+  if (annotation == pod.annotations.end()) return false;
+  const auto told = ParseResourcesAnnotation(annotation->second, container.name);
+  return told.ok() && told->has_value() &&
+         (**told).*kind.request == container.requirements.*kind.request;
+}
+
+template <typename Amount>
+int64_t SumOfOwn(std::span<const PodMember> members, Kind<Amount> kind) {
+  int64_t sum = 0;
+  for (const PodMember& member : members) {
+    if (!(member.needs.*kind.of_pod)) sum += Capped((member.needs.*kind.request).value);
+  }
+  return sum;
+}
+
+// DivideAmong for one kind of resources, of which the pod has `whole`. `has_all(resources)`:
+// whether a container with this request seems to ask for all of it.
+template <typename Amount, typename HasAll>
+void Divide(const Pod& pod, int64_t whole, Kind<Amount> kind, const HasAll& has_all,
+            std::span<PodMember> members) {
+  const auto is_of_pod = [kind](const PodMember& member) { return member.needs.*kind.of_pod; };
+  // The member that has the rest keeps it.
   const auto holder = std::ranges::find_if(members, [&](const PodMember& member) {
-    return member.needs.*of_pod && (member.needs.*request).value > 0;
+    return is_of_pod(member) && (member.needs.*kind.request).value > 0;
   });
-  return holder == members.end() ? nullptr : &*holder;
-}
-
-// Gives the rest to `holder`, or else to the first member without a request of its own.
-template <typename Amount>
-void GiveRest(std::span<PodMember> members, bool Requirements::*of_pod,
-              Amount Requirements::*request, PodMember* holder, int64_t rest) {
-  rest = std::max<int64_t>(rest, 0);
-  if (holder != nullptr) holder->needs.*request = Amount{std::exchange(rest, 0)};
-  for (PodMember& member : members) {
-    if (&member == holder || !(member.needs.*of_pod)) continue;
-    member.needs.*request = Amount{std::exchange(rest, 0)};
+  if (std::ranges::any_of(members, is_of_pod) || SumOfOwn<Amount>(members, kind) > whole) {
+    for (PodMember& member : members) {
+      if (member.fixed || is_of_pod(member) || !has_all(member.container->requested)) continue;
+      member.needs.*kind.of_pod = !AnnotationTells(pod, *member.container, kind);
+    }
+  }
+  int64_t rest = std::max<int64_t>(whole - SumOfOwn<Amount>(members, kind), 0);
+  const auto give_rest = [&](PodMember& member) {
+    member.needs.*kind.request = Amount{std::exchange(rest, 0)};
+  };
+  if (holder != members.end()) give_rest(*holder);
+  for (auto member = members.begin(); member != members.end(); ++member) {
+    if (member != holder && is_of_pod(*member)) give_rest(*member);
   }
 }
 
 void DivideCpu(const Pod& pod, std::span<PodMember> members) {
   const std::optional<MilliCpu> request = CpuRequestOf(pod);
   if (!request) return;
-  const int64_t whole = request->value;
-  PodMember* const holder =
-      FindHolder(members, &Requirements::cpu_of_pod, &Requirements::cpu_request);
-  const bool divided =
-      std::ranges::any_of(members, [](const PodMember& member) { return member.needs.cpu_of_pod; });
-  if (divided || SumOfOwnCpu(members) > whole) {
-    for (PodMember& member : members) {
-      if (member.fixed || member.needs.cpu_of_pod) continue;
-      if (!HasAllCpuOf(pod, member.container->requested)) continue;
-      if (AnnotationTellsCpu(pod, *member.container)) continue;
-      member.needs.cpu_of_pod = true;
-      member.needs.cpu_limit = CpuLimitOf(member.container->requested);
-    }
+  Divide(
+      pod, request->value, Kind<MilliCpu>{&Requirements::cpu_of_pod, &Requirements::cpu_request},
+      [&pod](const LinuxResources& resources) { return HasAllCpuOf(pod, resources); }, members);
+  for (PodMember& member : members) {
+    if (member.needs.cpu_of_pod) member.needs.cpu_limit = CpuLimitOf(member.container->requested);
   }
-  GiveRest(members, &Requirements::cpu_of_pod, &Requirements::cpu_request, holder,
-           whole - SumOfOwnCpu(members));
 }
 
 // Divides only the memory of Guaranteed pods, whose limit is the request: no message has the memory
@@ -273,18 +269,9 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
 void DivideMemory(const Pod& pod, std::span<PodMember> members) {
   const int64_t whole = pod.resources.memory_limit.value_or(0);
   if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;
-  PodMember* const holder =
-      FindHolder(members, &Requirements::memory_of_pod, &Requirements::memory_request);
-  const bool divided = std::ranges::any_of(
-      members, [](const PodMember& member) { return member.needs.memory_of_pod; });
-  if (divided || SumOfOwnMemory(members) > whole) {
-    for (PodMember& member : members) {
-      const bool all = HasAllMemoryOf(pod, member.container->requested);
-      if (!member.fixed && all) member.needs.memory_of_pod = true;
-    }
-  }
-  GiveRest(members, &Requirements::memory_of_pod, &Requirements::memory_request, holder,
-           whole - SumOfOwnMemory(members));
+  Divide(
+      pod, whole, Kind<Bytes>{&Requirements::memory_of_pod, &Requirements::memory_request},
+      [&pod](const LinuxResources& resources) { return HasAllMemoryOf(pod, resources); }, members);
 }
 
 }  // namespace

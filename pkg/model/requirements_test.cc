@@ -441,6 +441,20 @@ TEST_F(PodDivisionTest, WhatIsKnownToBeItsOwnStays) {
   EXPECT_THAT(Divided(), ElementsAre("4000", "(0)"));
 }
 
+TEST_F(PodDivisionTest, MemoryThatAnAnnotationTellsIsItsOwn) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  pod_.annotations.Set("intel.com/resources",
+                       R"({"containers":{"own":{"limits":{"cpu":1,"memory":"1Gi"}}}})");
+  Add("shares", {});
+  Divided();
+  members_[0].needs.memory_of_pod = true;
+  Add("own", {{1000}, {1000}, {kGibi}, {kGibi}});
+  EXPECT_THAT(Divided(), ElementsAre("(3000)", "1000"));
+  EXPECT_EQ(members_[0].needs.memory_request.value, 0);
+  EXPECT_EQ(members_[1].needs.memory_request.value, kGibi);
+  EXPECT_FALSE(members_[1].needs.memory_of_pod);
+}
+
 TEST_F(PodDivisionTest, ALargePodIsToldByItsQuota) {
   SetPod(QosClass::kGuaranteed, {{300'000}, {300'000}, {kGibi}, {kGibi}});
   Add("a", {{150'000}, {150'000}, {kGibi / 2}, {kGibi / 2}});
