@@ -67,7 +67,7 @@ class Adopter {
         store_.PutPod(std::move(listed));
       } else if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
         Pod listed = state_writer_.WithNotes(pod);
-        listed.qos = *kept->qos;
+        listed.qos = kept->qos;
         listed.qos_derived = kept->qos_derived;
         store_.PutPod(std::move(listed)).unclear = true;
       }
@@ -84,8 +84,7 @@ class Adopter {
                                        const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.pod_id != id) continue;
-      std::optional<SavedContainer> saved = SavedOf(reported);
-      if (saved && saved->qos) return saved;
+      if (std::optional<SavedContainer> saved = SavedOf(reported)) return saved;
     }
     return std::nullopt;
   }
@@ -103,7 +102,7 @@ class Adopter {
   // class that follows from the values in force for its containers.
   void FillInQos(Pod& pod, const RuntimeInventory& inventory) {
     if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
-      pod.qos = *kept->qos;
+      pod.qos = kept->qos;
       pod.qos_derived = kept->qos_derived;
       if (!pod.qos_derived) ++result_.classes_not_told;
       return;
@@ -234,7 +233,7 @@ class Adopter {
       container.needs_note = saved->needs_note;
       container.cpus_bound = saved->cpus_bound;
       container.mems_bound = saved->mems_bound;
-      container.set_later = saved->set_later.value_or(NumbersSetLater{});
+      container.set_later = saved->set_later;
       RestoreTexts(record, *saved);
       TakeCreatedName(record, *saved);
     }
@@ -285,9 +284,10 @@ class Adopter {
 
   enum class SavedPlaceIs { kAsBefore, kOfUpdate, kOfOtherNeeds };
 
-  // Takes the saved request of the container. If an update has arrived whose outcome is not on the
-  // disk, the numbers in force are taken instead, and the saved place belongs to other needs; but
-  // if the place decided for that update was saved, that becomes the saved place.
+  // Takes the saved request of the container. If an update has arrived that was saved as under way,
+  // its request is taken instead, and the place decided for it becomes the saved place. If one has
+  // arrived that is not on the disk, the numbers in force are taken, and the saved place belongs to
+  // other needs.
   SavedPlaceIs TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
                            SavedContainer& saved) const {
     Container& container = record.container;
@@ -304,7 +304,7 @@ class Adopter {
                                .others_set = state_writer_.OthersSetNumbers()};
     const NumbersNews news = JudgeNumbers(report);
     if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
-      const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
+      const bool first = !saved.set_later.reported && IsPlacedAsSaved(report);
       // Skipped if an update was under way, since the container is then sent all values again.
       if (!called && (first || news == NumbersNews::kPlugins)) {
         TakeFirstReportOfSaved(reported.resources, saved.placement, container);
@@ -315,18 +315,13 @@ class Adopter {
     if (news == NumbersNews::kAsked) {
       container.requested = saved.asked->requested;
       container.requirements = saved.asked->requirements;
-      return TakeAskedPlace(saved);
+      saved.requirements = saved.asked->requirements;
+      saved.placement = saved.asked->place.placement;
+      saved.shared_cpus = saved.asked->place.shared_cpus;
+      return SavedPlaceIs::kOfUpdate;
     }
     TakeCpuInForce(asked, needs, container);
     return SavedPlaceIs::kOfOtherNeeds;
-  }
-
-  static SavedPlaceIs TakeAskedPlace(SavedContainer& saved) {
-    if (!saved.asked->place) return SavedPlaceIs::kOfOtherNeeds;
-    saved.requirements = saved.asked->requirements;
-    saved.placement = saved.asked->place->placement;
-    saved.shared_cpus = saved.asked->place->shared_cpus;
-    return SavedPlaceIs::kOfUpdate;
   }
 
   bool IsUpdateOpen(const ContainerId& id) const {

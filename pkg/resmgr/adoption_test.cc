@@ -298,8 +298,8 @@ TEST_F(StaleNotesTest, TheOutcomeOfAnUpdateIsSavedBeforeTheReply) {
   node_.FlushState();
   const auto grown = node_.manager().AdmitUpdate(app, TestNode::Resources(1000));
   ASSERT_TRUE(grown.ok()) << grown.status();
-  ASSERT_TRUE(node_.Saved(app)->asked && node_.Saved(app)->asked->place);
-  EXPECT_EQ(node_.Saved(app)->asked->place->placement.exclusive.ToString(), "1");
+  ASSERT_TRUE(node_.Saved(app)->asked);
+  EXPECT_EQ(node_.Saved(app)->asked->place.placement.exclusive.ToString(), "1");
   EXPECT_EQ(node_.Saved(app)->placement.exclusive.ToString(), "");
   node_.manager().UpdateSucceeded(*grown);
   EXPECT_FALSE(node_.Saved(app)->asked);

@@ -41,12 +41,8 @@ void TakeReport(const CpuNumber& in_force, const CpuNumber& expected, bool same,
   if (in_force && *in_force != 0 && in_force != expected && !same) later = in_force;
 }
 
-NumbersSetLater SetLaterOf(const SavedContainer& saved) {
-  return saved.set_later.value_or(NumbersSetLater{});
-}
-
 CpuNumbers NumbersInForce(const SavedContainer& saved) {
-  return NumbersInForce(SetLaterOf(saved), saved.placement, saved.requested);
+  return NumbersInForce(saved.set_later, saved.placement, saved.requested);
 }
 
 bool IsExactlyAsSaved(const ReportOfSaved& report) {
@@ -61,9 +57,8 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
   if (report.others_set) return false;
   const SavedContainer& saved = report.saved;
   const LinuxResources& asked = saved.asked->requested;
-  const NumbersSetLater later = SetLaterOf(saved);
   const CpuNumber& before = saved.requested.cpu_shares;
-  const bool decided = later.cpu_shares || saved.placement.cpu_shares;
+  const bool decided = saved.set_later.cpu_shares || saved.placement.cpu_shares;
   if (!decided && asked.cpu_shares) {
     if (!IsSameByWeight(*asked.cpu_shares, report.in_force.cpu_shares)) return true;
     if (before && !IsSameByWeight(*before, asked.cpu_shares)) return false;
@@ -264,20 +259,19 @@ NumbersNews JudgeNumbers(const ReportOfSaved& report) {
   if (TellsCpuInForce(saved, report.in_force)) return NumbersNews::kNone;
   // There is no sign that stages or plugins set numbers, so an update has arrived that was not
   // saved.
-  if (!saved.set_later || !report.others_set) return NumbersNews::kUpdated;
+  if (!report.others_set) return NumbersNews::kUpdated;
   // Kubelets never resize BestEffort pods.
   if (report.qos == QosClass::kBestEffort) return NumbersNews::kPlugins;
-  const bool first_report = !saved.set_later->reported || report.called;
+  const bool first_report = !saved.set_later.reported || report.called;
   return first_report && IsPlacedAsSaved(report) ? NumbersNews::kPlugins : NumbersNews::kUpdated;
 }
 
 LinuxResources WithoutSetLater(const SavedContainer& saved, LinuxResources in_force) {
-  const NumbersSetLater later = SetLaterOf(saved);
   const auto put_back = [](CpuNumber& now, const CpuNumber& set, const CpuNumber& placed,
                            const CpuNumber& requested) {
     if (set && set == now) now = placed ? placed : requested;
   };
-  ForEachCpuNumber(put_back, in_force, later, saved.placement, saved.requested);
+  ForEachCpuNumber(put_back, in_force, saved.set_later, saved.placement, saved.requested);
   return in_force;
 }
 

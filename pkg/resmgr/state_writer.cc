@@ -102,9 +102,9 @@ void StateWriter::Save(ContainerRecord& record) {
 // runtime is away, it is not known whether that update has arrived.
 void StateWriter::PutUnchanged(const ContainerRecord& record) {
   const auto saved = record.kept ? Find(record.container.id) : std::nullopt;
-  if (!saved || !saved->asked || !saved->asked->place) return Put(record, nullptr);
-  Placement place = saved->asked->place->placement;
-  const CpuSet& shared = saved->asked->place->shared_cpus;
+  if (!saved || !saved->asked) return Put(record, nullptr);
+  Placement place = saved->asked->place.placement;
+  const CpuSet& shared = saved->asked->place.shared_cpus;
   if (!shared.empty()) place.cpus = shared;
   const AskedView asked{saved->asked->requested, saved->asked->requirements, place};
   Put(record, &asked);

@@ -6,7 +6,6 @@
 // Includes the algorithm's source, without the library, so that it is inlined.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#include <zlib.h>
 
 namespace resmgr {
 namespace {
@@ -16,13 +15,6 @@ constexpr size_t kValueSizeAt = 9;
 
 uint32_t Checksum(std::string_view bytes) {
   return static_cast<uint32_t>(XXH3_64bits(bytes.data(), bytes.size()));
-}
-
-uint32_t ChecksumOfVersion1(std::string_view bytes) {
-  static_assert(sizeof(uInt) >= 4);
-  const uLong sum = crc32(0, reinterpret_cast<const Bytef*>(bytes.data()),  // zlib's type
-                          static_cast<uInt>(bytes.size()));
-  return static_cast<uint32_t>(sum);
 }
 
 // Stands at the beginning of the file, before the version of this format.
@@ -77,16 +69,14 @@ void AppendEntry(EntryKind kind, std::string_view name, std::string_view value, 
   EndEntry(begin, text);
 }
 
-bool TakeEntry(uint32_t version, std::string_view& rest, EntryView& entry) {
+bool TakeEntry(std::string_view& rest, EntryView& entry) {
   if (rest.size() < kEntryNameAt) return false;
   const size_t name_size = NumberAt(rest.data() + kEntryNameSizeAt);
   const size_t value_size = NumberAt(rest.data() + kValueSizeAt);
   if (name_size > kMaxEntryName || value_size > kMaxEntryValue) return false;
   const size_t size = kEntryNameAt + name_size + value_size;
   if (rest.size() < size) return false;
-  const std::string_view summed = rest.substr(kKindAt, size - kKindAt);
-  const uint32_t sum = version == 1 ? ChecksumOfVersion1(summed) : Checksum(summed);
-  if (NumberAt(rest.data()) != sum) return false;
+  if (NumberAt(rest.data()) != Checksum(rest.substr(kKindAt, size - kKindAt))) return false;
   entry.kind = static_cast<EntryKind>(rest[kKindAt]);
   entry.name = rest.substr(kEntryNameAt, name_size);
   entry.value = rest.substr(kEntryNameAt + name_size, value_size);
@@ -129,16 +119,16 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
     return Verdict::kDamaged;
   }
   const uint32_t version = NumberAt(rest.data() + kMagic.size());
-  if (version == 0 || version > kLogVersion) {
+  if (version != kLogVersion) {
     found.complaints.push_back(
-        fmt::format("{} has version {}, this program reads up to {}", path, version, kLogVersion));
+        fmt::format("{} has version {}, this program reads {}", path, version, kLogVersion));
     return Verdict::kNewer;
   }
   rest.remove_prefix(kHeaderSize);
-  const Verdict labels = ReadLabels(path, version, rest, found.complaints);
+  const Verdict labels = ReadLabels(path, rest, found.complaints);
   if (labels != Verdict::kUsable) return labels;
   EntryView entry;
-  while (TakeEntry(version, rest, entry)) {
+  while (TakeEntry(rest, entry)) {
     if (entry.kind == EntryKind::kPut) {
       found.records.insert_or_assign(std::string(entry.name), std::string(entry.value));
     } else if (entry.kind == EntryKind::kErase) {
@@ -152,17 +142,16 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   return Verdict::kUsable;
 }
 
-RecordLog::Verdict RecordLog::ReadLabels(const std::string& path, uint32_t version,
-                                         std::string_view& rest,
+RecordLog::Verdict RecordLog::ReadLabels(const std::string& path, std::string_view& rest,
                                          std::vector<std::string>& complaints) const {
   EntryView entry;
-  if (!TakeEntry(version, rest, entry) || entry.kind != EntryKind::kLabel) {
+  if (!TakeEntry(rest, entry) || entry.kind != EntryKind::kLabel) {
     complaints.push_back(fmt::format("{} is damaged at its beginning", path));
     return Verdict::kDamaged;
   }
   bool ours = label_.Accepts("", entry.value);
-  for (std::string_view next = rest;
-       TakeEntry(version, next, entry) && entry.kind == EntryKind::kLabel; rest = next) {
+  for (std::string_view next = rest; TakeEntry(next, entry) && entry.kind == EntryKind::kLabel;
+       rest = next) {
     ours |= label_.Accepts(entry.name, entry.value);
   }
   if (ours) return Verdict::kUsable;

@@ -22,7 +22,7 @@ namespace resmgr {
 // memory from which it is written to the file.
 //
 // The checksum is the lower half of XXH3: it is computed for each change of each container, and
-// CRC-32, which version 1 of the format has, takes eight instructions for every byte.
+// CRC-32 takes eight instructions for every byte.
 constexpr uint32_t kLogVersion = 2;
 
 enum class EntryKind : uint8_t { kLabel = 0, kPut = 1, kErase = 2 };
@@ -49,9 +49,8 @@ size_t BeginEntry(EntryKind kind, std::string_view name, std::string& text);
 void EndEntry(size_t begin, std::string& text);
 void AppendEntry(EntryKind kind, std::string_view name, std::string_view value, std::string& text);
 
-// Removes the next whole entry, of this version of the format, from the beginning of `rest`; false
-// if there is none.
-bool TakeEntry(uint32_t version, std::string_view& rest, EntryView& entry);
+// Removes the next whole entry from the beginning of `rest`; false if there is none.
+bool TakeEntry(std::string_view& rest, EntryView& entry);
 
 // Writes a number as entries have it to `at`, where there is room for four bytes.
 inline void SetNumber(uint32_t number, char* at) {
@@ -121,10 +120,9 @@ class RecordLog {
     std::vector<std::string> complaints;
   };
 
-  // Records of a machine with another label are not loaded. Files of former versions are read. A
-  // `state` that is of a newer version, is longer than kMaxFile or is no file is put aside, never
-  // overwritten. In a damaged file, the entries before the damage count; if its header cannot be
-  // read, `state.previous` is read.
+  // Records of a machine with another label are not loaded. A `state` that is of another version,
+  // is longer than kMaxFile or is no file is put aside, never overwritten. In a damaged file, the
+  // entries before the damage count; if its header cannot be read, `state.previous` is read.
   RecordLog(FileSystem& files, std::string directory, StateLabel label);
 
   // Reads the records. Nothing is written yet.
@@ -153,7 +151,7 @@ class RecordLog {
 
   Verdict Read(const std::string& name, Found& found);
   // Removes the labels from the beginning of a file's entries.
-  Verdict ReadLabels(const std::string& path, uint32_t version, std::string_view& rest,
+  Verdict ReadLabels(const std::string& path, std::string_view& rest,
                      std::vector<std::string>& complaints) const;
   // Returns "; it is now PATH", or why the file stays where it is.
   std::string PutAside(const std::string& path, const std::string& aside);

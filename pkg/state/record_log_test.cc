@@ -158,37 +158,6 @@ TEST_F(RecordLogTest, AFileOfANewerVersionIsPutAside) {
   EXPECT_TRUE(files_.Exists("/dir/state.newer"));
 }
 
-// Its checksums are CRC-32.
-TEST_F(RecordLogTest, AFileOfVersion1IsRead) {
-  constexpr unsigned char kFile[] = {'c',  'r',  'i',  '-',  'r',  'e',  's', 'm', 'g',
-                                     'r',  '-',  's',  't',  'a',  't',  'e', 1,   0,
-                                     0,    0,    0x2c, 0x5e, 0xe9, 0x4d, 0,   0,   0,
-                                     0,    0,    7,    0,    0,    0,          // the label
-                                     'm',  'a',  'c',  'h',  'i',  'n',  'e',  //
-                                     0xcc, 0xb3, 0xfe, 0xf1, 1,    1,    0,   0,   0,
-                                     2,    0,    0,    0,  //
-                                     'a',  '1',  '2',      //
-                                     0x84, 0xbe, 0x8c, 0x66, 1,    1,    0,   0,   0,
-                                     1,    0,    0,    0,  //
-                                     'b',  '3',            //
-                                     0xc6, 0xfd, 0xb1, 0xca, 2,    1,    0,   0,   0,
-                                     0,    0,    0,    0,  //
-                                     'a'};
-  const std::string text(std::begin(kFile), std::end(kFile));
-  Write();
-  for (size_t size = text.size(); size > text.size() - 14; --size) {
-    files_.Content("/dir/state") = text.substr(0, size);
-    const RecordLog::Found found = Load();
-    if (size == text.size()) {
-      EXPECT_THAT(found.records, ElementsAre(Pair("b", "3")));
-      EXPECT_THAT(found.complaints, IsEmpty());
-    } else {
-      EXPECT_THAT(found.records, ElementsAre(Pair("a", "12"), Pair("b", "3")));
-      EXPECT_THAT(found.complaints, ElementsAre(HasSubstr("cannot be read")));
-    }
-  }
-}
-
 TEST_F(RecordLogTest, TakesNothingAfterAFailedWriteUntilItIsRewritten) {
   RecordLog log(files_, std::string(kDir), "machine");
   ASSERT_TRUE(log.Rewrite("").ok());
@@ -355,11 +324,11 @@ TEST(LogEntryTest, IsReadBackAsItWasBuilt) {
     AppendEntry(EntryKind::kErase, "x", "", text);
     std::string_view rest = std::string_view(text).substr(begin);
     EntryView entry;
-    ASSERT_TRUE(TakeEntry(kLogVersion, rest, entry)) << size;
+    ASSERT_TRUE(TakeEntry(rest, entry)) << size;
     EXPECT_EQ(entry.kind, EntryKind::kPut);
     EXPECT_EQ(entry.name, kName);
     EXPECT_EQ(entry.value, std::string(size, 'v'));
-    ASSERT_TRUE(TakeEntry(kLogVersion, rest, entry)) << size;
+    ASSERT_TRUE(TakeEntry(rest, entry)) << size;
     EXPECT_EQ(entry.kind, EntryKind::kErase);
     EXPECT_EQ(entry.name, "x");
     EXPECT_EQ(entry.value, "");
@@ -375,7 +344,7 @@ TEST(LogEntryTest, AnyBitMayBeWrong) {
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
     std::string_view rest = damaged;
     EntryView entry;
-    EXPECT_FALSE(TakeEntry(kLogVersion, rest, entry)) << "bit " << bit;
+    EXPECT_FALSE(TakeEntry(rest, entry)) << "bit " << bit;
     EXPECT_EQ(rest, damaged);
   }
 }
@@ -386,7 +355,7 @@ TEST(LogEntryTest, ZerosAreNoEntry) {
     const std::string zeros(size, '\0');
     std::string_view rest = zeros;
     EntryView entry;
-    EXPECT_FALSE(TakeEntry(kLogVersion, rest, entry)) << size;
+    EXPECT_FALSE(TakeEntry(rest, entry)) << size;
   }
 }
 

@@ -238,9 +238,7 @@ StatusOr<SavedPlace> DecodePlace(const Message& in) {
 
 StatusOr<AskedUpdate> Decode(const state::Asked& in) {
   AskedUpdate asked{.requested = Decode(in.requested()), .requirements = Decode(in.requirements())};
-  if (in.has_place()) {
-    RESMGR_ASSIGN_OR_RETURN(asked.place, DecodePlace(in.place()));
-  }
+  RESMGR_ASSIGN_OR_RETURN(asked.place, DecodePlace(in.place()));
   return asked;
 }
 
@@ -303,7 +301,6 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
   if (extras.origin != nullptr) AddOrigin(14, *extras.origin, container, fields);
-  // Always written: if the field is missing, the record is from an older daemon.
   AddSetLater(15, container.set_later, fields);
   if (extras.asked != nullptr) AddAsked(16, *extras.asked, fields);
   if (extras.texts != nullptr && !extras.texts->empty()) AddTexts(17, *extras.texts, fields);
@@ -317,8 +314,9 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   state::Container in;
-  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !in.has_requested() ||
-      !in.has_requirements()) {
+  const bool parsed = in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const std::optional<QosClass> qos = Decode(in.qos());
+  if (!parsed || !in.has_requested() || !in.has_requirements() || !qos) {
     return InvalidArgument("not a saved container");
   }
   SavedContainer saved;
@@ -333,15 +331,15 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
     RESMGR_ASSIGN_OR_RETURN(hint.cpus, CpuSet::Parse(entry.cpus()));
     RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
   }
-  saved.qos = Decode(in.qos());
+  saved.qos = *qos;
   saved.needs_note = in.needs_note();
   saved.cpus_bound = in.cpus_bound();
   saved.mems_bound = in.mems_bound();
   if (in.has_origin()) {
     RESMGR_ASSIGN_OR_RETURN(saved.origin, Decode(in.origin()));
-    saved.origin->pod.qos = saved.qos.value_or(QosClass::kBestEffort);
+    saved.origin->pod.qos = saved.qos;
   }
-  if (in.has_set_later()) saved.set_later = Decode(in.set_later());
+  saved.set_later = Decode(in.set_later());
   if (in.has_asked()) {
     RESMGR_ASSIGN_OR_RETURN(saved.asked, Decode(in.asked()));
   }

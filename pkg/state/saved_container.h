@@ -53,11 +53,11 @@ struct SavedPlace {
 };
 
 // The request of a client's update whose outcome is not known, and the place that was decided for
-// it. Records of older daemons do not have the place.
+// it.
 struct AskedUpdate {
   LinuxResources requested;
   Requirements requirements;
-  std::optional<SavedPlace> place{};
+  SavedPlace place{};
 };
 
 // The part of an open update that is saved with the container.
@@ -77,10 +77,10 @@ struct SavedContainer {
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
-  // The class of its pod, used if the runtime does not report it; records of older daemons lack it.
-  std::optional<QosClass> qos;
+  // The class of its pod, used if the runtime does not report it.
+  QosClass qos = QosClass::kBestEffort;
   std::string needs_note;
-  // As Container::cpus_bound (pkg/model/container.h); records of older daemons lack it.
+  // As Container::cpus_bound (pkg/model/container.h).
   bool cpus_bound = false;
   bool mems_bound = false;
   // With several runtimes: the pod's data while its runtime is away.
@@ -88,8 +88,7 @@ struct SavedContainer {
   // The shared CPUs of a container if their number is the number that it asks for: without this
   // they could be mistaken for exclusive CPUs. Else empty.
   CpuSet shared_cpus{};
-  // Not in records of older daemons.
-  std::optional<NumbersSetLater> set_later{};
+  NumbersSetLater set_later{};
   std::optional<AskedUpdate> asked{};
   AskedTexts texts{};
   bool qos_derived = false;  // Pod::qos_derived of its pod

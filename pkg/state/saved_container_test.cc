@@ -154,10 +154,9 @@ TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
   ASSERT_TRUE(read->asked);
   EXPECT_EQ(read->asked->requested, requested);
   EXPECT_EQ(read->asked->requirements, requirements);
-  ASSERT_TRUE(read->asked->place);
-  EXPECT_EQ(read->asked->place->shared_cpus, placement.cpus);
+  EXPECT_EQ(read->asked->place.shared_cpus, placement.cpus);
   placement.cpus.reset();
-  EXPECT_TRUE(read->asked->place->placement.SameDecision(placement));
+  EXPECT_TRUE(read->asked->place.placement.SameDecision(placement));
   EXPECT_EQ(read->texts, texts);
   EXPECT_TRUE(read->qos_derived);
   EXPECT_EQ(read->created_name, "first");
@@ -188,23 +187,6 @@ TEST(SavedContainerTest, KeepsWhatTheClientAskedForOfAPod) {
   EXPECT_FALSE(RestoreAsked("no message", reported).ok());
 }
 
-// Adoption distinguishes present notes without such numbers from older ones.
-TEST(SavedContainerTest, TellsThatNothingWasSetLater) {
-  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(Container()));
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
-  EXPECT_EQ(read->set_later, NumbersSetLater{});
-}
-
-// Notes of a version that did not have these.
-TEST(SavedContainerTest, OlderNotesDoNotTellWhatWasSetLater) {
-  const std::string old("\x0a\x00\x12\x00", 4);
-  const StatusOr<SavedContainer> read = DecodeSaved(old);
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
-  EXPECT_FALSE(read->set_later);
-  EXPECT_FALSE(read->asked);
-  EXPECT_TRUE(read->texts.empty());
-}
-
 TEST(SavedContainerTest, KeepsTextThatIsNoUtf8) {
   Container container;
   container.placement.reason = "\xff\xfe";
@@ -217,6 +199,7 @@ TEST(SavedContainerTest, RefusesWhatIsNotOne) {
   EXPECT_FALSE(DecodeSaved("").ok());
   EXPECT_FALSE(DecodeSaved("{}").ok());
   EXPECT_FALSE(DecodeSaved("null").ok());
+  EXPECT_FALSE(DecodeSaved(std::string_view("\x0a\x00\x12\x00", 4)).ok()) << "without a QoS class";
   const std::string whole = Encoded(Container());
   EXPECT_TRUE(DecodeSaved(whole).ok());
   EXPECT_FALSE(DecodeSaved(whole.substr(0, whole.size() - 1)).ok());
