@@ -289,7 +289,7 @@ class Adopter {
   // arrived that is not on the disk, the numbers in force are taken, and the saved place belongs to
   // other needs.
   SavedPlaceIs TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
-                           SavedContainer& saved) const {
+                           SavedContainer& saved) {
     Container& container = record.container;
     RuntimeContainer asked = reported;
     asked.resources = WithoutSetLater(saved, reported.resources);
@@ -303,6 +303,7 @@ class Adopter {
                                .called = called,
                                .others_set = state_writer_.OthersSetNumbers()};
     const NumbersNews news = JudgeNumbers(report);
+    if (saved.asked || news == NumbersNews::kUpdated) result_.resized.push_back(container.key);
     if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
       const bool first = !saved.set_later.reported && IsPlacedAsSaved(report);
       // Skipped if an update was under way, since the container is then sent all values again.

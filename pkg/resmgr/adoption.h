@@ -51,6 +51,9 @@ struct Adoption {
   std::vector<ContainerKey> renamed;
   // Containers that are new here and have no saved data, ascending.
   std::vector<ContainerKey> without_notes;
+  // Containers that may have another request than the one with which the shares of their pod were
+  // saved: an update was under way, or one had arrived that was not saved.
+  std::vector<ContainerKey> resized;
   // Containers that are new here and were saved only as creations, whose answers never came.
   std::vector<ContainerKey> from_creations;
 };

@@ -11,6 +11,9 @@ namespace {
 
 using Members = PodLimits::Members;
 
+// Why containers move that get less by a division, or more.
+constexpr std::string_view kDividedAnew = "the resources of its pod are divided anew";
+
 // The container's needs: its needs in `before` if it has an entry there, else its present ones.
 Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibling> before) {
   const auto found = std::ranges::find(before, record.container.key, &ReducedSibling::key);
@@ -115,14 +118,14 @@ StatusOr<ContainerKeys> PodLimits::Reduce(const Members& siblings, Transaction& 
 
 void PodLimits::NoteReduced(std::span<const Shift> shifts,
                             std::span<const ReducedSibling> bounded) {
-  brain_.ReportMoves(shifts, "its pod as a whole has no more");
+  brain_.ReportMoves(shifts, kDividedAnew);
   for (const ReducedSibling& sibling : bounded)
     brain_.state_writer.MarkChanged(*brain_.store.Find(sibling.key));
 }
 
 ContainerKeys PodLimits::Apply(PodRecord& pod) {
   if (!Bounds(pod)) return {};
-  return Divide(pod, {}, "its pod as a whole has no more");
+  return Divide(pod, {}, kDividedAnew);
 }
 
 ContainerKeys PodLimits::Restore(PodRecord& pod, std::span<const ReducedSibling> bounded) {
@@ -173,23 +176,26 @@ StatusOr<ContainerKeys> PodLimits::ChangeNeeds(ContainerRecord& record, const Re
 }
 
 void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
-  for (const ContainerKey key : adoption.without_notes) {
-    const ContainerRecord& found = *brain_.store.Find(key);
-    const PodRecord& pod = *found.pod;
-    // One that has exited has no part.
-    if (!found.Placeable() || !Bounds(pod)) continue;
-    Members members;
-    for (const ContainerKey other : pod.containers) {
-      const ContainerRecord& record = *brain_.store.Find(other);
-      if (!record.Placeable()) continue;
-      const bool noted = first && !std::binary_search(adoption.without_notes.begin(),
-                                                      adoption.without_notes.end(), other);
-      members.push_back({&record.container, record.container.requirements, noted});
+  for (const std::vector<ContainerKey>* const keys : {&adoption.without_notes, &adoption.resized}) {
+    for (const ContainerKey key : *keys) {
+      const ContainerRecord& found = *brain_.store.Find(key);
+      // One that has exited has no part.
+      if (found.Placeable() && Bounds(*found.pod)) DivideFound(*found.pod, adoption, first);
     }
-    DivideAmong(pod.pod, members);
-    for (const PodMember& member : members) {
-      if (Changes(member)) SetNeeds(member);
-    }
+  }
+}
+
+void PodLimits::DivideFound(const PodRecord& pod, const Adoption& adoption, bool first) {
+  Members members;
+  for (const ContainerKey key : pod.containers) {
+    const ContainerRecord& record = *brain_.store.Find(key);
+    if (!record.Placeable()) continue;
+    const bool noted = first && !std::ranges::binary_search(adoption.without_notes, key);
+    members.push_back({&record.container, record.container.requirements, noted});
+  }
+  DivideAmong(pod.pod, members);
+  for (const PodMember& member : members) {
+    if (Changes(member)) SetNeeds(member);
   }
 }
 

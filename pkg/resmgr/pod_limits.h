@@ -46,12 +46,14 @@ class PodLimits {
   // The pod's resources changed, or the needs of one of its containers, or one came back. Returns
   // the containers that changed places.
   ContainerKeys Apply(PodRecord& pod);
-  // After a list: divides the pod's resources among containers without a saved share. Saved shares
-  // are kept only if this is the first list of a connection; later they may be out of date.
+  // After a list: divides the resources of pods with a container without a saved share, or with
+  // another request than its pod's shares were saved for. Saved requests count as the containers'
+  // own only if this is the first list of a connection; later they may be out of date.
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:
   void SetNeeds(const PodMember& member);
+  void DivideFound(const PodRecord& pod, const Adoption& adoption, bool first);
   ContainerKeys Divide(PodRecord& pod, std::span<const ReducedSibling> bounded,
                        std::string_view why);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);

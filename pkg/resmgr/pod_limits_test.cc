@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -195,6 +196,79 @@ TEST_F(PodLimitsTest, TheShareOfAPodStaysWithItsContainerAfterARestart) {
   Run("c", Limited(1000, 1000));
   EXPECT_EQ(RequestOf(b), 3000);
   EXPECT_EQ(RequestOf(a), 0);
+}
+
+TEST_F(PodLimitsTest, AResizeThatAKillLeftOpenLeavesOthersWhatItDidNotTake) {
+  node_.KeepState(files_);
+  AddPod("batch", kGuaranteed, 7000);
+  const ContainerId shares = Run("shares", Limited(7000, 7000));
+  const ContainerId own = Run("own", Limited(2000, 2000));
+  for (const auto& [asked, left] : {std::pair{6000, 1000}, std::pair{1000, 6000}}) {
+    ASSERT_EQ(RequestOf(shares), 5000);
+    ASSERT_TRUE(manager().AdmitUpdate(own, Limited(asked, asked)).ok());
+    ASSERT_EQ(RequestOf(shares), left);
+    node_.Restart();
+    EXPECT_EQ(RequestOf(own), 2000) << "the runtime does not have the update of " << asked;
+    EXPECT_EQ(RequestOf(shares), 5000);
+    runtime().AnswerAll();
+  }
+}
+
+TEST_F(PodLimitsTest, AResizeThatArrivedBeforeAKillHasItsShare) {
+  node_.KeepState(files_);
+  AddPod("batch", kGuaranteed, 7000);
+  const ContainerId shares = Run("shares", Limited(7000, 7000));
+  const ContainerId own = Run("own", Limited(2000, 2000));
+  const Admission grown = *manager().AdmitUpdate(own, Limited(6000, 6000));
+  runtime().Apply(own, grown.adjustment);
+  Merge(runtime().Find(own)->resources, Limited(6000, 6000));
+  node_.Restart();
+  EXPECT_EQ(RequestOf(own), 6000);
+  EXPECT_EQ(RequestOf(shares), 1000);
+  // One that is not on the disk.
+  Merge(runtime().Find(own)->resources, Limited(3000, 3000));
+  node_.Restart();
+  EXPECT_EQ(RequestOf(own), 3000);
+  EXPECT_EQ(RequestOf(shares), 4000);
+}
+
+// The pod and its containers were resized, and nothing of it is on the disk.
+TEST_F(PodLimitsTest, ResizesThatWereNotSavedLeaveTheShareOfAPodWithItsContainer) {
+  constexpr std::string_view kAnnotations[] = {"", R"({"containers":{"a":{},"b":{}}})"};
+  for (const std::string_view annotation : kAnnotations) {
+    SCOPED_TRACE(annotation);
+    node_.KeepState(files_);
+    pod_ = node_.AddPod(annotation.empty() ? "plain" : "annotated", kGuaranteed);
+    if (!annotation.empty()) {
+      runtime().held.pods.back().annotations.Set("intel.com/resources", annotation);
+      manager().PodCreated(runtime().held.pods.back());
+    }
+    manager().PodResourcesChanged(pod_, {}, Limited(4000, 4000));
+    const ContainerId b = Run("b", Limited(4000, 4000));
+    const ContainerId a = Run("a", Limited(4000, 4000));
+    ASSERT_EQ(RequestOf(b), 4000);
+    ASSERT_EQ(RequestOf(a), 0);
+    node_.FlushState();
+    manager().PodResourcesChanged(pod_, {}, Limited(6000, 6000));
+    for (const ContainerId& id : {a, b})
+      Merge(runtime().Find(id)->resources, Limited(6000, 6000));
+    node_.Restart();
+    EXPECT_EQ(RequestOf(b), 6000);
+    EXPECT_EQ(RequestOf(a), 0);
+  }
+}
+
+TEST_F(PodLimitsTest, AContainerThatGetsMoreIsNotSaidToGetLess) {
+  AddPod("batch", kGuaranteed, 7000);
+  const ContainerId shares = Run("shares", Limited(7000, 7000));
+  const ContainerId own = Run("own", Limited(6000, 6000));
+  policy().spoil = [&](Plan& plan) {
+    if (RequestOf(shares) == 5000) plan.Change(node_.Known(shares)->key).cpus = CpuSet{0};
+  };
+  const test::CapturedLog log;
+  manager().UpdateSucceeded(*manager().AdmitUpdate(own, Limited(2000, 2000)));
+  EXPECT_THAT(log.Text(), HasSubstr("moved shared container ns/batch/shares 0,3-7 -> 0 "
+                                    "(the resources of its pod are divided anew)"));
 }
 
 TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {

@@ -136,8 +136,11 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
 
 void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_force,
                     Container& container) {
-  container.requirements.cpu_request = in_force.cpu_request;
-  container.requirements.cpu_limit = in_force.cpu_limit;
+  Requirements& needs = container.requirements;
+  // The share of a container without a request of its own stays until its pod is divided.
+  if (!needs.cpu_of_pod) needs.cpu_request = in_force.cpu_request;
+  needs.cpu_limit = needs.cpu_of_pod ? CpuLimitOf(reported.resources) : in_force.cpu_limit;
+  needs.cpu_of_pod = needs.cpu_of_pod || in_force.cpu_of_pod;
   CopyCpuNumbers(ReportedRequest(reported, in_force), container.requested);
 }
 
