@@ -250,6 +250,20 @@ bool CriHas(Operation operation, Field field) {
   }
 }
 
+std::string_view AdjustmentSuffix::For(Operation operation, const ResourceValues& values) {
+  if (operation == Operation::kCreateContainer) {
+    if (values != created_) {
+      creation_.clear();
+      AppendCreateAdjustment(values, creation_);
+      created_ = values;
+    }
+    return creation_;
+  }
+  update_.clear();
+  if (operation == Operation::kUpdateContainerResources) AppendUpdateAdjustment(values, update_);
+  return update_;
+}
+
 StatusOr<SplicedMessage> SpliceAdjustment(Operation operation, std::string_view message,
                                           const Adjustment& adjustment) {
   Editor editor(adjustment);

@@ -25,20 +25,18 @@ StatusOr<SplicedMessage> SpliceAdjustment(Operation operation, std::string_view 
                                           const Adjustment& adjustment);
 
 // SpliceAdjustment for the policy's few fields, but faster: only returns bytes to be appended to
-// the message, since in protobuf a later value of a field wins and embedded messages merge.
+// the message, since in protobuf a later value of a field wins and embedded messages merge. Keeps
+// the bytes of the last creation, since most containers get the same shared CPUs as the container
+// before.
 class AdjustmentSuffix {
  public:
   // Returns the bytes to append, valid until the next call; empty if `values` changes nothing.
-  std::string_view For(Operation operation, const ResourceValues& values) {
-    if (operation == Operation::kCreateContainer) return creation_.For(values);
-    update_.clear();
-    if (operation == Operation::kUpdateContainerResources) AppendUpdateAdjustment(values, update_);
-    return update_;
-  }
+  std::string_view For(Operation operation, const ResourceValues& values);
 
  private:
-  CreationSuffix creation_;
-  std::string update_;  // reused memory
+  ResourceValues created_;
+  std::string creation_;  // for `created_`
+  std::string update_;    // reused memory
 };
 
 }  // namespace resmgr

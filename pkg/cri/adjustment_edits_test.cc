@@ -379,6 +379,19 @@ TEST(AdjustmentEditsTest, AnEditOfABrokenPartFails) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(AdjustmentSuffixTest, CreationsOneAfterTheOtherGetTheirOwnSuffixEach) {
+  const ResourceValues shared = {.cpus = CpuSet{0, 1, 2, 3}};
+  const ResourceValues more = {.cpus = CpuSet{0, 1, 2, 3}, .cpu_quota = -1};
+  const ResourceValues exclusive = {.cpus = CpuSet{4, 5}, .mems = NodeSet{1}};
+  AdjustmentSuffix suffix;
+  for (const ResourceValues& values : {ResourceValues(), shared, shared, more, shared, exclusive,
+                                       ResourceValues(), exclusive, shared}) {
+    std::string expected;
+    AppendCreateAdjustment(values, expected);
+    EXPECT_EQ(suffix.For(Operation::kCreateContainer, values), expected);
+  }
+}
+
 TEST(AdjustmentSuffixTest, IsWhatTheOperationTakes) {
   AdjustmentSuffix suffix;
   const ResourceValues values{.cpus = CpuSet{1}};

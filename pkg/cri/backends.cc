@@ -138,22 +138,10 @@ Status LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view l
 
 std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, Kind kind, size_t backend,
                                                 std::string_view list) {
-  std::string kept;
-  bool left_out = false;
-  std::string_view rest = list;
-  const bool read = ForEachField(list, [&](const WireReader& field) {
-    const std::string_view whole = rest.substr(0, rest.size() - field.rest().size());
-    rest = field.rest();
-    const bool is_entry = field.field() == kListedEntry && field.is_bytes();
-    if (is_entry && IsOfOther(backends.owners(), kind, backend, field.bytes())) {
-      left_out = true;
-    } else {
-      kept += whole;
-    }
-    return true;
+  return WithoutFields(list, [&](const WireReader& field) {
+    return field.field() == kListedEntry && field.is_bytes() &&
+           IsOfOther(backends.owners(), kind, backend, field.bytes());
   });
-  if (!read || !left_out) return std::nullopt;
-  return kept;
 }
 
 }  // namespace resmgr

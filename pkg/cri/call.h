@@ -116,8 +116,11 @@ class Call final : public h2::StreamHandler,
   bool Has(Operation operation, Field field) const override;
   // Replaces aliases in the request by the runtime's handlers. False: the call is over.
   bool NameRuntimesHandlers();
-  // Forwards the request with these bytes appended to its message.
-  void SendWith(std::string_view suffix);
+  // Forwards the whole request with these bytes appended to its message. `other_message`: the
+  // message was replaced before.
+  void ForwardWhole(std::string_view suffix = {}, bool other_message = false);
+  // Forwards a request that the stages have decided about.
+  void SendWith(std::string_view suffix, bool other_message = false);
   // Forwards the request with parts of its message replaced or removed.
   void SendSpliced(const Adjustment& adjustment);
   void SendRequest(std::string_view suffix);

@@ -97,10 +97,15 @@ void Call::OnRouted(const Status& status) {
   if (!NameRuntimesHandlers()) return;
   if (routing_ != nullptr && routing_->all()) {
     FanOut();
-  } else if (Forward(HeadersToSend(false), false)) {
-    SendRequest("");
-    server_->SendEnd();
+  } else {
+    ForwardWhole();
   }
+}
+
+void Call::ForwardWhole(std::string_view suffix, bool other_message) {
+  if (!Forward(HeadersToSend(other_message || !suffix.empty()), false)) return;
+  SendRequest(suffix);
+  server_->SendEnd();
 }
 
 void Call::StartPipeline() {
@@ -163,14 +168,12 @@ void Call::OnDecided(const Status& refusal, const Adjustment& adjustment) {
   }
 }
 
-void Call::SendWith(std::string_view suffix) {
+void Call::SendWith(std::string_view suffix, bool other_message) {
   if (tap_ != nullptr && !suffix.empty()) {
     tap_->OnRequestChanged(reading_->request.message(), suffix);
   }
   reading_->stages->request.request().Close();
-  if (!Forward(HeadersToSend(!suffix.empty()), false)) return;
-  SendRequest(suffix);
-  server_->SendEnd();
+  ForwardWhole(suffix, other_message);
 }
 
 void Call::SendSpliced(const Adjustment& adjustment) {
@@ -188,11 +191,7 @@ void Call::SendSpliced(const Adjustment& adjustment) {
   }
   if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), spliced->ToString());
   request.Replace(spliced->pieces());
-  if (!HoldRequest()) return;
-  reading_->stages->request.request().Close();
-  if (!Forward(HeadersToSend(true), false)) return;
-  SendRequest("");
-  server_->SendEnd();
+  if (HoldRequest()) SendWith("", /*other_message=*/true);
 }
 
 void Call::SendRequest(std::string_view suffix) {

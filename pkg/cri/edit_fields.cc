@@ -119,6 +119,19 @@ std::optional<std::string> EditFields(std::string_view message, std::span<const 
   return out;
 }
 
+std::optional<std::string> WithoutFields(std::string_view message,
+                                         const std::function<bool(const WireReader&)>& drop) {
+  std::string kept;
+  std::string_view rest = message;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (!drop(reader)) kept += rest.substr(0, rest.size() - reader.rest().size());
+    rest = reader.rest();
+  }
+  if (reader.failed() || kept.size() == message.size()) return std::nullopt;
+  return kept;
+}
+
 std::string WithText(std::string_view message, uint32_t field, std::string_view text) {
   const std::array path = {field};
   std::optional<std::string> changed =

@@ -22,6 +22,11 @@ using FieldEdit = std::function<std::optional<std::string>(std::string_view byte
 std::optional<std::string> EditFields(std::string_view message, std::span<const uint32_t> path,
                                       const FieldEdit& edit);
 
+// The message without the fields for which `drop` returns true; all others stay byte by byte.
+// nullopt: there are none, or the message is malformed.
+std::optional<std::string> WithoutFields(std::string_view message,
+                                         const std::function<bool(const WireReader&)>& drop);
+
 // The message with this text in each occurrence of a field, or appended if there is none.
 std::string WithText(std::string_view message, uint32_t field, std::string_view text);
 

@@ -83,21 +83,6 @@ std::optional<std::string> EditStatus(std::string_view reply, const HandlerAlias
   return both ? std::move(both) : std::move(edited);
 }
 
-// The reply without these handlers; all other fields stay byte by byte.
-std::string WithoutHandlers(std::string_view reply, const HandlerAliases& aliases) {
-  std::string out;
-  std::string_view rest = reply;
-  WireReader reader(reply);
-  while (reader.Next()) {
-    const std::string_view field = rest.substr(0, rest.size() - reader.rest().size());
-    rest = reader.rest();
-    const bool is_handler = reader.field() == kHandlersField && reader.is_bytes();
-    if (is_handler && aliases.table().contains(TextOfField(reader.bytes(), kNameField))) continue;
-    out += field;
-  }
-  return out;
-}
-
 // An alias gets the features of its handler. If the runtime has a handler with the alias's name, it
 // is left out, since no pod can get it.
 std::optional<std::string> EditHandlers(std::string_view reply, const HandlerAliases& aliases) {
@@ -108,7 +93,10 @@ std::optional<std::string> EditHandlers(std::string_view reply, const HandlerAli
       handlers.emplace(TextOfField(reader.bytes(), kNameField), reader.bytes());
   }
   if (reader.failed() || handlers.empty()) return std::nullopt;
-  std::string out = WithoutHandlers(reply, aliases);
+  std::string out = WithoutFields(reply, [&aliases](const WireReader& field) {
+                      return field.field() == kHandlersField && field.is_bytes() &&
+                             aliases.table().contains(TextOfField(field.bytes(), kNameField));
+                    }).value_or(std::string(reply));
   for (const auto& [alias, handler] : aliases.table()) {
     const auto found = handlers.find(handler);
     if (found == handlers.end()) continue;

@@ -189,7 +189,7 @@ void CompletePod(Pod& pod, Texts& texts) {
   Fill(pod.labels, texts.labels);
   Fill(pod.annotations, texts.annotations);
   CompleteIdentity(pod);
-  SetQos(pod);
+  SetQos(pod.cgroup_parent, pod);
 }
 
 void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter& out) {
@@ -262,10 +262,6 @@ StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
   }
   CompletePod(pod, texts);
   return pod;
-}
-
-void SetQos(Pod& pod) {
-  SetQos(pod.cgroup_parent, pod);
 }
 
 StatusOr<Pod> DecodeRunPodSandbox(std::string_view message) {
@@ -366,15 +362,6 @@ void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out) 
   AddResources(1, adjustment, request);
   request.End(linux_config);
   request.End(config);
-}
-
-std::string_view CreationSuffix::For(const ResourceValues& adjustment) {
-  if (adjustment != adjustment_) {
-    bytes_.clear();
-    AppendCreateAdjustment(adjustment, bytes_);
-    adjustment_ = adjustment;
-  }
-  return bytes_;
 }
 
 void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out) {

@@ -40,10 +40,6 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
 // from labels (pkg/model/pod.h).
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
-// Sets pod.qos from pod.cgroup_parent or, if that is not a pod's cgroup, from the webhook's
-// annotation. If neither has the class, the containers' requests must decide.
-void SetQos(Pod& pod);
-
 // Reads a RunPodSandboxRequest as a pod, without id.
 StatusOr<Pod> DecodeRunPodSandbox(std::string_view message);
 // Reads the attempt of the pod sandbox from a RunPodSandboxRequest; 0 if it is absent or malformed.
@@ -80,18 +76,6 @@ StatusOr<std::string_view> DecodeExited(std::string_view message);
 // unchanged. Empty for an empty adjustment.
 void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out);
 void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out);
-
-// AppendCreateAdjustment for many containers in turn. Keeps the last bytes, since most containers
-// get the same shared CPUs as the container before.
-class CreationSuffix {
- public:
-  // Valid until the next call.
-  std::string_view For(const ResourceValues& adjustment);
-
- private:
-  ResourceValues adjustment_;
-  std::string bytes_;  // for the last adjustment
-};
 
 // A whole UpdateContainerResourcesRequest.
 std::string EncodeUpdateRequest(const ContainerId& id, const ResourceValues& adjustment);

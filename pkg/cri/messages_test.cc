@@ -189,19 +189,6 @@ TEST(MessagesTest, AnEmptyAdjustmentAddsNothing) {
   EXPECT_EQ(bytes, "message");
 }
 
-TEST(MessagesTest, CreationsOneAfterTheOtherGetTheirOwnSuffixEach) {
-  const ResourceValues shared = {.cpus = CpuSet{0, 1, 2, 3}};
-  const ResourceValues more = {.cpus = CpuSet{0, 1, 2, 3}, .cpu_quota = -1};
-  const ResourceValues exclusive = {.cpus = CpuSet{4, 5}, .mems = NodeSet{1}};
-  CreationSuffix suffix;
-  for (const ResourceValues& adjustment : {ResourceValues(), shared, shared, more, shared,
-                                           exclusive, ResourceValues(), exclusive, shared}) {
-    std::string expected;
-    AppendCreateAdjustment(adjustment, expected);
-    EXPECT_EQ(suffix.For(adjustment), expected);
-  }
-}
-
 TEST(MessagesTest, ReadsTheAttemptOfASandbox) {
   v1::RunPodSandboxRequest request;
   EXPECT_EQ(DecodeSandboxAttempt(request.SerializeAsString()), 0U);

@@ -9,6 +9,7 @@
 #include "pkg/api/message_numbers.h"
 #include "pkg/cri/messages.h"
 #include "pkg/model/resource_fields.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 namespace {
@@ -185,7 +186,7 @@ void AddInfo(const Json& info, Pod& pod) {
   pod.overhead = PodResourcesFrom(info, "overhead", "io.kubernetes.cri-o.PodLinuxOverhead");
   pod.resources = PodResourcesFrom(info, "resources", "io.kubernetes.cri-o.PodLinuxResources");
   CompleteIdentity(pod);
-  SetQos(pod);
+  SetQos(pod.cgroup_parent, pod);
 }
 
 void AddStatus(const v1::ContainerStatus& status, const Json& info, RuntimeContainer& container) {
