@@ -83,16 +83,19 @@ void Unset(const FieldChange& field, Adjustment& adjustment) {
   }
 }
 
+// Unsets each field that one of these files sets.
+void UnsetWhatFilesSay(const KeyedEdits<std::string>& unified, Adjustment& adjustment) {
+  for (const auto& edit : unified) {
+    if (!edit.value) continue;
+    if (const auto field = FieldOfFile(edit.key, *edit.value)) Unset(*field, adjustment);
+  }
+}
+
 // Removes from `base` each value that `later` sets in the other form (field or file): otherwise
 // runtimes would get both. If a file is removed from `base`, its removal stays, and also removes
 // the request's file.
 void GiveWay(Adjustment& base, const Adjustment& later) {
-  if (later.wide() != nullptr) {
-    for (const auto& edit : later.wide()->unified) {
-      if (!edit.value) continue;
-      if (const auto field = FieldOfFile(edit.key, *edit.value)) Unset(*field, base);
-    }
-  }
+  if (later.wide() != nullptr) UnsetWhatFilesSay(later.wide()->unified, base);
   if (base.wide() == nullptr || base.wide()->unified.empty()) return;
   std::vector<std::string> over;
   for (const auto& edit : base.wide()->unified) {
@@ -276,11 +279,7 @@ void Adjustment::TranslateFiles() {
 }
 
 void Adjustment::YieldToFiles() {
-  if (wide_ == nullptr || wide_->unified.empty()) return;
-  for (const auto& edit : wide_->unified) {
-    if (!edit.value) continue;
-    if (const auto field = FieldOfFile(edit.key, *edit.value)) Unset(*field, *this);
-  }
+  if (wide_ != nullptr) UnsetWhatFilesSay(wide_->unified, *this);
 }
 
 bool Adjustment::Says(const FieldChange& field) const {

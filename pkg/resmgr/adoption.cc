@@ -326,7 +326,7 @@ class Adopter {
   }
 
   bool IsUpdateOpen(const ContainerId& id) const {
-    return state_writer_.IsCallOpen(StateWriter::Call::kUpdate, id);
+    return state_writer_.calls().Contains(OpenCalls::Kind::kUpdate, id);
   }
 
   // Takes the numbers to which the runtime's own plugins changed the values last sent to the
@@ -390,11 +390,11 @@ class Adopter {
   // Restores the knowledge that an earlier daemon's start of the container may still be open.
   void SetCalls(ContainerRecord& record, ContainerState reported) {
     if (reported != ContainerState::kCreated) return;
-    const bool all_known = state_writer_.AllCallsKnown();
-    const bool open = state_writer_.IsCallOpen(StateWriter::Call::kStart, record.container.id);
-    if (all_known && !open) return;
+    const OpenCalls& calls = state_writer_.calls();
+    const bool open = calls.Contains(OpenCalls::Kind::kStart, record.container.id);
+    if (calls.complete() && !open) return;
     record.Advance(LifeEvent::kStartUnanswered);
-    if (!all_known) record.life.SetCpusUnknown();
+    if (!calls.complete()) record.life.SetCpusUnknown();
   }
 
   // The runtime determines where the container runs; its exclusive CPUs come from the saved data,

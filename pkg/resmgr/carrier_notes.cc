@@ -80,7 +80,8 @@ std::vector<const HeldClaim*> ClaimsByCpus(ContainerKey key,
   if (record == nullptr || !record->container.placement.cpus) return {};
   // While an update is under way, the container may still be on shared CPUs that have since become
   // a claim's.
-  if (listed.state_writer.IsCallOpen(StateWriter::Call::kUpdate, record->container.id)) return {};
+  if (listed.state_writer.calls().Contains(OpenCalls::Kind::kUpdate, record->container.id))
+    return {};
   CpuSet left = *record->container.placement.cpus;
   std::vector<const HeldClaim*> found;
   for (const HeldClaim* const held : claims) {

@@ -114,6 +114,11 @@ ContainerRecord* ContainerStore::Find(ContainerKey key) const {
   return found->record;
 }
 
+ContainerRecord* ContainerStore::FindFollowed(ContainerKey key) const {
+  ContainerRecord* const record = Find(key);
+  return record != nullptr && record->push ? record : nullptr;
+}
+
 ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
   const auto found = by_id_.find(id.value());
   return found == by_id_.end() ? nullptr : found->second;

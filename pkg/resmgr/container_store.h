@@ -43,6 +43,8 @@ class ContainerStore {
   // pod's id, and the container's own with SetId.
   ContainerRecord& Add(PodRecord& pod, std::string name);
   ContainerRecord* Find(ContainerKey key) const;
+  // The same for a container that the pusher follows (ContainerRecord::push).
+  ContainerRecord* FindFollowed(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id) const;
   // Finds by the whole id or, as runtimes do, by the beginning of the id of exactly one object.
   // nullptr if none or several begin so.

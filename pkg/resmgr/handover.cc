@@ -91,11 +91,6 @@ void Handover::Forget(ContainerKey key) {
   EraseFrom(held_back_, key);
 }
 
-const ContainerRecord* Handover::Followed(ContainerKey key) const {
-  const ContainerRecord* const record = store_.Find(key);
-  return record != nullptr && record->push ? record : nullptr;
-}
-
 CpuSet Handover::ExclusiveOfOthers(ContainerKey key) const {
   CpuSet exclusive = claimed_by_others_(key);
   for (const auto& [other, record] : store_.containers()) {
@@ -130,7 +125,7 @@ CpuSet Handover::HeldByOthers(ContainerKey key) const {
   CpuSet held;
   for (const ContainerKey other : leftovers_) {
     if (other == key) continue;
-    const ContainerRecord* const record = Followed(other);
+    const ContainerRecord* const record = store_.FindFollowed(other);
     if (record != nullptr && record->MayRun()) held |= LeftoverOf(*record);
   }
   return held;
@@ -148,7 +143,7 @@ bool Handover::WaitsIdly(const ContainerRecord& record) const {
 std::vector<Handover::InTheWay> Handover::AllInTheWay() const {
   std::vector<InTheWay> all;
   for (const ContainerKey key : held_back_) {
-    const ContainerRecord* const record = Followed(key);
+    const ContainerRecord* const record = store_.FindFollowed(key);
     if (record != nullptr && WaitsIdly(*record)) AddIfInTheWay(*record, all);
   }
   return all;
@@ -180,7 +175,7 @@ std::map<ContainerKey, std::vector<ContainerKey>> Handover::Waits() const {
     AddIfInTheWay(*record, all);
   std::map<ContainerKey, std::vector<ContainerKey>> waits;
   for (const ContainerKey key : held_back_) {
-    const ContainerRecord* const waiting = Followed(key);
+    const ContainerRecord* const waiting = store_.FindFollowed(key);
     if (waiting == nullptr || !WaitsIdly(*waiting)) continue;
     std::vector<ContainerKey> blockers = BlockersOf(*waiting, all);
     if (!blockers.empty()) waits.emplace(key, std::move(blockers));
@@ -196,7 +191,7 @@ std::set<ContainerKey> Handover::FindCircle() const {
     // visited yet.
     std::vector<std::pair<ContainerKey, std::vector<ContainerKey>>> way;
     const auto enter = [&](ContainerKey key) {
-      const ContainerRecord* const record = Followed(key);
+      const ContainerRecord* const record = store_.FindFollowed(key);
       const bool waits = record != nullptr && WaitsIdly(*record);
       way.emplace_back(key, waits ? BlockersOf(*record, in_the_way) : std::vector<ContainerKey>());
     };

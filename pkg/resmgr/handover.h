@@ -70,7 +70,6 @@ class Handover {
     CpuSet leaves;
     CpuSet leftover;
   };
-  const ContainerRecord* Followed(ContainerKey key) const;
   CpuSet ExclusiveOfOthers(ContainerKey key) const;
   CpuSet OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;

@@ -108,18 +108,4 @@ void Lifecycle::FollowReturn(LifeState before, LifeEvent event) {
   if (over || came_up || (ran && answered && open_starts_ == 0)) comes_back_ = false;
 }
 
-std::string_view ToString(LifeState state) {
-  constexpr std::array<std::string_view, kLifeStates> kNames = {
-      "creating", "created", "starting", "unresolved", "running", "exited", "gone"};
-  return kNames[IndexOf(state)];
-}
-
-std::string_view ToString(LifeEvent event) {
-  constexpr std::array<std::string_view, kLifeEvents> kNames = {
-      "create succeeded", "create failed", "start sent",       "start succeeded",  "start failed",
-      "start unanswered", "start expired", "reported created", "reported running", "ended",
-      "removed",          "started again"};
-  return kNames[IndexOf(event)];
-}
-
 }  // namespace resmgr

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "pkg/model/container.h"
 
@@ -37,9 +36,6 @@ enum class LifeEvent : uint8_t {
   kRevived,  // it had exited and is about to be started again
 };
 inline constexpr size_t kLifeEvents = 12;
-
-std::string_view ToString(LifeState state);  // "creating", ...
-std::string_view ToString(LifeEvent event);  // "create succeeded", ...
 
 // The state after the event. kCreated means kStarting if other starts are under way.
 LifeState NextState(LifeState state, LifeEvent event);

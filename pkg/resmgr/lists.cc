@@ -215,7 +215,7 @@ void Lists::ConfirmInForce(const Adoption& adoption, bool first) {
     const bool reported = adoption.kept_reported.contains(key);
     if (!first && !reported && brain_.pusher.Follows(key)) continue;
     const ContainerRecord& record = *brain_.store.Find(key);
-    if (brain_.state_writer.IsCallOpen(StateWriter::Call::kUpdate, record.container.id)) {
+    if (brain_.state_writer.calls().Contains(OpenCalls::Kind::kUpdate, record.container.id)) {
       brain_.log.Info("container {}: an update was under way, and is sent again", LogName(record));
     }
     brain_.pusher.Confirm(key, Completed(in_force, record.container));

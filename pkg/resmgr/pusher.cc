@@ -33,11 +33,7 @@ void Pusher::Connected() {
   for (const auto& [key, record] : store_.containers()) {
     if (record->push) keys.push_back(key);
   }
-  sender_.BeginGathering(keys.size());
-  for (const ContainerKey key : keys)
-    Step(key);
-  ResumeHeldBack();
-  sender_.SendGathered();
+  StepAll(keys);
 }
 
 void Pusher::Disconnected() {
@@ -65,9 +61,7 @@ void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
 
 void Pusher::EndCreation(ContainerRecord& record) {
   if (!record.push) return;
-  record.push->Take(record.push->applied, everywhere_);
-  EndStuck(record);
-  listener_.OnInForce(record, *record.push->applied);
+  TakeInForce(record, record.push->applied);
   OnRuntimeReport(record);
 }
 
@@ -87,7 +81,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   PushState& state = Follow(*record);
-  const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
+  const bool open = state_writer_.calls().Contains(OpenCalls::Kind::kUpdate, record->container.id);
   // Before a reconnect the container had these CPUs exclusively, and it still runs on them: other
   // containers must not enter them yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
@@ -113,7 +107,7 @@ void Pusher::OnRuntimeReport(ContainerRecord& record) {
 }
 
 void Pusher::MarkUncertain(ContainerKey key) {
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr) return;
   PushState& state = *record->push;
   state.certain = false;
@@ -123,14 +117,19 @@ void Pusher::MarkUncertain(ContainerKey key) {
 }
 
 void Pusher::MarkOverlap(ContainerKey key) {
-  if (ContainerRecord* const record = Followed(key)) record->push->NoteOverlap();
+  if (ContainerRecord* const record = store_.FindFollowed(key)) record->push->NoteOverlap();
 }
 
 void Pusher::Wake(std::span<const ContainerKey> keys) {
   // Done for all containers first, so that none enters CPUs that another one still holds.
   for (const ContainerKey key : keys) {
-    if (const ContainerRecord* const record = Followed(key)) handover_.Track(*record);
+    if (const ContainerRecord* const record = store_.FindFollowed(key)) handover_.Track(*record);
   }
+  StepAll(keys);
+}
+
+// The updates of all of them are sent together.
+void Pusher::StepAll(std::span<const ContainerKey> keys) {
   sender_.BeginGathering(keys.size());
   for (const ContainerKey key : keys)
     Step(key);
@@ -157,15 +156,13 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
 
 void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied) {
   if (TakeStray(key, &Stray::forwarded)) return;
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr || record->push->forwarded == 0) return;
   PushState& state = *record->push;
   --state.forwarded;
   if (applied) state.noted = nullptr;
   if (applied && !state.overlapped) {
-    state.Take(WithNumbersBefore(sent, state), everywhere_);
-    EndStuck(*record);
-    listener_.OnInForce(*record, *state.applied);
+    TakeInForce(*record, WithNumbersBefore(sent, state));
   } else {
     state.certain = false;
   }
@@ -177,7 +174,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
 }
 
 bool Pusher::Settled(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
+  const ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr) return false;
   const PushState& state = *record->push;
   if (!state.certain || state.UnderWay() || state.noted) return false;
@@ -185,13 +182,8 @@ bool Pusher::Settled(ContainerKey key) const {
 }
 
 Status Pusher::LastError(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
+  const ContainerRecord* const record = store_.FindFollowed(key);
   return record == nullptr ? OkStatus() : record->push->last_error;
-}
-
-ContainerRecord* Pusher::Followed(ContainerKey key) const {
-  ContainerRecord* const record = store_.Find(key);
-  return record != nullptr && record->push ? record : nullptr;
 }
 
 PushState& Pusher::Follow(ContainerRecord& record) {
@@ -249,6 +241,12 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
   sender_.Send(record);
 }
 
+void Pusher::TakeInForce(ContainerRecord& record, SharedResources now) {
+  record.push->Take(std::move(now), everywhere_);
+  EndStuck(record);
+  listener_.OnInForce(record, *record.push->applied);
+}
+
 // The runtime has all values of `target`. It is never sent the exclusive CPUs, which are only noted
 // here.
 void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
@@ -289,14 +287,14 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
 
 ContainerRecord* Pusher::ToSend(ContainerKey key, uint64_t update) {
   if (TakeStray(key, &Stray::own)) return nullptr;  // the container was forgotten
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   const bool is_open =
       record != nullptr && record->push->in_flight && record->push->update == update;
   return is_open ? record : nullptr;
 }
 
 ContainerRecord* Pusher::EndUpdate(ContainerKey key, uint64_t update, Ended& ended) {
-  ContainerRecord* const record = TakeStray(key, &Stray::own) ? nullptr : Followed(key);
+  ContainerRecord* const record = TakeStray(key, &Stray::own) ? nullptr : store_.FindFollowed(key);
   if (record == nullptr) {
     listener_.OnMoot();
     return nullptr;
@@ -312,11 +310,7 @@ void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {
   PushState& state = *record.push;
   const bool sets_alone = std::exchange(state.sets_alone, false);
   state.noted = nullptr;
-  if (!state.overlapped) {
-    state.Take(OverApplied(std::move(sent), state.applied), everywhere_);
-    EndStuck(record);
-    listener_.OnInForce(record, *state.applied);
-  }
+  if (!state.overlapped) TakeInForce(record, OverApplied(std::move(sent), state.applied));
   EndOverlap(record);
   if (sets_alone) {
     Retry(record.container.key, state);
@@ -347,7 +341,7 @@ void Pusher::Retry(ContainerKey key, PushState& state) {
 
 void Pusher::RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state) {
   state.retry = clock_.After(delay, [this, key] {
-    ContainerRecord* const waiting = Followed(key);
+    ContainerRecord* const waiting = store_.FindFollowed(key);
     if (waiting == nullptr) return;
     waiting->push->retry.reset();
     Step(*waiting);
@@ -360,10 +354,10 @@ void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
   const PushState& state = *record.push;
   const bool is_open = state.UnderWay();
-  if (!is_open && !(state.certain && state_writer_.AnyCallOpen())) return;
+  if (!is_open && !(state.certain && state_writer_.calls().size() > 0)) return;
   const OpenCalls::Key key = OpenCalls::KeyOf(StateWriter::Call::kUpdate, record.container.id);
   if (is_open) {
-    state_writer_.BeginUpdate(key);
+    state_writer_.calls().Begin(key);
   } else {
     state_writer_.EndUpdate(key);
   }

@@ -118,7 +118,7 @@ class Pusher {
   bool TellStuck(ContainerKey key);
 
   // Whether the container was created, confirmed once or is being created, and not forgotten since.
-  bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
+  bool Follows(ContainerKey key) const { return store_.FindFollowed(key) != nullptr; }
 
  private:
   // The number of unanswered updates of a container that was forgotten.
@@ -126,13 +126,14 @@ class Pusher {
     int own = 0;
     int forwarded = 0;
   };
-  // The container's record; nullptr if it is not followed.
-  ContainerRecord* Followed(ContainerKey key) const;
   // Begins to follow the container if it is not followed yet.
   PushState& Follow(ContainerRecord& record);
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
+  void StepAll(std::span<const ContainerKey> keys);
   void Send(ContainerRecord& record, SharedResources target);
+  // These values are in force now, which the listener is told.
+  void TakeInForce(ContainerRecord& record, SharedResources now);
   void SettleAs(ContainerRecord& record, const AppliedResources& target);
   void Settle(ContainerRecord& record);
   void OnAnswer(ContainerKey key, const Status& status);

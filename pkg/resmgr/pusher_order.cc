@@ -66,7 +66,7 @@ bool Pusher::MoveSomeAside(const std::set<ContainerKey>& stuck) {
     ++moved;
     // A container that already is aside gets no update, so no answer will let others go on. It only
     // gives up its exclusive CPUs, which others may wait for.
-    all_asked = all_asked && Followed(key)->push->Busy();
+    all_asked = all_asked && store_.FindFollowed(key)->push->Busy();
   }
   if (moved == 0) return false;
   move_aside_ = std::max(move_aside_, 2 * moved);
@@ -78,7 +78,7 @@ bool Pusher::MoveSomeAside(const std::set<ContainerKey>& stuck) {
 // exclusively assigned, so that none can move aside.
 void Pusher::SendAnyway(ContainerKey waiting) {
   (void)handover_.Release(waiting);
-  ContainerRecord* const record = Followed(waiting);
+  ContainerRecord* const record = store_.FindFollowed(waiting);
   if (record == nullptr || !record->Placeable()) return;
   Send(*record, Shared(DesiredResources(record->container)));
 }
@@ -107,7 +107,7 @@ void Pusher::BreakCircle(const std::set<ContainerKey>& circle) {
 
 // Sends the container to CPUs where it is in no other's way; false if it stays.
 bool Pusher::MoveAside(ContainerKey key) {
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr || !record->Placeable()) return false;
   std::optional<AppliedResources> aside = handover_.Aside(*record);
   if (!aside) return false;
@@ -120,7 +120,7 @@ bool Pusher::MoveAside(ContainerKey key) {
 // the new one: so the new one waits.
 
 void Pusher::Forget(ContainerKey key) {
-  if (ContainerRecord* const record = Followed(key); record != nullptr) {
+  if (ContainerRecord* const record = store_.FindFollowed(key); record != nullptr) {
     const PushState& state = *record->push;
     if (state.UnderWay()) {
       Stray& stray = strays_[key];

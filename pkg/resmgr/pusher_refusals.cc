@@ -167,9 +167,7 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
       state.noted = std::make_shared<const ResourceValues>(
           ResourceValues{.cpus = state.applied->cpus, .mems = state.applied->mems});
     }
-    state.Take(OverApplied(std::move(sent), state.applied), everywhere_);
-    EndStuck(record);
-    listener_.OnInForce(record, *state.applied);
+    TakeInForce(record, OverApplied(std::move(sent), state.applied));
   }
   EndOverlap(record);
   state.delay = std::chrono::milliseconds(0);
@@ -181,12 +179,12 @@ void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedRe
 }
 
 bool Pusher::WrittenPastRuntime(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
+  const ContainerRecord* const record = store_.FindFollowed(key);
   return record != nullptr && record->push->noted != nullptr && OnlyNumbersRefused(key);
 }
 
 bool Pusher::OnlyNumbersRefused(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
+  const ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr) return false;
   const PushState& state = *record->push;
   if (!state.certain || state.UnderWay()) return false;
@@ -211,23 +209,23 @@ void Pusher::Recover(ContainerRecord& record) {
 }
 
 void Pusher::NoteWaitedFor(ContainerKey key) {
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   if (record == nullptr || record->push->stuck_since) return;
   record->push->stuck_since = clock_.Steady();
 }
 
 std::optional<Clock::SteadyTime> Pusher::StuckSince(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
+  const ContainerRecord* const record = store_.FindFollowed(key);
   return record == nullptr ? std::nullopt : record->push->stuck_since;
 }
 
 bool Pusher::TellStuck(ContainerKey key) {
-  ContainerRecord* const record = Followed(key);
+  ContainerRecord* const record = store_.FindFollowed(key);
   return record != nullptr && !std::exchange(record->push->stuck_told, true);
 }
 
 void Pusher::Restore(ContainerKey key) {
-  if (ContainerRecord* const record = Followed(key)) {
+  if (ContainerRecord* const record = store_.FindFollowed(key)) {
     record->push->restore = true;
     record->push->kept = nullptr;
   }

@@ -86,8 +86,8 @@ void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxRes
   // If there are several runtimes, the pod's overhead is also saved with its containers.
   for (const ContainerKey key : known->containers)
     brain_.state_writer.MarkChanged(*brain_.store.Find(key));
-  // Saved before the reply: after a restart the pod's resources are only divided among containers
-  // without saved data.
+  // Saved before the reply: after a restart the resources of few pods are divided
+  // (PodLimits::ApplyToAdopted).
   brain_.state_writer.SaveMarked();
 }
 

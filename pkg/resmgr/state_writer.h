@@ -72,21 +72,12 @@ class StateWriter {
     calls_.Begin(call, id);
     if (call == Call::kStart && !unsaved_.empty()) SaveAll();
   }
-  bool AnyCallOpen() const { return calls_.size() > 0; }
-  // Notes that an update is about to be sent.
-  void BeginUpdate(OpenCalls::Key key) { calls_.Begin(key); }
   // Notes the end of a call whose outcome is known. Written at the end of the loop's turn, together
   // with all other calls that end in it.
   void EndCall(Call call, const ContainerId& id);
   void EndUpdate(OpenCalls::Key key);
-  // Between GatherCalls and WriteCalls, calls that begin are noted with one write; none of them is
-  // sent before WriteCalls.
-  void GatherCalls() { calls_.Gather(); }
-  void WriteCalls() { calls_.Write(); }
-  bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
-  // Whether all calls that an earlier daemon may have left open are known. If not, any call may be
-  // open.
-  bool AllCallsKnown() const { return calls_.complete(); }
+  // All open calls.
+  OpenCalls& calls() const { return calls_; }
 
   // Whether stages or the runtime's own plugins have ever set numbers of a container here.
   bool OthersSetNumbers() const;

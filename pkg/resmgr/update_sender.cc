@@ -90,12 +90,12 @@ void UpdateSender::Send(const ContainerRecord& record) {
 void UpdateSender::BeginGathering(size_t most) {
   gathering_ = true;
   gathered_.reserve(most);
-  state_writer_.GatherCalls();
+  state_writer_.calls().Gather();
 }
 
 void UpdateSender::SendGathered() {
   gathering_ = false;
-  state_writer_.WriteCalls();
+  state_writer_.calls().Write();
   if (!to_look_up_.empty()) LookUp();
   CallGathered();
 }
