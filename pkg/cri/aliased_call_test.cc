@@ -268,10 +268,9 @@ TEST_F(AliasedCallTest, LongListsArriveWholeAtASlowClient) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_LT(thread_.Do([] { return h2::Memory::held(); }), size_t{16} << 20) << "of 120 MB";
   held->ResumeReading();
-  const auto result = held->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok());
-  EXPECT_THAT(result->messages, SizeIs(40));
+  const auto result = EndOf(*held);
+  EXPECT_TRUE(result.status.ok());
+  EXPECT_THAT(result.messages, SizeIs(40));
   slow->Cancel();
 }
 
@@ -358,17 +357,15 @@ TEST_F(AliasedCallTest, UnreadStreamsDoNotHoldOtherCalls) {
     ASSERT_TRUE(unread[i]->WaitForMessages(1, kPatience)) << i;
   for (int i = 0; i < 5; ++i) {
     const auto other = client_->Start(client_->PathOf("ListPodSandbox"), "");
-    const auto result = other->Wait(kPatience);
-    ASSERT_TRUE(result.has_value()) << i;
-    ASSERT_TRUE(result->status.ok()) << result->status.error_message();
+    const auto result = EndOf(*other);
+    ASSERT_TRUE(result.status.ok()) << result.status.error_message();
   }
   for (const auto& call : unread)
     call->ResumeReading();
   for (const auto& call : unread) {
-    const auto result = call->Wait(kPatience);
-    ASSERT_TRUE(result.has_value());
-    EXPECT_TRUE(result->status.ok()) << result->status.error_message();
-    EXPECT_THAT(result->messages, SizeIs(8));
+    const auto result = EndOf(*call);
+    EXPECT_TRUE(result.status.ok()) << result.status.error_message();
+    EXPECT_THAT(result.messages, SizeIs(8));
   }
 }
 

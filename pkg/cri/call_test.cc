@@ -88,10 +88,9 @@ TEST_F(CallTest, EndOfTheClientsStreamLeavesTheReplyOpen) {
   EXPECT_TRUE(call->WaitForMessages(1, kPatience));
   ASSERT_TRUE(call->Send("two"));
   call->HalfClose();
-  const auto result = call->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok());
-  EXPECT_THAT(result->messages, ElementsAre("one", "two"));
+  const auto result = EndOf(*call);
+  EXPECT_TRUE(result.status.ok());
+  EXPECT_THAT(result.messages, ElementsAre("one", "two"));
 }
 
 TEST_F(CallTest, RuntimeIsStoppedWhileTheClientDoesNotRead) {
@@ -101,10 +100,9 @@ TEST_F(CallTest, RuntimeIsStoppedWhileTheClientDoesNotRead) {
   ASSERT_TRUE(call->WaitForMessages(1, kPatience));
   EXPECT_LT(Held(), size_t{4} << 20) << "of 30 MB";
   call->ResumeReading();
-  const auto result = call->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok());
-  EXPECT_EQ(result->messages.size(), 300U);
+  const auto result = EndOf(*call);
+  EXPECT_TRUE(result.status.ok());
+  EXPECT_EQ(result.messages.size(), 300U);
 }
 
 TEST_F(CallTest, ClientIsStoppedWhileTheRuntimeDoesNotRead) {

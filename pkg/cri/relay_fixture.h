@@ -83,6 +83,13 @@ class RelayTest : public testing::Test {
   void StopRelay() {
     thread_.Do([this] { relay_.reset(); });
   }
+  // The result of a client's call that ends soon.
+  template <typename ClientCall>
+  static auto EndOf(ClientCall& call) {
+    auto result = call.Wait(kPatience);
+    EXPECT_TRUE(result.has_value()) << "the call goes on";
+    return std::move(result).value();
+  }
   // Checks the relay on its own thread until the condition holds.
   bool Eventually(const std::function<bool(Relay&)>& condition) {
     return test::Eventually([&] { return thread_.Do([&] { return condition(*relay_); }); },

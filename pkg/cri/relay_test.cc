@@ -129,9 +129,8 @@ TEST_F(RelaySocketsTest, OneClientTooManyEndsTheLongestIdle) {
   EXPECT_TRUE(Ask(third, "Version").ok());
   EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 2; }));
   runtime_.Release("/test.Echo/Unary");
-  const auto result = held->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok()) << "the one with a call under way stayed";
+  const auto result = EndOf(*held);
+  EXPECT_TRUE(result.status.ok()) << "the one with a call under way stayed";
 }
 
 TEST_F(RelaySocketsTest, FilesLimitClients) {
@@ -155,14 +154,12 @@ TEST_F(RelaySocketsTest, DrainWaitsForCallsAndEndsStreamsOfEvents) {
   const auto call = client.Start(client.PathOf("Version"), "");
   ASSERT_TRUE(runtime_.WaitForHeld("Version", 1));
   const auto done = Drain();
-  const auto ended = events->Wait(kPatience);
-  ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ(ended->status.error_code(), UNAVAILABLE);
+  const auto ended = EndOf(*events);
+  EXPECT_EQ(ended.status.error_code(), UNAVAILABLE);
   EXPECT_FALSE(thread_.Do([&] { return *done; }));
   runtime_.Release("Version");
-  const auto result = call->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok());
+  const auto result = EndOf(*call);
+  EXPECT_TRUE(result.status.ok());
   EXPECT_TRUE(Drained(done));
 }
 
@@ -215,9 +212,8 @@ TEST_F(RelaySocketsTest, DrainThatIsTakenBackServesOn) {
   CriClient another(RelaySocket());
   EXPECT_TRUE(Ask(another, "Version").ok());
   runtime_.Release("/test.Echo/Unary");
-  const auto result = held->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok());
+  const auto result = EndOf(*held);
+  EXPECT_TRUE(result.status.ok());
   EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 1; }))
       << "the first left";
   EXPECT_FALSE(thread_.Do([&] { return *done; }));

@@ -80,11 +80,10 @@ TEST_F(SeveralRepliesTest, R05StatusTellsRuntimeThatHangs) {
   second_.Script("Status", {.hold = true});
   const auto status = client_->Start("Status", cri::StatusRequest());
   ASSERT_TRUE(second_.WaitForHeld("Status", 1));
-  const auto result = status->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  ASSERT_THAT(result->messages, SizeIs(1));
+  const auto result = EndOf(*status);
+  ASSERT_THAT(result.messages, SizeIs(1));
   cri::StatusResponse reply;
-  ASSERT_TRUE(reply.ParseFromString(result->messages.front()));
+  ASSERT_TRUE(reply.ParseFromString(result.messages.front()));
   EXPECT_EQ(RuntimeReady(reply).message(), "runtime kata: no answer within 10000 ms");
   EXPECT_TRUE(second_.WaitForCancelled("Status", 1));
 }
@@ -390,9 +389,8 @@ TEST_F(ImageIdFormsTest, AContainerOfEachReplyHasTheIdThatImagesAreShownBy) {
   const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "");
   ASSERT_TRUE(events->WaitForMessages(1, kPatience));
   events->Cancel();
-  const auto result = events->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  ASSERT_TRUE(event.ParseFromString(result->messages.at(0)));
+  const auto result = EndOf(*events);
+  ASSERT_TRUE(event.ParseFromString(result.messages.at(0)));
   EXPECT_EQ(event.containers_statuses(0).image_ref(), Digits());
   EXPECT_EQ(event.containers_statuses(0).image_id(), Digits());
 }

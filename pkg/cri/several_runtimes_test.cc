@@ -120,14 +120,12 @@ TEST_F(SeveralRuntimesTest, SearchIsNotAnsweredByListsThatAreOlder) {
   // After this answer the relay has read the earlier bytes of the connection, too.
   EXPECT_TRUE(Ask("Version").ok());
   first_.Release("ListContainers");
-  const auto started = newer->Wait(kPatience);
-  ASSERT_TRUE(started.has_value());
-  EXPECT_TRUE(started->status.ok()) << started->status.error_message();
+  const auto started = EndOf(*newer);
+  EXPECT_TRUE(started.status.ok()) << started.status.error_message();
   EXPECT_THAT(first_.Calls("StartContainer"), IsEmpty());
   EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(2));
-  const auto missing = older->Wait(kPatience);
-  ASSERT_TRUE(missing.has_value());
-  EXPECT_EQ(missing->status.error_code(), grpc::StatusCode::NOT_FOUND);
+  const auto missing = EndOf(*older);
+  EXPECT_EQ(missing.status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse) {
@@ -164,10 +162,9 @@ TEST_F(SeveralRuntimesTest, RuntimeThatBreaksDuringListMakesItUnavailable) {
   const auto list = client_->Start("ListPodSandbox", cri::ListPodSandboxRequest());
   ASSERT_TRUE(second_.WaitForHeld("ListPodSandbox", 1));
   second_.CutConnections();
-  const auto result = list->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->status.error_code(), UNAVAILABLE);
-  EXPECT_THAT(result->messages, IsEmpty());
+  const auto result = EndOf(*list);
+  EXPECT_EQ(result.status.error_code(), UNAVAILABLE);
+  EXPECT_THAT(result.messages, IsEmpty());
 }
 
 TEST_F(SeveralRuntimesTest, ErrorOfOneRuntimeIsThatOfTheList) {
@@ -210,12 +207,11 @@ TEST_F(SeveralRuntimesTest, EventsOfAllRuntimesAreOneStream) {
   const std::string in_there = CreateContainer(there);
   ASSERT_TRUE(events->WaitForMessages(2, kPatience));
   second_.CutConnections();
-  const auto result = events->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->status.error_code(), UNAVAILABLE) << "it would not be complete any more";
-  EXPECT_THAT(result->status.error_message(), HasSubstr("runtime kata"));
+  const auto result = EndOf(*events);
+  EXPECT_EQ(result.status.error_code(), UNAVAILABLE) << "it would not be complete any more";
+  EXPECT_THAT(result.status.error_message(), HasSubstr("runtime kata"));
   std::vector<std::string> ids;
-  for (const std::string& message : result->messages) {
+  for (const std::string& message : result.messages) {
     cri::ContainerEventResponse event;
     ASSERT_TRUE(event.ParseFromString(message));
     ids.push_back(event.container_id());
@@ -227,10 +223,9 @@ TEST_F(SeveralRuntimesTest, EventsOfAllRuntimesAreOneStream) {
 TEST_F(SeveralRuntimesTest, EventsEndWithTheFirstRuntimeThatEndsItsOwn) {
   second_.Script("GetContainerEvents", {.reply = std::vector<std::string>()});
   const auto events = client_->Start("GetContainerEvents", cri::GetEventsRequest());
-  const auto result = events->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->status.error_code(), UNAVAILABLE);
-  EXPECT_THAT(result->status.error_message(), HasSubstr("runtime kata: ended its stream"));
+  const auto result = EndOf(*events);
+  EXPECT_EQ(result.status.error_code(), UNAVAILABLE);
+  EXPECT_THAT(result.status.error_message(), HasSubstr("runtime kata: ended its stream"));
 }
 
 TEST_F(SeveralRuntimesTest, StreamsWaitForClientThatDoesNotRead) {
@@ -242,10 +237,9 @@ TEST_F(SeveralRuntimesTest, StreamsWaitForClientThatDoesNotRead) {
   // All of it would be 16 MB.
   EXPECT_LT(thread_.Do([] { return h2::Memory::held(); }), size_t{4} << 20);
   stream->ResumeReading();
-  const auto result = stream->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->status.ok()) << result->status.error_message();
-  EXPECT_THAT(result->messages, SizeIs(160));
+  const auto result = EndOf(*stream);
+  EXPECT_TRUE(result.status.ok()) << result.status.error_message();
+  EXPECT_THAT(result.messages, SizeIs(160));
 }
 
 TEST_F(SeveralRuntimesTest, RequestThatIsNoProtobufIsRefused) {
@@ -360,11 +354,10 @@ TEST_F(SameIdsTest, B5EventsOfTheOtherOneDoNotReachTheClient) {
   const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "");
   ASSERT_TRUE(events->WaitForMessages(1, kPatience));
   events->Cancel();
-  const auto result = events->Wait(kPatience);
-  ASSERT_TRUE(result.has_value());
-  ASSERT_THAT(result->messages, SizeIs(1));
+  const auto result = EndOf(*events);
+  ASSERT_THAT(result.messages, SizeIs(1));
   cri::ContainerEventResponse event;
-  ASSERT_TRUE(event.ParseFromString(result->messages.front()));
+  ASSERT_TRUE(event.ParseFromString(result.messages.front()));
   EXPECT_EQ(event.container_id(), "own");
 }
 

@@ -167,8 +167,7 @@ class StaleNotesTest : public testing::Test {
   void ListUntilReported(const ContainerId& id) {
     node_.manager().synchronizer().ResyncSoon();
     ASSERT_TRUE(node_.RunUntil([&] {
-      while (!runtime().lists.empty())
-        runtime().AnswerList();
+      runtime().AnswerLists();
       return node_.Known(id)->set_later.reported;
     }));
   }

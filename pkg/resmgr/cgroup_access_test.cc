@@ -94,8 +94,7 @@ TEST_F(RefusalCausesTest, ARefusedUpdateNamesTheCause) {
   EXPECT_EQ(Message(LastError()), fmt::format("{}; likely cause: {}", kRefusal, kCause));
   EXPECT_EQ(UpdateRemedy(Pod(), Container(), LastError()).find("remove the likely cause, or"), 0U);
   ASSERT_TRUE(node_.RunUntil([this] {
-    while (!node_.runtime.lists.empty())
-      node_.runtime.AnswerList();
+    node_.runtime.AnswerLists();
     return log_.Times("likely cause") > 0;
   }));
   // The next try may work.
@@ -121,8 +120,7 @@ TEST_F(RefusalCausesTest, ALookThatFindsNothingMakesTheSameFailureNoNews) {
   // Each try sends all values first, then CPUs and memory nodes alone.
   const auto refuse = [this](std::string_view why, std::string_view cause) {
     ASSERT_TRUE(node_.RunUntil([&] {
-      while (!node_.runtime.lists.empty())
-        node_.runtime.AnswerList();
+      node_.runtime.AnswerLists();
       while (!node_.runtime.updates.empty())
         node_.runtime.Answer(0, Internal("{}", why));
       return !causes_.waiting.empty();
@@ -249,8 +247,7 @@ class WrittenCpusetsTest : public ::testing::Test {
       const bool refused = refuses_ && runtime().updates.front().id == shared_;
       runtime().Answer(0, refused ? IdleAnswer() : OkStatus());
     }
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
   }
   void AnswerWrites() {
     while (!writer_.calls.empty())
@@ -293,13 +290,10 @@ TEST_F(WrittenCpusetsTest, AStartGoesOnWhenTheCpusetIsWritten) {
   const ContainerId app = Create("app");
   AnswerAll();
   ASSERT_THAT(writer_.history, ElementsAre(Named(shared_) + " 0,2-7"));
-  std::optional<Status> decided;
-  const auto wait =
-      node_.manager().AdmitStart(app, [&decided](const Status& status) { decided = status; });
-  EXPECT_FALSE(decided.has_value()) << "it is not written yet";
+  const test::AskedStart start(node_.manager(), app);
+  EXPECT_FALSE(start.answered()) << "it is not written yet";
   AnswerWrites();
-  ASSERT_TRUE(decided.has_value());
-  EXPECT_TRUE(decided->ok()) << *decided;
+  EXPECT_TRUE(start.admitted()) << start.answer();
   EXPECT_TRUE(node_.manager().WrittenPastRuntime(Key()));
   EXPECT_FALSE(node_.manager().Settled(Key())) << "the runtime does not know";
   EXPECT_EQ(log_.Times("its cpuset was written into its cgroup past the runtime"), 1)
@@ -346,17 +340,15 @@ TEST_F(WrittenCpusetsTest, AFailedWriteIsAsARefusal) {
   writer_.AnswerFirst(FailedPrecondition("cpuset.cpus: Read-only file system"));
   EXPECT_THAT(std::string(Message(node_.manager().LastUpdateError(Key()))),
               AllOf(HasSubstr("cpu.weight: invalid argument"), HasSubstr("Read-only file system")));
-  std::optional<Status> decided;
-  const auto wait =
-      node_.manager().AdmitStart(app, [&decided](const Status& status) { decided = status; });
+  const test::AskedStart start(node_.manager(), app);
   EXPECT_TRUE(node_.RunUntil([&] {
     AnswerAll();
     while (!writer_.calls.empty())
       writer_.AnswerFirst(FailedPrecondition("cpuset.cpus: Read-only file system"));
-    return decided.has_value();
+    return start.answered();
   }));
-  EXPECT_EQ(decided->code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(*decided)), HasSubstr("Read-only file system"));
+  EXPECT_EQ(start.answer().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(start.answer())), HasSubstr("Read-only file system"));
   EXPECT_EQ(log_.Times("cannot update container ns/shared/shared"), 1) << log_.Text();
 }
 
@@ -411,16 +403,13 @@ TEST_F(WrittenCpusetsTest, AStartWaitsWhileTheRuntimeIsAskedAgain) {
   RunApp();
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
   const ContainerId other = Create("other");
-  std::optional<Status> decided;
-  const auto wait =
-      node_.manager().AdmitStart(other, [&decided](const Status& status) { decided = status; });
-  EXPECT_FALSE(decided.has_value());
+  const test::AskedStart start(node_.manager(), other);
+  EXPECT_FALSE(start.answered());
   AnswerAll();
   AnswerWrites();
   AnswerAll();
   AnswerWrites();
-  ASSERT_TRUE(decided.has_value());
-  EXPECT_TRUE(decided->ok()) << *decided;
+  EXPECT_TRUE(start.admitted()) << start.answer();
   EXPECT_EQ(writer_.history.back(), Named(shared_) + " 0,3-7");
 }
 

@@ -17,13 +17,16 @@
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
 #include "test/support/seed.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::HasCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Optional;
 using ::testing::SizeIs;
 
 using enum QosClass;
@@ -331,15 +334,13 @@ TEST_F(ClaimsTest, AStartWaitsForOthersOnCpusThatItsPodShares) {
     ASSERT_TRUE(admission.ok()) << admission.status();
     ids.push_back(node_.Created(request, *admission));
   }
-  std::optional<Status> start;
-  const auto wait =
-      manager().AdmitStart(ids[0], [&start](const Status& status) { start = status; });
-  EXPECT_FALSE(start.has_value()) << "the shared container may be there";
+  const test::AskedStart start(manager(), ids[0]);
+  EXPECT_FALSE(start.answered()) << "the shared container may be there";
   ASSERT_TRUE(node_.RunUntil([&] {
     runtime().AnswerAll();
-    return start.has_value();
+    return start.answered();
   }));
-  EXPECT_TRUE(start->ok()) << *start;
+  EXPECT_TRUE(start.answer().ok()) << start.answer();
   node_.Started(ids[0]);
   node_.Start(ids[1]);
 }
@@ -478,8 +479,7 @@ TEST_F(ClaimsTest, CallsDoNotWaitForADiskThatRefuses) {
   EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
   std::optional<Status> released;
   manager().claims().Release("u1", [&released](const Status& status) { released = status; });
-  ASSERT_TRUE(released.has_value());
-  EXPECT_EQ(released->code(), StatusCode::kUnavailable);
+  ASSERT_THAT(released, Optional(HasCode(StatusCode::kUnavailable)));
   EXPECT_THAT(manager().claims().Held(), IsEmpty());
   refuses = false;
   node_.FlushState();

@@ -114,11 +114,9 @@ TEST_F(HistoryTest, ARefusalThatComesAgainIsOneEntry) {
 TEST_F(HistoryTest, ARefusedStartIsInIt) {
   node_.Run("web", kBurstable, 100);
   const ContainerId dsp = *node_.Create("dsp", kGuaranteed, 1000);
-  std::optional<Status> decided;
-  const auto wait =
-      node_.manager().AdmitStart(dsp, [&](const Status& status) { decided = status; });
-  ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
-  ASSERT_FALSE(decided->ok());
+  const test::AskedStart start(node_.manager(), dsp);
+  ASSERT_TRUE(node_.RunUntil([&] { return start.answered(); }));
+  ASSERT_FALSE(start.answer().ok());
   const History::Entry& last = *history_.Last(1).front();
   EXPECT_EQ(last.event, History::Event::kRefused);
   EXPECT_EQ(last.container, "ns/dsp/dsp");

@@ -250,14 +250,12 @@ TEST_F(CountsTest, Decisions) {
 TEST_F(CountsTest, UpdatesAndHeldStarts) {
   node_.Run("shared", QosClass::kBurstable, 100);
   const ContainerId app = *node_.Create("app", QosClass::kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait =
-      node_.manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  const test::AskedStart start(node_.manager(), app);
   EXPECT_EQ(Count("held_starts_total", "waited"), 1);
   node_.runtime.Answer(0, Internal("the disk is on fire"));
   ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(Count("container_updates_total", "failed"), 1);
-  ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
+  ASSERT_TRUE(node_.RunUntil([&] { return start.answered(); }));
   EXPECT_EQ(Count("held_starts_total", "refused"), 1);
   ASSERT_TRUE(node_.RunUntil([&] { return !node_.runtime.updates.empty(); }));
   node_.runtime.Answer(0);

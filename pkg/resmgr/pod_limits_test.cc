@@ -473,8 +473,7 @@ TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   manager().CreateFailed(second.key);
   ExpectAsBefore();
   const ContainerId id = node_.Hold(request, second);
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   runtime().AnswerAll();
   EXPECT_EQ(node_.Exclusive(first_), "");
   EXPECT_EQ(node_.Exclusive(id), "");
@@ -504,8 +503,7 @@ class UnansweredCreationTest : public FailedCreationTest {
 TEST_F(UnansweredCreationTest, TheContainerThatIsFoundCounts) {
   ASSERT_TRUE(node_.AnswerNextList());
   const ContainerId second = node_.Hold(Second(1000), unclear_);
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   runtime().AnswerAll();
   ExpectBothCount(second);
   node_.FlushState();
@@ -523,8 +521,7 @@ TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {
   node_.KeepState(files_);
   AddPod("batch", kBurstable, 4000);
   const ContainerId shares = Run("shares", Limited(4000, 4000));
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   CreateRequest own = TestNode::Request(pod_, "own", 0);
   own.resources = Limited(1000, 1000);
   const Admission unclear = *manager().AdmitCreate(CreateRequest(own));
@@ -532,8 +529,7 @@ TEST_F(PodLimitsTest, WhatAListLeavesForItsPodsOthersIsSaved) {
   ASSERT_TRUE(node_.AnswerNextList());
   node_.FlushState();
   node_.Hold(own, unclear);
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   ASSERT_EQ(RequestOf(shares), 3000);
   node_.FlushState();
   node_.Restart();

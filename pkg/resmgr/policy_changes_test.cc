@@ -15,15 +15,18 @@
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::CpuList;
 using test::FirstFitPolicy;
+using test::HasCode;
 using test::TestNode;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Optional;
 using testing::SizeIs;
 
 using enum QosClass;
@@ -54,6 +57,13 @@ class PolicyChangeTest : public testing::Test {
     outcome_.reset();
     manager().policy_changes().Set(std::move(policy),
                                    [this](const Status& status) { outcome_ = status; });
+  }
+
+  // A shared container, which a change of the policy moves to CPU 7.
+  ContainerId RunAndMove() {
+    const ContainerId shared = node_.Run("shared", kBurstable, 100);
+    SetPolicy(Moving(shared, CpuSet{7}));
+    return shared;
   }
 
   // The list that shows whether a container whose move failed still exists.
@@ -291,8 +301,7 @@ TEST_F(PolicyChangeTest, DoesNotWaitForAContainerThatItDoesNotMove) {
 }
 
 TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedAllContainers) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   EXPECT_FALSE(outcome_.has_value());
   runtime().AnswerAll();
   EXPECT_EQ(outcome_, OkStatus());
@@ -303,8 +312,7 @@ TEST_F(PolicyChangeTest, APolicyThatRefusesChangesNothing) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const Policy* const before = &manager().policy();
   SetPolicy(Moving(shared, CpuSet()));  // a plan that leaves it no CPU
-  ASSERT_TRUE(outcome_.has_value());
-  EXPECT_EQ(outcome_->code(), StatusCode::kInternal);
+  ASSERT_THAT(outcome_, Optional(HasCode(StatusCode::kInternal)));
   EXPECT_EQ(&manager().policy(), before);
   EXPECT_EQ(node_.Placed(shared), "0-7");
   EXPECT_THAT(runtime().updates, IsEmpty());
@@ -326,8 +334,7 @@ TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
   EXPECT_FALSE(outcome_.has_value());
   runtime().Answer(0, Internal("the disk is on fire"));
   AnswerNextList();
-  ASSERT_TRUE(outcome_.has_value());
-  EXPECT_EQ(outcome_->code(), StatusCode::kAborted);
+  ASSERT_THAT(outcome_, Optional(HasCode(StatusCode::kAborted)));
   EXPECT_THAT(Message(*outcome_), HasSubstr("ns/shared/shared"));
   EXPECT_THAT(Message(*outcome_), HasSubstr("the disk is on fire"));
   EXPECT_EQ(&manager().policy(), before);
@@ -341,8 +348,7 @@ TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
 
 // Most runtimes refuse to update a container that has just exited, before its exit is known here.
 TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerExitedDoesNotEndTheChange) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   const Policy* const next = &manager().policy();
   node_.Crash(shared);
   runtime().Answer(0, Internal("cannot update a container that does not run"));
@@ -353,8 +359,7 @@ TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerExitedDoesNotEndTheCha
 }
 
 TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerWasRemovedDoesNotEndTheChange) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   runtime().Answer(0, Internal("its shim is gone"));
   runtime().Remove(shared);
   AnswerNextList();
@@ -363,8 +368,7 @@ TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerWasRemovedDoesNotEndTh
 
 // The exit is reported before the list is there.
 TEST_F(PolicyChangeTest, AnExitThatIsReportedAfterAFailedMoveLetsTheChangeGoOn) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   runtime().Answer(0, Internal("cannot update a container that does not run"));
   node_.Stop(shared);
   EXPECT_EQ(outcome_, OkStatus());
@@ -374,8 +378,7 @@ TEST_F(PolicyChangeTest, AnExitThatIsReportedAfterAFailedMoveLetsTheChangeGoOn) 
 
 // A shim that hangs while its container exits gives no answer at all.
 TEST_F(PolicyChangeTest, AMoveWithoutAnAnswerIsConfirmedByAListToo) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   node_.Crash(shared);
   runtime().Answer(0, DeadlineExceeded("no answer within 10 s"));
   EXPECT_FALSE(outcome_.has_value());
@@ -384,18 +387,15 @@ TEST_F(PolicyChangeTest, AMoveWithoutAnAnswerIsConfirmedByAListToo) {
 }
 
 TEST_F(PolicyChangeTest, AFailedMoveThatNoListCanConfirmEndsTheChange) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  RunAndMove();
   runtime().Answer(0, Internal("the disk is on fire"));
   ASSERT_TRUE(node_.AwaitList());
   runtime().FailList(Internal("no list either"));
-  ASSERT_TRUE(outcome_.has_value());
-  EXPECT_EQ(outcome_->code(), StatusCode::kAborted);
+  ASSERT_THAT(outcome_, Optional(HasCode(StatusCode::kAborted)));
 }
 
 TEST_F(PolicyChangeTest, AMoveThatWorksAtTheNextTryDoesNotEndTheChange) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   runtime().Answer(0, Internal("busy"));
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
   runtime().Answer(0);
@@ -406,16 +406,14 @@ TEST_F(PolicyChangeTest, AMoveThatWorksAtTheNextTryDoesNotEndTheChange) {
 }
 
 TEST_F(PolicyChangeTest, AFailureBeforeALostConnectionDoesNotEndTheChange) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  RunAndMove();
   runtime().Answer(0, Internal("the connection breaks"));
   manager().RuntimeDisconnected();
   EXPECT_EQ(outcome_, OkStatus());
 }
 
 TEST_F(PolicyChangeTest, AContainerCreatedMeanwhileIsPlacedByTheFormerPolicyAfterARollback) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   const ContainerId late = *node_.Create("late", kGuaranteed, 2000);
   ASSERT_FALSE(outcome_.has_value());
   runtime().Answer(0, Internal("no"));
@@ -438,24 +436,20 @@ TEST_F(PolicyChangeTest, WithoutAConnectionItIsDecidedNowAndPushedLater) {
 }
 
 TEST_F(PolicyChangeTest, ALostConnectionEndsTheChangeInForce) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  RunAndMove();
   EXPECT_FALSE(outcome_.has_value());
   manager().RuntimeDisconnected();
   EXPECT_EQ(outcome_, OkStatus());
 }
 
 TEST_F(PolicyChangeTest, OneAtATime) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  RunAndMove();
   SetPolicy(std::make_unique<FirstFitPolicy>(node_.machine()));
-  ASSERT_TRUE(outcome_.has_value());
-  EXPECT_EQ(outcome_->code(), StatusCode::kFailedPrecondition);
+  ASSERT_THAT(outcome_, Optional(HasCode(StatusCode::kFailedPrecondition)));
 }
 
 TEST_F(PolicyChangeTest, AContainerThatGoesIsNotWaitedFor) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId shared = RunAndMove();
   node_.Stop(shared);
   EXPECT_EQ(outcome_, OkStatus());
 }

@@ -61,8 +61,7 @@ class RefusedUpdatesTest : public ::testing::Test {
       const bool refused = runtime().updates.front().id == refused_;
       runtime().Answer(0, refused ? why_ : OkStatus());
     }
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
   }
   // The outcome of a start, which is made at the runtime where it may go.
   Status Start(const ContainerId& id) {
@@ -263,8 +262,7 @@ TEST_F(RefusedUpdatesTest, OneOfHundredsThatIsRefusedForEverDelaysFiftyStartsOnc
   const auto answer = [&] {
     while (!node.runtime.updates.empty())
       node.runtime.Answer(0, node.runtime.updates.front().id == stuck ? IdleRefusal() : OkStatus());
-    while (!node.runtime.lists.empty())
-      node.runtime.AnswerList();
+    node.runtime.AnswerLists();
   };
   milliseconds longest{0};
   int refused = 0;
@@ -403,8 +401,7 @@ TEST_F(ValuesOfOthersTest, AReportOfThemIsNoPluginsDoing) {
   bool listed = false;
   node_.manager().synchronizer().Refresh([&listed](const Status&) { listed = true; });
   ASSERT_TRUE(node_.RunUntil([&] {
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
     return listed;
   }));
   EXPECT_EQ(node_.Known(shared_)->set_later.cpu_quota, std::nullopt);

@@ -94,11 +94,10 @@ TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
 
   const ContainerId id = node_.Created(slow, admission);
   EXPECT_THAT(runtime().history, ElementsAre(WithCpus(id, "0,3-7")));
-  bool started = false;
-  const auto wait = manager().AdmitStart(id, [&started](const Status&) { started = true; });
-  EXPECT_FALSE(started) << "its own placement is not in force yet";
+  const test::AskedStart start(manager(), id);
+  EXPECT_FALSE(start.answered()) << "its own placement is not in force yet";
   runtime().AnswerAll();
-  EXPECT_TRUE(started);
+  EXPECT_TRUE(start.admitted());
 }
 
 // Resources that are added to a request without any would change more than its CPUs.
@@ -111,11 +110,10 @@ TEST_F(ResourceManagerTest, ACreationWithoutResourcesIsPlacedByAnUpdateBeforeIts
   EXPECT_TRUE(admission.adjustment.empty());
   const ContainerId plain = node_.Created(request, admission);
   EXPECT_THAT(runtime().history, ElementsAre(WithCpus(plain, "0,3-7")));
-  bool started = false;
-  const auto wait = manager().AdmitStart(plain, [&](const Status&) { started = true; });
-  EXPECT_FALSE(started) << "on the CPUs of " << app.value();
+  const test::AskedStart start(manager(), plain);
+  EXPECT_FALSE(start.answered()) << "on the CPUs of " << app.value();
   runtime().AnswerAll();
-  EXPECT_TRUE(started);
+  EXPECT_TRUE(start.admitted());
   EXPECT_EQ(runtime().CpusOf(plain), "0,3-7");
 }
 
@@ -187,12 +185,11 @@ TEST_F(ResourceManagerTest, AStartWaitsUntilOthersHaveLeft) {
 TEST_F(ResourceManagerTest, ARefusedStartNamesTheContainerInTheWay) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  const test::AskedStart start(manager(), app);
   runtime().Answer(0, Internal("the disk is on fire"));
-  ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
-  EXPECT_EQ(decided->code(), StatusCode::kFailedPrecondition);
-  const std::string message(Message(*decided));
+  ASSERT_TRUE(node_.RunUntil([&] { return start.answered(); }));
+  EXPECT_EQ(start.answer().code(), StatusCode::kFailedPrecondition);
+  const std::string message(Message(start.answer()));
   EXPECT_THAT(message, StartsWith("cri-resmgr (first-fit): cannot start: after "));
   EXPECT_THAT(message, HasSubstr("; container ns/app/app: "));
   EXPECT_THAT(message,
@@ -203,25 +200,23 @@ TEST_F(ResourceManagerTest, ARefusedStartNamesTheContainerInTheWay) {
 TEST_F(ResourceManagerTest, AFailedShrinkIsTriedAgainUntilItWorks) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  const test::AskedStart start(manager(), app);
   runtime().Answer(0, DeadlineExceeded("no answer"));
   ASSERT_TRUE(node_.RunUntil([&] { return !runtime().updates.empty(); }));
   runtime().Answer(0, DeadlineExceeded("no answer"));
   ASSERT_TRUE(node_.RunUntil([&] { return !runtime().updates.empty(); }));
   runtime().Answer(0);
-  EXPECT_TRUE(decided.has_value() && decided->ok());
+  EXPECT_TRUE(start.admitted());
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
 TEST_F(ResourceManagerTest, AWithdrawnStartIsForgotten) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  bool called = false;
-  auto wait = manager().AdmitStart(app, [&](const Status&) { called = true; });
-  wait.reset();
+  test::AskedStart start(manager(), app);
+  start.Withdraw();
   runtime().AnswerAll();
-  EXPECT_FALSE(called);
+  EXPECT_FALSE(start.answered());
   node_.Start(app);
 }
 
@@ -247,12 +242,10 @@ TEST_F(ResourceManagerTest, AStartingContainerBlocksOtherStarts) {
 }
 
 TEST_F(ResourceManagerTest, AContainerThatTheRuntimeDoesNotListMayStart) {
-  bool admitted = false;
-  const auto wait = manager().AdmitStart(ContainerId("stranger"),
-                                         [&](const Status& status) { admitted = status.ok(); });
-  EXPECT_FALSE(admitted) << "without asking the runtime";
+  const test::AskedStart start(manager(), ContainerId("stranger"));
+  EXPECT_FALSE(start.answered()) << "without asking the runtime";
   runtime().AnswerList();
-  EXPECT_TRUE(admitted);
+  EXPECT_TRUE(start.admitted());
 }
 
 // Created by a call of a daemon that was killed, after this one had looked.
@@ -265,22 +258,19 @@ TEST_F(ResourceManagerTest, AContainerThatAppearedUnseenStartsByTheRules) {
   late.resources = TestNode::Resources(100);
   late.resources.cpuset_cpus = "0-7";
   runtime().held.containers.push_back(late);
-  bool admitted = false;
-  const auto wait =
-      manager().AdmitStart(late.id, [&](const Status& status) { admitted = status.ok(); });
+  const test::AskedStart start(manager(), late.id);
   runtime().AnswerList();
-  EXPECT_FALSE(admitted) << "on the CPUs of another one";
+  EXPECT_FALSE(start.answered()) << "on the CPUs of another one";
   runtime().AnswerAll();
-  EXPECT_TRUE(admitted);
+  EXPECT_TRUE(start.admitted());
   EXPECT_EQ(runtime().CpusOf(late.id), "0,3-7");
 }
 
 TEST_F(ResourceManagerTest, AWithdrawnStartOfAnUnknownContainerIsForgotten) {
-  bool called = false;
-  auto wait = manager().AdmitStart(ContainerId("stranger"), [&](const Status&) { called = true; });
-  wait.reset();
+  test::AskedStart start(manager(), ContainerId("stranger"));
+  start.Withdraw();
   runtime().AnswerList();
-  EXPECT_FALSE(called);
+  EXPECT_FALSE(start.answered());
 }
 
 // Stop, remove, restart
@@ -478,12 +468,10 @@ TEST_F(AbbreviatedIdsTest, AnUpdateIsPinned) {
 TEST_F(AbbreviatedIdsTest, AStartWaitsAtTheGate) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait =
-      manager().AdmitStart(Short(app), [&](const Status& status) { decided = status; });
-  EXPECT_FALSE(decided.has_value());
+  const test::AskedStart start(manager(), Short(app));
+  EXPECT_FALSE(start.answered());
   runtime().AnswerAll();
-  ASSERT_TRUE(decided && decided->ok());
+  ASSERT_TRUE(start.admitted());
   manager().StartSucceeded(Short(app));
   EXPECT_EQ(node_.Known(app)->state, ContainerState::kRunning);
 }

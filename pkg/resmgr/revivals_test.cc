@@ -21,11 +21,14 @@
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
 #include "test/support/sanitizer.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::HasCode;
 using testing::HasSubstr;
+using testing::Optional;
 
 using enum QosClass;
 using Kind = ContainerEvent::Kind;
@@ -70,10 +73,6 @@ class RevivalsTest : protected Files, public testing::Test {
   void Pass(std::chrono::milliseconds time) {
     const auto until = std::chrono::steady_clock::now() + time;
     node_.RunUntil([until] { return std::chrono::steady_clock::now() >= until; });
-  }
-  void AnswerAllLists() {
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
   }
   // Asks for a start; `answer_` has the answer.
   void Ask(const ContainerId& id) {
@@ -136,7 +135,7 @@ TEST_F(RevivalsTest, ItIsPlacedFirstAndThenStarted) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
   EXPECT_EQ(runtime().CpusOf(other), "1-2");
   node_.Started(again);
-  AnswerAllLists();
+  runtime().AnswerLists();
   EXPECT_EQ(node_.Known(again)->state, ContainerState::kRunning);
   EXPECT_EQ(node_.Exclusive(again), "3");
 }
@@ -147,15 +146,14 @@ TEST_F(RevivalsTest, ItIsRefusedWhereThereIsNoRoom) {
   Ask(again);
   ASSERT_TRUE(node_.AwaitList()) << "others may have left";
   runtime().AnswerList();
-  ASSERT_TRUE(answer_.has_value());
-  EXPECT_EQ(answer_->code(), StatusCode::kResourceExhausted);
+  ASSERT_THAT(answer_, Optional(HasCode(StatusCode::kResourceExhausted)));
   EXPECT_THAT(std::string(answer_->message()), HasSubstr("again"));
   EXPECT_EQ(node_.Known(again)->state, ContainerState::kExited);
 
   runtime().Remove(other);
   Ask(again);
   if (!answer_) ASSERT_TRUE(node_.AwaitList());
-  AnswerAllLists();
+  runtime().AnswerLists();
   runtime().AnswerAll();
   ASSERT_TRUE(answer_ && answer_->ok());
   EXPECT_EQ(node_.Exclusive(again), "1-2");
@@ -166,13 +164,11 @@ TEST_F(RevivalsTest, ListsDoNotEndItBeforeItsStartIsOver) {
   const ContainerId again = Exited("again", 1000);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   Ask(again);
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   EXPECT_EQ(node_.Exclusive(again), "1");
   runtime().AnswerAll();
   ASSERT_TRUE(answer_ && answer_->ok());
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
   // The container ended at once, which the list after its start shows.
@@ -193,7 +189,7 @@ TEST_F(RevivalsTest, OneThatIsNotStartedGivesItsCpusBack) {
       ASSERT_TRUE(answer_ && answer_->ok());
       EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
       manager().StartFailed(again);
-      AnswerAllLists();
+      runtime().AnswerLists();
     } else {
       EXPECT_FALSE(answer_);
       wait_.reset();  // the client went away
@@ -227,8 +223,7 @@ TEST_F(RevivalsTest, OneThatEndsWhileItsStartWaitsDoesNotStartUnplaced) {
   node_.Stop(app);
   manager().ContainerExited(app);
   runtime().AnswerAll();
-  ASSERT_TRUE(answer_.has_value());
-  EXPECT_EQ(answer_->code(), StatusCode::kFailedPrecondition);
+  ASSERT_THAT(answer_, Optional(HasCode(StatusCode::kFailedPrecondition)));
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
@@ -243,7 +238,7 @@ TEST_F(RevivalsTest, AStartWithoutAnAnswerKeepsItsCpusForAWhile) {
   ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_TRUE(node_.RunUntil([&] {
-    AnswerAllLists();
+    runtime().AnswerLists();
     return node_.Known(again)->state == ContainerState::kExited;
   }));
   runtime().AnswerAll();
@@ -256,8 +251,7 @@ TEST_F(RevivalsTest, OneThatIsRestartedKeepsItsCpus) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   Ask(app);
   ASSERT_TRUE(answer_ && answer_->ok());
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());  // it runs still
+  ASSERT_TRUE(node_.ListAgain());  // it runs still
   node_.Crash(app);
   manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
   ASSERT_TRUE(node_.AnswerNextList());
@@ -277,12 +271,11 @@ TEST_F(RevivalsTest, ARestartWithoutAnAnswerKeepsItsCpusForAWhile) {
   Ask(app);
   manager().StartUnclear(app);
   node_.Crash(app);
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
   EXPECT_TRUE(node_.RunUntil([&] {
-    AnswerAllLists();
+    runtime().AnswerLists();
     return node_.Known(app)->state == ContainerState::kExited;
   }));
 }
@@ -322,8 +315,7 @@ TEST_F(RevivalsTest, WithoutAPolicyOneThatExitedIsNotBoundEither) {
 TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   const ContainerId exited = Exited("exited", 1000);
   runtime().Find(exited)->dead = true;
-  manager().synchronizer().ResyncSoon();
-  ASSERT_TRUE(node_.AnswerNextList());
+  ASSERT_TRUE(node_.ListAgain());
   const NullLike null(node_.machine());
   const auto planned = manager().policy_changes().Preview(null);
   ASSERT_TRUE(planned.ok());
@@ -333,8 +325,7 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   Pass(std::chrono::milliseconds(5));
   EXPECT_EQ(runtime().updates.size(), 0u);
   Ask(exited);
-  ASSERT_TRUE(answer_.has_value());
-  EXPECT_EQ(answer_->code(), StatusCode::kFailedPrecondition);
+  ASSERT_THAT(answer_, Optional(HasCode(StatusCode::kFailedPrecondition)));
 }
 
 // The update fails for ever, as with a dockerd that cannot write its record of the container.
@@ -494,7 +485,7 @@ TEST_F(RandomRevivals, NoneRunsWhereAnotherOneIsAlone) {
   EXPECT_GT(intruded_, 20);
   starts_.clear();
   EXPECT_TRUE(node_.RunUntil([this] {
-    AnswerAllLists();
+    runtime().AnswerLists();
     runtime().AnswerAll();
     DropIntrudersThatAreApart();
     return intruders_.empty();

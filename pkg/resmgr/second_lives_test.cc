@@ -33,12 +33,10 @@ class SecondLivesTest : protected test::StateFiles, public test::ManagerFixture 
     StartOutside(id);
     manager().OnContainerEvent({Kind::kStarted, std::string(id.value())});
     ASSERT_TRUE(node_.AwaitList());
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
     // A list that was under way is followed by another one.
     ASSERT_TRUE(node_.RunUntil([&] {
-      while (!runtime().lists.empty())
-        runtime().AnswerList();
+      runtime().AnswerLists();
       return node_.Known(id)->state == ContainerState::kRunning;
     }));
   }

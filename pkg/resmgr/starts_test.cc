@@ -14,18 +14,21 @@
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
 using test::FirstFitPolicy;
+using test::HasCode;
 using test::TestNode;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Optional;
 using testing::SizeIs;
 using testing::StartsWith;
 using enum QosClass;
@@ -131,8 +134,7 @@ TEST_F(StartFailureTest, RefusesWithoutARuntime) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   const auto wait = Ask(app);
   node_.manager().RuntimeDisconnected();
-  ASSERT_TRUE(decided_.has_value());
-  EXPECT_EQ(decided_->code(), StatusCode::kUnavailable);
+  ASSERT_THAT(decided_, Optional(HasCode(StatusCode::kUnavailable)));
 }
 
 TEST_F(StartFailureTest, AChangedFailurePolicyAppliesToWaitingStarts) {
@@ -313,8 +315,7 @@ TEST_F(LostStartTest, Expires) {
   manager().StartUnclear(shared);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   ASSERT_TRUE(node_.RunUntil([this] {
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
     return !runtime().updates.empty();
   }));
   runtime().AnswerAll();

@@ -16,6 +16,7 @@
 #include "pkg/sys/clock.h"
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
 namespace resmgr {
@@ -23,12 +24,14 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeRuntimeClient;
+using test::HasCode;
 using test::TestNode;
 using test::WithCpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Optional;
 using testing::SizeIs;
 using enum QosClass;
 
@@ -106,8 +109,7 @@ TEST_F(SynchronizationTest, AFailedListIsTriedAgain) {
   std::optional<Status> ready;
   manager().synchronizer().WhenReady([&](const Status& status) { ready = status; });
   runtime().FailList(DeadlineExceeded("too slow"));
-  ASSERT_TRUE(ready.has_value());
-  EXPECT_EQ(ready->code(), StatusCode::kUnavailable);
+  ASSERT_THAT(ready, Optional(HasCode(StatusCode::kUnavailable)));
   EXPECT_THAT(std::string(Message(*ready)), HasSubstr("too slow"));
   ASSERT_TRUE(node_.AwaitList());
   manager().synchronizer().WhenReady([&](const Status& status) { ready = status; });
@@ -194,11 +196,9 @@ TEST_F(SynchronizationTest, ACreationUnderWayIsLeftAloneByAList) {
 TEST_F(SynchronizationTest, ALostConnectionEndsWaits) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  const test::AskedStart start(manager(), app);
   manager().RuntimeDisconnected();
-  ASSERT_TRUE(decided.has_value());
-  EXPECT_EQ(decided->code(), StatusCode::kUnavailable);
+  EXPECT_EQ(start.answer().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(SynchronizationTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
@@ -207,11 +207,10 @@ TEST_F(SynchronizationTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
   runtime().history.clear();
   node_.Reconnect();
   EXPECT_THAT(runtime().history, ElementsAre(testing::StartsWith(WithCpus(shared, "0,3-7"))));
-  bool started = false;
-  const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
-  EXPECT_FALSE(started);
+  const test::AskedStart start(manager(), app);
+  EXPECT_FALSE(start.answered());
   runtime().AnswerAll();
-  EXPECT_TRUE(started);
+  EXPECT_TRUE(start.admitted());
 }
 
 TEST_F(SynchronizationTest, AnAnswerFromBeforeAReconnectIsVoid) {
@@ -227,13 +226,12 @@ TEST_F(SynchronizationTest, AnAnswerFromBeforeAReconnectIsVoid) {
 TEST_F(SynchronizationTest, ARuntimeThatRefusesAnUpdateIsAskedWhatItHolds) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  const test::AskedStart start(manager(), app);
   node_.Crash(shared);
   runtime().Answer(0, Internal("container is not running"));
   ASSERT_TRUE(node_.AnswerNextList());
   EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
-  EXPECT_TRUE(decided.has_value() && decided->ok()) << "no container is in the way any more";
+  EXPECT_TRUE(start.admitted()) << "no container is in the way any more";
 }
 
 // The brain notices calls of other clients at the runtime, and changes that happen there by
@@ -485,8 +483,7 @@ TEST_F(QuietTest, WithoutAConnectionThereIsNothingToRefresh) {
   std::optional<Status> told;
   quiet_.manager().synchronizer().Refresh([&told](const Status& status) { told = status; });
   quiet_.manager().RuntimeDisconnected();
-  ASSERT_TRUE(told.has_value());
-  EXPECT_EQ(told->code(), StatusCode::kUnavailable);
+  ASSERT_THAT(told, Optional(HasCode(StatusCode::kUnavailable)));
 }
 
 TEST(EventFilterTest, AFloodOfEventsCausesOneList) {

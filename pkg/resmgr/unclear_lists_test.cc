@@ -200,8 +200,7 @@ TEST_F(UnclearListsTest, AStartDoesNotExpireWhileListsFail) {
   }));
   EXPECT_THAT(runtime().updates, IsEmpty()) << "it may be starting still";
   ASSERT_TRUE(node_.RunUntil([this] {
-    while (!runtime().lists.empty())
-      runtime().AnswerList();
+    runtime().AnswerLists();
     return !runtime().updates.empty();
   }));
 }
@@ -469,8 +468,7 @@ TEST_F(KeptContainersTest, ItHoldsOverAnotherRestartAndFurtherLists) {
   const ContainerId there = RunAt("kata", "there", kGuaranteed, 2000);
   RestartWithout();
   for (int i = 0; i < 3; ++i) {
-    manager().synchronizer().ResyncSoon();
-    ASSERT_TRUE(node_.AnswerNextList());
+    ASSERT_TRUE(node_.ListAgain());
   }
   EXPECT_EQ(node_.Exclusive(there), "1-2");
   node_.FlushState();

@@ -85,6 +85,11 @@ class FakeRuntimeClient : public RuntimeClient {
   // How many statuses the lists that were answered have cost.
   size_t statuses = 0;
   void AnswerList();
+  // Answers lists until none is asked for.
+  void AnswerLists() {
+    while (!lists.empty())
+      AnswerList();
+  }
   // Lists have only the existence of pods and containers.
   bool unclear = false;
   void FailList(const Status& status);

@@ -139,6 +139,11 @@ class TestNode {
   bool AwaitList() {
     return RunUntil([this] { return !runtime.lists.empty(); });
   }
+  // The same for a list that the brain is made to ask for.
+  bool ListAgain() {
+    manager_->synchronizer().ResyncSoon();
+    return AnswerNextList();
+  }
   bool AnswerNextList() {
     if (!AwaitList()) return false;
     runtime.AnswerList();
@@ -164,6 +169,24 @@ class TestNode {
   std::unique_ptr<ResourceManager> manager_;
   uint64_t last_id_ = 0;
   FileSystem* files_ = nullptr;
+};
+
+// A start that was asked for, and its answer.
+class AskedStart {
+ public:
+  AskedStart(ResourceManager& manager, const ContainerId& id)
+      : wait_(manager.AdmitStart(id, [this](const Status& status) { answer_ = status; })) {}
+  AskedStart(const AskedStart&) = delete;
+  AskedStart& operator=(const AskedStart&) = delete;
+
+  bool answered() const { return answer_.has_value(); }
+  bool admitted() const { return answered() && answer_->ok(); }
+  Status answer() const { return answer_.value_or(Internal("no answer")); }
+  void Withdraw() { wait_.reset(); }
+
+ private:
+  std::optional<Status> answer_;
+  std::unique_ptr<StartWait> wait_;
 };
 
 // A node with the tests' own policy.
