@@ -79,7 +79,8 @@ class Machine {
   };
   // Checks and indexes the parts. InvalidArgument when they contradict each other: a CPU twice or
   // out of order, a node that no NumaNode describes, siblings of one core in two places, an id
-  // above CpuSet::kMaxId, no CPU that is online and allowed.
+  // above CpuSet::kMaxId, nodes whose memory has no sum in an int64_t, or with more huge pages than
+  // memory, no CPU that is online and allowed.
   static StatusOr<Machine> Create(Parts parts);
 
   const std::vector<Cpu>& cpus() const { return cpus_; }
