@@ -122,7 +122,7 @@ class SliceWriter {
   bool known_ = false;          // object_ is what the server has, as far as known
   std::optional<Json> object_;  // nullopt: there is none
   int64_t generation_ = 0;      // the highest one that was seen or sent
-  // Of the writes since the object was last known to be right while reports came.
+  // The generations written since the object was last known to be right while reports came.
   std::optional<Generations> unconfirmed_;
   bool surveyed_ = false;      // all slices of the driver and node were looked at
   std::vector<Other> others_;  // to be deleted after the next write
