@@ -17,6 +17,7 @@ namespace {
 
 using test::Fails;
 using test::IsOk;
+using test::Must;
 using testing::HasSubstr;
 
 // Runs the command on a loop of its own and returns its result.
@@ -38,16 +39,14 @@ Command Shell(const std::string& script) {
 }
 
 TEST(CommandTest, GivesTheOutput) {
-  const auto output = OutputOf(Shell("echo one; echo $NAME"));
-  ASSERT_THAT(output, IsOk());
-  EXPECT_EQ(*output, "one\nvalue\n");
+  const auto output = Must(OutputOf(Shell("echo one; echo $NAME")));
+  EXPECT_EQ(output, "one\nvalue\n");
 }
 
 TEST(CommandTest, TakesManyPiecesOfOutput) {
   const auto output =
-      OutputOf(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789; i=$((i+1)); done"));
-  ASSERT_THAT(output, IsOk());
-  EXPECT_EQ(output->size(), 3000u * 11);
+      Must(OutputOf(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789; i=$((i+1)); done")));
+  EXPECT_EQ(output.size(), 3000u * 11);
 }
 
 TEST(CommandTest, SaysHowACommandFailed) {

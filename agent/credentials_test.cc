@@ -21,6 +21,7 @@ namespace {
 using std::chrono::seconds;
 using test::Fails;
 using test::IsOk;
+using test::Must;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -94,10 +95,9 @@ TEST_F(CredentialsTest, CertificatesAreReadForEachRequest) {
               Fails(StatusCode::kFailedPrecondition, HasSubstr("client certificate: ")));
   for (const std::string text : {"first", "second"}) {
     std::ofstream(directory.File("c.crt")) << text;
-    const auto credential = *Get(credentials);
-    ASSERT_THAT(credential, IsOk());
-    EXPECT_EQ(credential->certificate, text);
-    EXPECT_EQ(credential->key, "K");
+    const auto credential = Must(*Get(credentials));
+    EXPECT_EQ(credential.certificate, text);
+    EXPECT_EQ(credential.key, "K");
   }
   std::ofstream(directory.File("c.crt"));
   EXPECT_THAT(*Get(credentials),
@@ -135,10 +135,9 @@ TEST_F(CredentialsTest, AuthoritiesAreReadForEachRequestAlsoBesideAPlugin) {
   runner_.End(Output("t1"));
   EXPECT_EQ(authorities, "CA\n");
   std::ofstream(access.ca.file) << "other\n";
-  const auto again = *Get(credentials);
-  ASSERT_THAT(again, IsOk());
-  EXPECT_EQ(again->token, "t1");
-  EXPECT_EQ(again->authorities, "other\n");
+  const auto again = Must(*Get(credentials));
+  EXPECT_EQ(again.token, "t1");
+  EXPECT_EQ(again.authorities, "other\n");
 }
 
 TEST_F(CredentialsTest, GivesTheTokenOfTheKubeconfig) {
@@ -225,12 +224,11 @@ TEST_F(CredentialsTest, PassesOnWhyAPluginFailed) {
 }
 
 TEST(PluginCredentialTest, ReadsCertificates) {
-  const auto parsed = ParsePluginCredential(
-      R"({"kind":"ExecCredential","status":{"clientCertificateData":"C","clientKeyData":"K"}})");
-  ASSERT_THAT(parsed, IsOk());
-  EXPECT_EQ(parsed->credential.certificate, "C");
-  EXPECT_EQ(parsed->credential.key, "K");
-  EXPECT_FALSE(parsed->expires.has_value());
+  const auto parsed = Must(ParsePluginCredential(
+      R"({"kind":"ExecCredential","status":{"clientCertificateData":"C","clientKeyData":"K"}})"));
+  EXPECT_EQ(parsed.credential.certificate, "C");
+  EXPECT_EQ(parsed.credential.key, "K");
+  EXPECT_FALSE(parsed.expires.has_value());
 }
 
 TEST(PluginCredentialTest, RefusesWhatIsNone) {

@@ -25,6 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::Must;
 using testing::ElementsAre;
 
 // The name of a host whose address no name server tells.
@@ -99,15 +100,14 @@ TEST(CurlTransportTest, AReplacedClientCertificateIsUsedAtOnce) {
     std::ofstream(directory.File("client.pem")) << client.certificate << client.key;
   };
   EventLoop loop;
-  auto transport =
+  auto transport = Must(
       CurlTransport::Create(loop, {.server = fmt::format("https://127.0.0.1:{}", server.port()),
                                    .ca = {.data = authority.certificate()},
                                    .user = {.certificate = {.file = directory.File("client.pem")},
-                                            .key = {.file = directory.File("client.pem")}}});
-  ASSERT_THAT(transport, test::IsOk());
+                                            .key = {.file = directory.File("client.pem")}}}));
   for (const char* name : {"first", "second"}) {
     show(name);
-    ASSERT_THAT(ResultOf(loop, **transport, {.target = "/"}), test::IsOk());
+    ASSERT_THAT(ResultOf(loop, *transport, {.target = "/"}), test::IsOk());
   }
   server.Stop();
   EXPECT_THAT(clients, ElementsAre("first", "second"));
@@ -116,12 +116,12 @@ TEST(CurlTransportTest, AReplacedClientCertificateIsUsedAtOnce) {
 // A name server that does not answer holds a look-up for a minute and more.
 TEST(CurlTransportTest, ARequestThatIsGivenUpDoesNotWaitForTheLookUpOfAName) {
   EventLoop loop;
-  auto transport = CurlTransport::Create(loop, {.server = fmt::format("http://{}:1", kLostName)});
-  ASSERT_THAT(transport, test::IsOk());
+  auto transport =
+      Must(CurlTransport::Create(loop, {.server = fmt::format("http://{}:1", kLostName)}));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(ResultOf(loop, **transport, Impatient(milliseconds(50))).status().code(),
+  EXPECT_EQ(ResultOf(loop, *transport, Impatient(milliseconds(50))).status().code(),
             StatusCode::kDeadlineExceeded);
-  auto call = (*transport)->Send({.target = "/"}, nullptr, [](const StatusOr<HttpReply>&) {});
+  auto call = transport->Send({.target = "/"}, nullptr, [](const StatusOr<HttpReply>&) {});
   const auto soon = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
   loop.Run();
   call.reset();
@@ -136,12 +136,11 @@ TEST(CurlTransportTest, TheAnswerOfAProxyIsNotTheBeginOfTheReply) {
   });
   ASSERT_THAT(proxy.Start(0), test::IsOk());
   EventLoop loop;
-  auto transport =
+  auto transport = Must(
       CurlTransport::Create(loop, {.server = "https://192.0.2.1:6443",
-                                   .proxy_url = fmt::format("http://127.0.0.1:{}", proxy.port())});
-  ASSERT_THAT(transport, test::IsOk());
+                                   .proxy_url = fmt::format("http://127.0.0.1:{}", proxy.port())}));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(ResultOf(loop, **transport, Impatient(milliseconds(200))).status().code(),
+  EXPECT_EQ(ResultOf(loop, *transport, Impatient(milliseconds(200))).status().code(),
             StatusCode::kDeadlineExceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
 }

@@ -14,6 +14,7 @@ namespace {
 
 using test::Fails;
 using test::IsOk;
+using test::Must;
 using testing::HasSubstr;
 
 const KeyRules kRules{.domains = {"ours.io"}, .reserved = {"ours.io/group"}};
@@ -145,9 +146,8 @@ TEST(NodePatchTest, TaintsAWholeNewNode) {
   const Json node = {{"metadata", {{"name", "n"}, {"resourceVersion", "1"}}},
                      {"spec", Json::object()}};
   const auto plan =
-      PlanNodePatch(node, {{"add", "/spec/taints", R"([{"key":"ours.io/t"}])"}}, kRules);
-  ASSERT_THAT(plan, IsOk());
-  EXPECT_EQ((**plan)["spec"]["taints"][0]["key"], "ours.io/t");
+      Must(PlanNodePatch(node, {{"add", "/spec/taints", R"([{"key":"ours.io/t"}])"}}, kRules));
+  EXPECT_EQ((*plan)["spec"]["taints"][0]["key"], "ours.io/t");
 }
 
 TEST(NodePatchTest, RefusesToPutSomethingIntoAScalar) {
@@ -203,9 +203,8 @@ TEST(NodePatchTest, NeverTouchesWhatIsNotOurs) {
 }
 
 TEST(CapacityPatchTest, SetsResourcesOfOurs) {
-  const auto patch = PlanCapacityPatch({{"ours.io/cpus", "4"}}, kRules);
-  ASSERT_THAT(patch, IsOk());
-  EXPECT_EQ(*patch, Json::parse(R"({"status":{"capacity":{"ours.io/cpus":"4"}}})"));
+  const auto patch = Must(PlanCapacityPatch({{"ours.io/cpus", "4"}}, kRules));
+  EXPECT_EQ(patch, Json::parse(R"({"status":{"capacity":{"ours.io/cpus":"4"}}})"));
 }
 
 TEST(CapacityPatchTest, RefusesForeignResourcesAndBadQuantities) {

@@ -9,12 +9,14 @@
 #include "pkg/kube/quantity.h"
 #include "pkg/model/resources_annotation.h"
 #include "test/support/sanitizer.h"
+#include "test/support/status_matchers.h"
 #include "webhook/testing/reviews.h"
 
 namespace resmgr::webhook {
 namespace {
 
 using nlohmann::json;
+using test::Must;
 using ::testing::HasSubstr;
 
 const std::string kKey(kResourcesAnnotation);
@@ -98,10 +100,9 @@ TEST(PodPatchTest, NeverMakesThePodTooLargeForKubernetes) {
   pod["metadata"]["annotations"] = {{"large", std::string(262'144 - 5 - ours, 'x')}};
   EXPECT_NE(Patch(pod), "") << "exactly at the limit";
   pod["metadata"]["annotations"] = {{"large", std::string(262'145 - 5 - ours, 'x')}};
-  const auto patch = PatchOfPod(pod, pod);
-  ASSERT_TRUE(patch.ok());
-  EXPECT_EQ(patch->patch, "");
-  EXPECT_THAT(patch->warning, HasSubstr("262145 bytes, more than 262144"));
+  const auto patch = Must(PatchOfPod(pod, pod));
+  EXPECT_EQ(patch.patch, "");
+  EXPECT_THAT(patch.warning, HasSubstr("262145 bytes, more than 262144"));
 }
 
 // Otherwise preventing the webhook from writing would be enough to forge a value.
@@ -114,10 +115,9 @@ TEST(PodPatchTest, RemovesAnAnnotationThatItCannotReplace) {
   unreadable["metadata"]["annotations"]["large"] = "small";
   unreadable["spec"]["containers"][0]["resources"] = {{"limits", {{"cpu", "much"}}}};
   for (const json& pod : {padded, unreadable}) {
-    const auto patch = PatchOfPod(pod, pod);
-    ASSERT_TRUE(patch.ok());
-    EXPECT_NE(patch->warning, "");
-    const json patched = pod.patch(json::parse(patch->patch));
+    const auto patch = Must(PatchOfPod(pod, pod));
+    EXPECT_NE(patch.warning, "");
+    const json patched = pod.patch(json::parse(patch.patch));
     EXPECT_FALSE(patched["metadata"]["annotations"].contains(kKey));
     EXPECT_TRUE(patched["metadata"]["annotations"].contains("large"));
   }
@@ -126,9 +126,8 @@ TEST(PodPatchTest, RemovesAnAnnotationThatItCannotReplace) {
 TEST(PodPatchTest, TheStoredSpecCounts) {
   json forged = EverydayPod();
   forged["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "64";
-  const auto patch = PatchOfPod(forged, EverydayPod());
-  ASSERT_TRUE(patch.ok());
-  EXPECT_EQ(patch->patch, Patch(EverydayPod()));
+  const auto patch = Must(PatchOfPod(forged, EverydayPod()));
+  EXPECT_EQ(patch.patch, Patch(EverydayPod()));
 }
 
 TEST(PodPatchTest, RefusesWhatIsNoPod) {

@@ -12,11 +12,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using resmgr::test::Ctl;
+using resmgr::test::Must;
 using resmgr::test::Outcome;
 using testing::Contains;
 using testing::ElementsAre;
@@ -56,13 +58,12 @@ TEST(ConvertConfigTest, JsonHasTheConfigurationAndItsNotes) {
 }
 
 TEST(ConvertConfigTest, TopologyAwareKeepsItsCpusOneLevelUp) {
-  const auto converted = ConvertConfig(
+  const auto converted = Must(ConvertConfig(
       "nri-plugins",
       "{kind: TopologyAwarePolicy, spec: {reservedResources: {cpu: 750m}, pinCPU: true, log: {}}}",
-      "t.yaml");
-  ASSERT_TRUE(converted.ok()) << converted.status();
-  EXPECT_THAT(converted->yaml, HasSubstr("ReservedResources"));
-  EXPECT_THAT(converted->notes, ElementsAre(HasSubstr("log")));
+      "t.yaml"));
+  EXPECT_THAT(converted.yaml, HasSubstr("ReservedResources"));
+  EXPECT_THAT(converted.notes, ElementsAre(HasSubstr("log")));
   EXPECT_TRUE(IsPolicyObject("{kind: BalloonsPolicy, spec: {}}"));
   EXPECT_FALSE(IsPolicyObject("policy: {Active: static}"));
   EXPECT_FALSE(IsPolicyObject("{"));
@@ -78,14 +79,13 @@ std::vector<std::string> NotesOf(std::string_view kind, std::string_view text) {
 TEST(ConvertConfigTest, KeepsWhetherTheKubeletIsAsked) {
   for (const std::string_view kind : {"BalloonsPolicy", "TopologyAwarePolicy"}) {
     const auto converted =
-        ConvertConfig("nri-plugins",
-                      fmt::format("{{kind: {}, spec: {{reservedResources: {{cpu: 1}}, agent: "
-                                  "{{nodeResourceTopology: true, podResourceAPI: false}}}}}}",
-                                  kind),
-                      "a.yaml");
-    ASSERT_TRUE(converted.ok()) << converted.status();
-    EXPECT_THAT(converted->yaml, HasSubstr("podResourceAPI: false"));
-    EXPECT_THAT(converted->notes, ElementsAre("agent.nodeResourceTopology is left out"));
+        Must(ConvertConfig("nri-plugins",
+                           fmt::format("{{kind: {}, spec: {{reservedResources: {{cpu: 1}}, agent: "
+                                       "{{nodeResourceTopology: true, podResourceAPI: false}}}}}}",
+                                       kind),
+                           "a.yaml"));
+    EXPECT_THAT(converted.yaml, HasSubstr("podResourceAPI: false"));
+    EXPECT_THAT(converted.notes, ElementsAre("agent.nodeResourceTopology is left out"));
   }
   EXPECT_THAT(NotesOf("nri-plugins", "{kind: TopologyAwarePolicy, spec: {agent: {}}}"),
               ElementsAre("agent is left out: see docs/migration.md"));
@@ -93,7 +93,7 @@ TEST(ConvertConfigTest, KeepsWhetherTheKubeletIsAsked) {
 
 // `control` of nri-plugins, in the schemas of both projects.
 TEST(ConvertConfigTest, ControlBecomesClasses) {
-  const auto converted = ConvertConfig("nri-plugins", R"(
+  const auto converted = Must(ConvertConfig("nri-plugins", R"(
 kind: BalloonsPolicy
 spec:
   reservedResources: {cpu: 1}
@@ -107,13 +107,12 @@ spec:
     blockio: {enable: true, classes: {slow: [{Weight: 80}]}}
     other: {}
 )",
-                                       "a.yaml");
-  ASSERT_TRUE(converted.ok()) << converted.status();
-  EXPECT_THAT(converted->yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
-  EXPECT_THAT(converted->yaml, HasSubstr("DefaultByQoS: true"));
-  EXPECT_THAT(converted->yaml, HasSubstr("    partitions:\n      all:\n"));
-  EXPECT_THAT(converted->yaml, HasSubstr("  blockio:\n    Classes:\n      slow:\n"));
-  EXPECT_THAT(converted->notes,
+                                            "a.yaml"));
+  EXPECT_THAT(converted.yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
+  EXPECT_THAT(converted.yaml, HasSubstr("DefaultByQoS: true"));
+  EXPECT_THAT(converted.yaml, HasSubstr("    partitions:\n      all:\n"));
+  EXPECT_THAT(converted.yaml, HasSubstr("  blockio:\n    Classes:\n      slow:\n"));
+  EXPECT_THAT(converted.notes,
               testing::IsSupersetOf({HasSubstr("energyPerformancePreference was read and never"),
                                      HasSubstr("prefix cri-resmgr."),
                                      HasSubstr("control.other is left out")}));
@@ -172,15 +171,14 @@ spec:
 
 // A control that is switched off in the source stays off.
 TEST(ConvertConfigTest, AControlThatIsOffIsLeftOut) {
-  const auto converted = ConvertConfig(
+  const auto converted = Must(ConvertConfig(
       "nri-plugins",
       "{kind: TopologyAwarePolicy, spec: {reservedResources: {cpu: 1}, control: {rdt: {enable: "
       "false, partitions: {}}, blockio: {enable: false}}}}",
-      "a.yaml");
-  ASSERT_TRUE(converted.ok()) << converted.status();
-  EXPECT_THAT(converted->yaml, testing::Not(HasSubstr("classes:")));
-  EXPECT_THAT(converted->notes, ElementsAre(HasSubstr("control.rdt.enable is false"),
-                                            HasSubstr("control.blockio.enable is false")));
+      "a.yaml"));
+  EXPECT_THAT(converted.yaml, testing::Not(HasSubstr("classes:")));
+  EXPECT_THAT(converted.notes, ElementsAre(HasSubstr("control.rdt.enable is false"),
+                                           HasSubstr("control.blockio.enable is false")));
 }
 
 // Modules beside `policy`, in a file and in a ConfigMap.
@@ -191,9 +189,8 @@ TEST(ConvertConfigTest, ModulesOfCriResourceManagerBecomeClasses) {
         "data:\n"
         "  policy: '{Active: balloons, balloons: {BalloonTypes: [{Name: x, CpuClass: fast}]}}'\n"
         "  cpu: '{classes: {fast: {maxFreq: 2000000}}}'\n"}) {
-    const auto converted = ConvertConfig("balloons", text, "a.yaml");
-    ASSERT_TRUE(converted.ok()) << converted.status();
-    EXPECT_THAT(converted->yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
+    const auto converted = Must(ConvertConfig("balloons", text, "a.yaml"));
+    EXPECT_THAT(converted.yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
   }
 }
 
@@ -297,10 +294,9 @@ TEST(ConvertConfigTest, TheFileMayBeGivenAsForKubectl) {
 // As podpools has it, the default pool without CPUs of its own has the reserved ones.
 TEST(ConvertConfigTest, ADefaultPoolNeedsNoCpus) {
   const auto converted =
-      ConvertConfig("podpools", "policy: {podpools: {Pools: [{Name: default}]}}", "a.yaml");
-  ASSERT_TRUE(converted.ok());
-  EXPECT_THAT(converted->yaml, Not(HasSubstr("minCPUs")));
-  EXPECT_THAT(converted->notes, Not(Contains(HasSubstr("refuses the result"))));
+      Must(ConvertConfig("podpools", "policy: {podpools: {Pools: [{Name: default}]}}", "a.yaml"));
+  EXPECT_THAT(converted.yaml, Not(HasSubstr("minCPUs")));
+  EXPECT_THAT(converted.notes, Not(Contains(HasSubstr("refuses the result"))));
 }
 
 TEST(ConvertConfigTest, APoolWithoutListsIsNoted) {

@@ -10,10 +10,12 @@
 #include "pkg/admin/history_json.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::Must;
 using resmgr::test::TestNode;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -78,17 +80,16 @@ TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
                     .namespace_name = "shop",
                     .name = "fast",
                     .parts = {{.device = "cpu", .cpus = 2}}};
-  const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
-  ASSERT_TRUE(grant.ok()) << grant.status();
+  const ClaimGrant grant = Must(node_.Reserve(claim));
   OrderedJson explained = Explain("shop/fast");
   ASSERT_EQ(explained.size(), 1U);
   EXPECT_EQ(explained[0]["claim"], "u-1");
   EXPECT_EQ(explained[0]["state"], "claim");
-  EXPECT_EQ(explained[0]["exclusive"], grant->All().ToString());
+  EXPECT_EQ(explained[0]["exclusive"], grant.All().ToString());
   EXPECT_EQ(explained[0]["settled"], true);
   EXPECT_TRUE(explained[0]["carriers"].empty());
   EXPECT_TRUE(explained[0]["reservedFor"].empty());
-  EXPECT_EQ(HeldJson(node_.manager())["exclusive"], grant->All().ToString());
+  EXPECT_EQ(HeldJson(node_.manager())["exclusive"], grant.All().ToString());
 }
 
 TEST_F(NodeJsonTest, AClaimNamesThePodsThatItIsReservedFor) {
@@ -112,18 +113,17 @@ TEST_F(NodeJsonTest, AClaimIsFoundByItsUidToo) {
                     .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 2},
                               {.device = "cpu-numa-0", .node = 0, .cpus = 1}},
                     .options = {.whole_cores = false, .share_within_pod = true}};
-  const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
-  ASSERT_TRUE(grant.ok()) << grant.status();
+  const ClaimGrant grant = Must(node_.Reserve(claim));
   for (const char* const what : {"8ec6fd12-bb08", "8ec6fd", "shop/fast", "fast"}) {
     const OrderedJson parts = Explain(what);
     ASSERT_EQ(parts.size(), 2U) << what;
-    EXPECT_EQ(parts[0]["exclusive"], grant->cpus[0].ToString());
+    EXPECT_EQ(parts[0]["exclusive"], grant.cpus[0].ToString());
     EXPECT_EQ(parts[0]["claimState"], "held");
     EXPECT_EQ(parts[0]["device"], "cpu-numa-0");
     EXPECT_EQ(parts[0]["numaNode"], 0);
     EXPECT_EQ(parts[0]["wholeCores"], false);
     EXPECT_EQ(parts[1]["sharedWithinPod"], true);
-    EXPECT_EQ(parts[1]["exclusive"], grant->cpus[1].ToString());
+    EXPECT_EQ(parts[1]["exclusive"], grant.cpus[1].ToString());
   }
   EXPECT_FALSE(ExplainJson(node_.manager(), "8ec6").ok()) << "too short";
 }
@@ -255,26 +255,23 @@ TEST_F(HistoryJsonTest, ARefusedContainerIsExplained) {
 
 TEST_F(HistoryJsonTest, AContainerThatAPluginRefusedIsExplained) {
   CreateRequest request = TestNode::Request(node_.AddPod("app", kGuaranteed), "app", 1000);
-  const auto admission = node_.manager().AdmitCreate(std::move(request));
-  ASSERT_TRUE(admission.ok());
-  node_.manager().CreateFailed(admission->key,
+  const auto admission = Must(node_.manager().AdmitCreate(std::move(request)));
+  node_.manager().CreateFailed(admission.key,
                                FailedPrecondition("plugin \"10-a\" wants to set OciHooks /h"));
   const OrderedJson list = HistoryJson(history_, 1);
   EXPECT_EQ(list[0]["event"], "refused");
   EXPECT_EQ(list[0]["error"], "plugin \"10-a\" wants to set OciHooks /h");
   EXPECT_EQ(list[0]["cpus"], "");
-  const StatusOr<OrderedJson> explained = Explain("app");
-  ASSERT_TRUE(explained.ok());
-  EXPECT_EQ(explained->front()["state"], "refused");
+  const OrderedJson explained = Must(Explain("app"));
+  EXPECT_EQ(explained.front()["state"], "refused");
 }
 
 // Only the API server bounds names; other clients of the relay need not.
 TEST_F(HistoryJsonTest, ARefusedContainerOfALongNameIsExplained) {
   EXPECT_FALSE(node_.Create(std::string(5'000, 'x'), kGuaranteed, 8000).ok());
-  const StatusOr<OrderedJson> explained = Explain("");
-  ASSERT_TRUE(explained.ok());
-  ASSERT_EQ(explained->size(), 1U);
-  const OrderedJson& object = explained->front();
+  const OrderedJson explained = Must(Explain(""));
+  ASSERT_EQ(explained.size(), 1U);
+  const OrderedJson& object = explained.front();
   EXPECT_EQ(object["namespace"], "ns");
   EXPECT_THAT(object["pod"].get<std::string>(), MatchesRegex("x+"));
   EXPECT_EQ(object["name"], object["pod"]);
@@ -285,21 +282,19 @@ TEST_F(HistoryJsonTest, ARefusalIsOverOnceTheContainerIsPlaced) {
   EXPECT_FALSE(node_.Create("app", kGuaranteed, 2000).ok());
   node_.Stop(dsp);
   node_.Run("app", kGuaranteed, 2000);
-  const StatusOr<OrderedJson> explained = Explain("app");
-  ASSERT_TRUE(explained.ok());
-  ASSERT_EQ(explained->size(), 1U);
-  EXPECT_EQ(explained->front()["state"], "running");
-  EXPECT_FALSE(explained->front().contains("refused"));
+  const OrderedJson explained = Must(Explain("app"));
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_EQ(explained.front()["state"], "running");
+  EXPECT_FALSE(explained.front().contains("refused"));
 }
 
 TEST_F(HistoryJsonTest, ARefusedUpdateIsToldOfTheContainerThatIsThere) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   EXPECT_FALSE(node_.manager().AdmitUpdate(app, TestNode::Resources(9000)).ok());
-  const StatusOr<OrderedJson> explained = Explain("app");
-  ASSERT_TRUE(explained.ok());
-  ASSERT_EQ(explained->size(), 1U);
-  EXPECT_EQ(explained->front()["state"], "running");
-  EXPECT_THAT(explained->front()["refused"].get<std::string>(),
+  const OrderedJson explained = Must(Explain("app"));
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_EQ(explained.front()["state"], "running");
+  EXPECT_THAT(explained.front()["refused"].get<std::string>(),
               testing::AllOf(HasSubstr("an update: "), HasSubstr("; refused at ")));
 }
 
@@ -307,10 +302,9 @@ TEST_F(HistoryJsonTest, ARefusedUpdateIsToldOfTheContainerThatIsThere) {
 TEST_F(HistoryJsonTest, AnIdTellsOfARefusalAsTheNameDoes) {
   const ContainerId app = node_.Run("application", kGuaranteed, 2000);
   EXPECT_FALSE(node_.manager().AdmitUpdate(app, TestNode::Resources(9000)).ok());
-  const StatusOr<OrderedJson> explained = Explain(app.value());
-  ASSERT_TRUE(explained.ok());
-  ASSERT_EQ(explained->size(), 1U);
-  EXPECT_TRUE(explained->front().contains("refused"));
+  const OrderedJson explained = Must(Explain(app.value()));
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_TRUE(explained.front().contains("refused"));
 }
 
 TEST_F(HistoryJsonTest, ARestartOfTheDaemonUndoesNoRefusedUpdate) {
@@ -318,10 +312,9 @@ TEST_F(HistoryJsonTest, ARestartOfTheDaemonUndoesNoRefusedUpdate) {
   EXPECT_FALSE(node_.manager().AdmitUpdate(app, TestNode::Resources(9000)).ok());
   node_.Restart();
   EXPECT_EQ(HistoryJson(history_, 1)[0]["event"], "adopted");
-  const StatusOr<OrderedJson> explained = Explain("app");
-  ASSERT_TRUE(explained.ok());
-  ASSERT_EQ(explained->size(), 1U);
-  EXPECT_TRUE(explained->front().contains("refused"));
+  const OrderedJson explained = Must(Explain("app"));
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_TRUE(explained.front().contains("refused"));
 }
 
 }  // namespace

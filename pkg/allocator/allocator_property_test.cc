@@ -11,9 +11,12 @@
 #include "pkg/allocator/testing/reference_allocator.h"
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
+
+using test::Must;
 
 // Generates machines and free sets; a seed determines the run.
 class Generator {
@@ -89,11 +92,10 @@ TEST(AllocatorPropertyTest, PackedAgreesWithTheReference) {
       const int count = generator.Number(0, free.size());
       const CpuAllocatorOptions options = {.prefer_align_by_uncore = generator.OneIn(2),
                                            .spread_across_cores = generator.OneIn(3)};
-      const StatusOr<CpuSet> taken = TakePacked(machine, free, count, options);
-      ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+      const CpuSet taken = Must(TakePacked(machine, free, count, options));
       const CpuSet expected = test::ReferencePacked(
           machine, free, count, options.prefer_align_by_uncore, options.spread_across_cores);
-      ASSERT_EQ(taken->ToString(), expected.ToString())
+      ASSERT_EQ(taken.ToString(), expected.ToString())
           << "round " << round << ": " << count << " of " << free.ToString();
     }
   }
@@ -110,9 +112,8 @@ TEST(AllocatorPropertyTest, DistributedAgreesWithTheReference) {
       const int group = generator.Number(1, 3);
       int count = generator.Number(0, free.size());
       if (!generator.OneIn(4)) count -= count % group;
-      const StatusOr<CpuSet> taken = TakeDistributed(machine, free, count, group);
-      ASSERT_TRUE(taken.ok()) << Describe(taken.status());
-      ASSERT_EQ(taken->ToString(),
+      const CpuSet taken = Must(TakeDistributed(machine, free, count, group));
+      ASSERT_EQ(taken.ToString(),
                 test::ReferenceDistributed(machine, free, count, group).ToString())
           << "round " << round << ": " << count << " of " << free.ToString() << " in groups of "
           << group;
@@ -145,9 +146,8 @@ TEST(AllocatorPropertyTest, EveryModeAgreesWithTheReference) {
     const int first = std::min(count, free.CountCommon(preferred));
     CpuSet expected = first == 0 ? CpuSet() : reference(free & preferred, first);
     if (count > first) expected |= reference(free - expected, count - first);
-    const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
-    ASSERT_TRUE(taken.ok()) << Describe(taken.status());
-    ASSERT_EQ(taken->ToString(), expected.ToString())
+    const CpuSet taken = Must(AllocateCpus(machine, free, preferred, count, options));
+    ASSERT_EQ(taken.ToString(), expected.ToString())
         << "round " << round << ": " << count << " of " << free.ToString();
   }
 }
@@ -197,9 +197,8 @@ TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
       if (!generator.OneIn(3)) free |= core;
     }
     const int count = generator.Number(0, free.size() / threads) * threads;
-    const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
-    ASSERT_TRUE(taken.ok());
-    ASSERT_EQ(machine.WithSiblings(*taken), *taken) << "round " << round;
+    const CpuSet taken = Must(TakePacked(machine, free, count, {}));
+    ASSERT_EQ(machine.WithSiblings(taken), taken) << "round " << round;
   }
 }
 
@@ -217,12 +216,11 @@ TEST(AllocatorPropertyTest, SplitsNoRestThatACoreCanHold) {
                                                           .siblings_apart = generator.OneIn(2)});
     const CpuSet free = generator.NextFree(machine);
     const int count = generator.Number(0, std::min(free.size(), threads - 1));
-    const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
-    ASSERT_TRUE(taken.ok());
+    const CpuSet taken = Must(TakePacked(machine, free, count, {}));
     int used = 0;
     int most_free = 0;
     for (const CpuSet& core : machine.cores()) {
-      if (core.Intersects(*taken)) ++used;
+      if (core.Intersects(taken)) ++used;
       most_free = std::max(most_free, core.CountCommon(free));
     }
     if (most_free >= count) {
@@ -241,11 +239,10 @@ TEST(AllocatorPropertyTest, TakingAndGivingBackChangesNothing) {
     std::vector<CpuSet> grants;
     while (!free.empty()) {
       const int count = generator.Number(1, free.size());
-      const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
-      ASSERT_TRUE(taken.ok());
-      ASSERT_TRUE(taken->IsSubsetOf(free));
-      free -= *taken;
-      grants.push_back(*taken);
+      const CpuSet taken = Must(TakePacked(machine, free, count, {}));
+      ASSERT_TRUE(taken.IsSubsetOf(free));
+      free -= taken;
+      grants.push_back(taken);
     }
     for (const CpuSet& grant : grants) {
       ASSERT_FALSE(grant.Intersects(free));

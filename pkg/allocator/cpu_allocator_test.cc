@@ -13,11 +13,13 @@
 #include "pkg/allocator/free_cpus.h"
 #include "pkg/allocator/testing/reference_allocator.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::Cpus;
+using test::Must;
 using test::TextOf;
 using testing::ElementsAre;
 
@@ -281,25 +283,22 @@ TEST_F(ManyNodesTest, TakeNoTime) {
   // Processor time: the machine may be busy.
   const std::clock_t start = std::clock();
   for (const int count : {3, 17, 64, 100, 256}) {
-    const StatusOr<CpuSet> taken = TakeDistributed(machine_, uneven_, count, 1);
-    ASSERT_TRUE(taken.ok()) << Describe(taken.status());
-    EXPECT_EQ(taken->size(), count);
-    const StatusOr<CpuSet> of_idle = TakeDistributed(machine_, machine_.online(), count, 1);
-    ASSERT_TRUE(of_idle.ok());
-    EXPECT_EQ(of_idle->size(), count);
+    const CpuSet taken = Must(TakeDistributed(machine_, uneven_, count, 1));
+    EXPECT_EQ(taken.size(), count);
+    const CpuSet of_idle = Must(TakeDistributed(machine_, machine_.online(), count, 1));
+    EXPECT_EQ(of_idle.size(), count);
   }
   EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC);
 }
 
 TEST_F(ManyNodesTest, GiveFromTheNodesWithTheMostFreeCpus) {
   // Seven nodes are needed: the four with 16 free CPUs and three of those with 15.
-  const StatusOr<CpuSet> taken = TakeDistributed(machine_, uneven_, 100, 1);
-  ASSERT_TRUE(taken.ok()) << Describe(taken.status());
-  const NodeSet nodes = machine_.NodesOf(*taken);
+  const CpuSet taken = Must(TakeDistributed(machine_, uneven_, 100, 1));
+  const NodeSet nodes = machine_.NodesOf(taken);
   EXPECT_EQ(nodes.size(), 7);
   EXPECT_TRUE((NodeSet{15, 31, 47, 63}).IsSubsetOf(nodes)) << nodes.ToString();
   for (const int node : nodes)
-    EXPECT_GE(machine_.FindNode(node)->cpus.CountCommon(*taken), 14) << "node " << node;
+    EXPECT_GE(machine_.FindNode(node)->cpus.CountCommon(taken), 14) << "node " << node;
 }
 
 TEST(AllocateCpusTest, TakesPreferredOnesFirst) {
@@ -391,11 +390,10 @@ TEST(KubeletVectorsTest, ThePhiGivesWholePackagesFirst) {
   EXPECT_EQ(TextOf(TakePacked(phi, one_whole, 72, {})), phi.packages()[0].ToString());
   // A whole package, and a whole core of the fullest other one.
   const CpuSet busy_first = phi.online() - phi.packages()[0] - Cpus("7");
-  const StatusOr<CpuSet> taken = TakePacked(phi, busy_first, 76, {});
-  ASSERT_TRUE(taken.ok());
-  EXPECT_TRUE(phi.packages()[1].IsSubsetOf(*taken));
-  EXPECT_EQ(phi.WithSiblings(*taken), *taken);
-  EXPECT_EQ(taken->CountCommon(phi.packages()[3]), 4) << "where less is free";
+  const CpuSet taken = Must(TakePacked(phi, busy_first, 76, {}));
+  EXPECT_TRUE(phi.packages()[1].IsSubsetOf(taken));
+  EXPECT_EQ(phi.WithSiblings(taken), taken);
+  EXPECT_EQ(taken.CountCommon(phi.packages()[3]), 4) << "where less is free";
 }
 
 TEST(KubeletVectorsTest, ThePhiGivesWholeCoresFromSeveralPackages) {
@@ -403,10 +401,9 @@ TEST(KubeletVectorsTest, ThePhiGivesWholeCoresFromSeveralPackages) {
   // No package is whole, and 18 cores of the first three are not.
   const CpuSet free = phi.online() - phi.packages()[3] -
                       Cpus("1,25,13,38,2,9,11,35,23,48,12,51,53,173,113,233,54,61");
-  const StatusOr<CpuSet> taken = TakePacked(phi, free, 72, {});
-  ASSERT_TRUE(taken.ok());
-  EXPECT_EQ(phi.WithSiblings(*taken), *taken);
-  EXPECT_EQ(*taken, test::ReferencePacked(phi, free, 72, false, false));
+  const CpuSet taken = Must(TakePacked(phi, free, 72, {}));
+  EXPECT_EQ(phi.WithSiblings(taken), taken);
+  EXPECT_EQ(taken, test::ReferencePacked(phi, free, 72, false, false));
   EXPECT_EQ(TakePacked(phi, Cpus("7,8,37,55"), 5, {}).status().code(),
             StatusCode::kResourceExhausted);
 }
@@ -474,11 +471,10 @@ TEST(AlignByPackageTest, DistributesInsideThePackage) {
   const Machine machine = test::M80();
   const CpuSet free = machine.online() - Cpus("0-4,40-44");
   // 24 CPUs need two nodes; the even rest would take one of each package.
-  const StatusOr<CpuSet> taken = AllocateCpus(
-      machine, free, {}, 24, {.distribute_across_numa = true, .align_by_package = true});
-  ASSERT_TRUE(taken.ok());
-  EXPECT_EQ(taken->CountCommon(machine.packages()[1]), 0) << taken->ToString();
-  EXPECT_EQ(taken->size(), 24);
+  const CpuSet taken = Must(AllocateCpus(
+      machine, free, {}, 24, {.distribute_across_numa = true, .align_by_package = true}));
+  EXPECT_EQ(taken.CountCommon(machine.packages()[1]), 0) << taken.ToString();
+  EXPECT_EQ(taken.size(), 24);
 }
 
 std::vector<std::vector<int>> AllSelections(const std::vector<int>& sizes, int pick) {

@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
+
+using test::Must;
 
 // A folder with files as the kernel shows them.
 class CgroupReaderTest : public testing::Test {
@@ -38,16 +41,15 @@ TEST_F(CgroupReaderTest, ReadsTheHierarchiesOfVersionOne) {
   Put("cpu/" + name + "/cpu.shares", "512\n");
   Put("cpu/" + name + "/cpu.cfs_quota_us", "-1\n");
   Put("cpu/" + name + "/cpu.cfs_period_us", "100000\n");
-  const auto values = Read("/kubepods/burstable/pod1", "abc");
-  ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ(values->set.cpus->ToString(), "1-2");
-  EXPECT_EQ(values->set.mems->ToString(), "0");
-  EXPECT_EQ(values->effective_cpus->ToString(), "1");
-  EXPECT_EQ(values->effective_mems->ToString(), "0");
-  EXPECT_EQ(values->set.cpu_shares, 512);
-  EXPECT_EQ(values->set.cpu_quota, -1);
-  EXPECT_EQ(values->set.cpu_period, 100'000);
-  EXPECT_EQ(values->cpu_weight, std::nullopt);
+  const auto values = Must(Read("/kubepods/burstable/pod1", "abc"));
+  EXPECT_EQ(values.set.cpus->ToString(), "1-2");
+  EXPECT_EQ(values.set.mems->ToString(), "0");
+  EXPECT_EQ(values.effective_cpus->ToString(), "1");
+  EXPECT_EQ(values.effective_mems->ToString(), "0");
+  EXPECT_EQ(values.set.cpu_shares, 512);
+  EXPECT_EQ(values.set.cpu_quota, -1);
+  EXPECT_EQ(values.set.cpu_period, 100'000);
+  EXPECT_EQ(values.cpu_weight, std::nullopt);
 }
 
 TEST_F(CgroupReaderTest, ReadsVersionTwoWithSystemdSlices) {
@@ -59,13 +61,12 @@ TEST_F(CgroupReaderTest, ReadsVersionTwoWithSystemdSlices) {
   Put(name + "/cpuset.cpus.effective", "0-3\n");
   Put(name + "/cpu.weight", "20\n");
   Put(name + "/cpu.max", "max 100000\n");
-  const auto values = Read("kubepods-burstable-pod1.slice", "abc");
-  ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ(values->set.cpus, std::nullopt) << "what is empty restricts nothing";
-  EXPECT_EQ(values->effective_cpus->ToString(), "0-3");
-  EXPECT_EQ(values->cpu_weight, 20);
-  EXPECT_EQ(values->set.cpu_quota, -1);
-  EXPECT_EQ(values->set.cpu_period, 100'000);
+  const auto values = Must(Read("kubepods-burstable-pod1.slice", "abc"));
+  EXPECT_EQ(values.set.cpus, std::nullopt) << "what is empty restricts nothing";
+  EXPECT_EQ(values.effective_cpus->ToString(), "0-3");
+  EXPECT_EQ(values.cpu_weight, 20);
+  EXPECT_EQ(values.set.cpu_quota, -1);
+  EXPECT_EQ(values.set.cpu_period, 100'000);
   Put(name + "/cpu.max", "5000 20000\n");
   EXPECT_EQ(Read("kubepods-burstable-pod1.slice", "abc")->set.cpu_quota, 5'000);
 }
@@ -105,10 +106,9 @@ TEST_F(CgroupReaderTest, FilesThatAreOddAreNotRead) {
   Put("pod/abc/cpuset.cpus", "zero");
   Put("pod/abc/cpu.max", "");
   Put("pod/abc/cpu.weight", std::string(100'000, '1'));
-  const auto values = Read("/pod", "abc");
-  ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_TRUE(values->set.empty());
-  EXPECT_EQ(values->cpu_weight, std::nullopt);
+  const auto values = Must(Read("/pod", "abc"));
+  EXPECT_TRUE(values.set.empty());
+  EXPECT_EQ(values.cpu_weight, std::nullopt);
 }
 
 TEST_F(CgroupReaderTest, LooksNowhereElse) {
@@ -162,13 +162,12 @@ TEST_F(CgroupReaderTest, FindsOutWhatLeavesLess) {
     Put(fmt::format("{}/cpuset.mems.effective", path), "1\n");
     const CgroupReader reader(mount_.path(), mount_.File("proc"), mount_.File("online"));
     CpusetLimits limits = reader.Limits();
-    const auto values = reader.Read(parent, "abc", &limits);
-    ASSERT_TRUE(values.ok()) << values.status();
-    EXPECT_EQ(values->why_fewer_cpus,
+    const auto values = Must(reader.Read(parent, "abc", &limits));
+    EXPECT_EQ(values.why_fewer_cpus,
               fmt::format("/{} allows CPUs 0-4 only: widen its cpuset.cpus", above));
-    EXPECT_EQ(values->why_fewer_mems,
+    EXPECT_EQ(values.why_fewer_mems,
               fmt::format("/{} allows memory nodes 1 only: widen its cpuset.mems", above));
-    EXPECT_EQ(values->why_no_cpuset, "");
+    EXPECT_EQ(values.why_no_cpuset, "");
   }
 }
 
@@ -190,12 +189,11 @@ TEST_F(CgroupReaderTest, FindsOutThatTheControllerIsNotEnabled) {
   Put("kubepods/abc/cpu.idle", "0\n");
   const CgroupReader reader(mount_.path());
   CpusetLimits limits = reader.Limits();
-  const auto values = reader.Read("/kubepods", "abc", &limits);
-  ASSERT_TRUE(values.ok());
-  EXPECT_EQ(values->why_no_cpuset,
+  const auto values = Must(reader.Read("/kubepods", "abc", &limits));
+  EXPECT_EQ(values.why_no_cpuset,
             "the controller cpuset is not enabled in cgroup.subtree_control of /kubepods: write "
             "+cpuset into it");
-  EXPECT_EQ(values->cpu_weight, 39) << "the rest is compared all the same";
+  EXPECT_EQ(values.cpu_weight, 39) << "the rest is compared all the same";
 }
 
 // systemd or dockerd in a container: cgroups below its own may have fewer CPUs, also as partitions.

@@ -10,10 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::ElementsAre;
 
 class ClaimPlaceTest : public testing::Test {
@@ -23,19 +25,16 @@ class ClaimPlaceTest : public testing::Test {
 };
 
 TEST_F(ClaimPlaceTest, IsTheNodeTheCacheOrTheMachine) {
-  const auto node = PlaceOf({.node = 1, .cpus = 1}, machine_);
-  ASSERT_TRUE(node.ok());
-  EXPECT_EQ(node->cpus, test::Cpus("8-15"));
-  EXPECT_EQ(node->name, "NUMA node 1");
+  const auto node = Must(PlaceOf({.node = 1, .cpus = 1}, machine_));
+  EXPECT_EQ(node.cpus, test::Cpus("8-15"));
+  EXPECT_EQ(node.name, "NUMA node 1");
   for (const int cpu : {4, 7}) {
-    const auto cache = PlaceOf({.cpus = 1, .l3_of = cpu}, machine_);
-    ASSERT_TRUE(cache.ok());
-    EXPECT_EQ(cache->cpus, test::Cpus("4-7"));
+    const auto cache = Must(PlaceOf({.cpus = 1, .l3_of = cpu}, machine_));
+    EXPECT_EQ(cache.cpus, test::Cpus("4-7"));
   }
-  const auto any = PlaceOf({.cpus = 1}, machine_);
-  ASSERT_TRUE(any.ok());
-  EXPECT_EQ(any->cpus, machine_.allowed());
-  EXPECT_EQ(any->name, "");
+  const auto any = Must(PlaceOf({.cpus = 1}, machine_));
+  EXPECT_EQ(any.cpus, machine_.allowed());
+  EXPECT_EQ(any.name, "");
 }
 
 TEST_F(ClaimPlaceTest, APlaceThatIsNotThereIsRefused) {

@@ -11,11 +11,13 @@
 #include "pkg/config/config.h"
 #include "pkg/config/nri_config.h"
 #include "pkg/config/runtimes_config.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using std::chrono::milliseconds;
+using test::Must;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -149,24 +151,22 @@ TEST(DraConfigTest, RefusesNamesThatTheApiRefuses) {
 }
 
 TEST(HooksConfigTest, ReadsEveryKey) {
-  const auto hooks = Read(
+  const auto hooks = Must(Read(
       &Config::hooks,
-      "hooks: {directory: /etc/hooks, Timeout: 500ms, SkipKey: example.com/skip, SkipValue: yes}");
-  ASSERT_TRUE(hooks.ok()) << Describe(hooks.status());
+      "hooks: {directory: /etc/hooks, Timeout: 500ms, SkipKey: example.com/skip, SkipValue: yes}"));
   const HooksConfig expected{.directory = "/etc/hooks",
                              .timeout = std::chrono::milliseconds(500),
                              .skip_key = "example.com/skip",
                              .skip_value = "yes"};
-  EXPECT_EQ(*hooks, expected);
+  EXPECT_EQ(hooks, expected);
 }
 
 TEST(HooksConfigTest, WithoutADirectoryNoServersAreAsked) {
   for (const std::string_view text :
        {"", "hooks:", "hooks: {Directory: }", "hooks.Directory: disabled", "hooks.Directory: ''"}) {
-    const auto hooks = Read(&Config::hooks, text);
-    ASSERT_TRUE(hooks.ok()) << Describe(hooks.status());
-    EXPECT_EQ(hooks->directory, "");
-    EXPECT_EQ(*hooks, HooksConfig());
+    const auto hooks = Must(Read(&Config::hooks, text));
+    EXPECT_EQ(hooks.directory, "");
+    EXPECT_EQ(hooks, HooksConfig());
   }
 }
 
@@ -212,8 +212,7 @@ nri:
 )";
 
 TEST(NriConfigTest, ReadsEveryKey) {
-  const auto host = Read(&Config::nri, kWholeModule);
-  ASSERT_TRUE(host.ok()) << Describe(host.status());
+  const auto host = Must(Read(&Config::nri, kWholeModule));
   const NriHostConfig expected{
       .socket = "/run/nri.sock",
       .plugin_path = "",
@@ -237,15 +236,14 @@ TEST(NriConfigTest, ReadsEveryKey) {
                     .request_timeout = milliseconds(1'000),
                     .required = true}},
                   {"99-last.one", {}}}};
-  EXPECT_EQ(*host, expected);
+  EXPECT_EQ(host, expected);
 }
 
 TEST(NriConfigTest, WithoutASocketNoPluginsAreServed) {
   for (const std::string_view text : {"", "nri:", "nri: {Host: }", "nri.Host.Socket: disabled"}) {
-    const auto host = Read(&Config::nri, text);
-    ASSERT_TRUE(host.ok()) << Describe(host.status());
-    EXPECT_EQ(host->socket, "");
-    EXPECT_EQ(*host, NriHostConfig());
+    const auto host = Must(Read(&Config::nri, text));
+    EXPECT_EQ(host.socket, "");
+    EXPECT_EQ(host, NriHostConfig());
   }
 }
 
@@ -291,10 +289,9 @@ TEST(NriConfigTest, PluginsHaveAnIndexAndAName) {
 
 TEST(NriConfigTest, NamesOfPluginsHaveACase) {
   const auto host =
-      Read(&Config::nri, "nri: {Host: {Plugins: {10-a: {Required: true}, 10-A: {}}}}");
-  ASSERT_TRUE(host.ok()) << Describe(host.status());
-  EXPECT_EQ(host->plugins.size(), 2U);
-  EXPECT_TRUE(host->plugins.at("10-a").required);
+      Must(Read(&Config::nri, "nri: {Host: {Plugins: {10-a: {Required: true}, 10-A: {}}}}"));
+  EXPECT_EQ(host.plugins.size(), 2U);
+  EXPECT_TRUE(host.plugins.at("10-a").required);
 }
 
 constexpr std::string_view kBothModules = R"(
@@ -310,8 +307,7 @@ runtimeclasses:
 )";
 
 TEST(RuntimesConfigTest, ReadsEveryKey) {
-  const auto read = Read(&Config::runtimes, kBothModules);
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  const auto read = Must(Read(&Config::runtimes, kBothModules));
   RuntimesConfig expected;
   expected.runtimes["kata"].socket = "/run/kata/cri.sock";
   expected.runtimes["old"].socket = "/run/old.sock";
@@ -322,17 +318,16 @@ TEST(RuntimesConfigTest, ReadsEveryKey) {
   expected.classes["gvisor"].pinning = Pinning::kNone;
   expected.classes["runc-pinned"].handler = "runc";
   expected.classes["plain"].handler = "";
-  EXPECT_EQ(*read, expected);
-  EXPECT_EQ(read->ClassOf("kata").runtime, "kata");
-  EXPECT_EQ(read->ClassOf("unheard-of"), RuntimeClassConfig());
+  EXPECT_EQ(read, expected);
+  EXPECT_EQ(read.ClassOf("kata").runtime, "kata");
+  EXPECT_EQ(read.ClassOf("unheard-of"), RuntimeClassConfig());
 }
 
 TEST(RuntimesConfigTest, ConfigMapHasAKeyForEachModule) {
-  const auto config = ParseConfigMap(
+  const auto config = Must(ParseConfigMap(
       {{"runtimeClasses", "kata: {Runtime: kata}"}, {"runtimes", "kata: {Socket: /run/kata.sock}"}},
-      "map", {});
-  ASSERT_TRUE(config.ok()) << Describe(config.status());
-  EXPECT_EQ(config->runtimes.ClassOf("kata").runtime, "kata");
+      "map", {}));
+  EXPECT_EQ(config.runtimes.ClassOf("kata").runtime, "kata");
 }
 
 TEST(RuntimesConfigTest, MistakesAreToldWithTheirPlace) {

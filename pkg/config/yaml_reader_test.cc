@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config_node.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -196,12 +198,11 @@ TEST(YamlReaderTest, RefusesHugeTexts) {
 }
 
 TEST(YamlReaderTest, ReadsSeveralDocuments) {
-  const auto documents = ParseYamlDocuments("a: &x 1\n---\n---\n- 2\n- 3\n", "test.yaml");
-  ASSERT_TRUE(documents.ok()) << Describe(documents.status());
-  ASSERT_EQ(documents->size(), 3u);
-  EXPECT_EQ((*documents)[0].entries[0].value.text, "1");
-  EXPECT_EQ((*documents)[1].kind, ConfigNode::Kind::kNull);
-  EXPECT_EQ(Where((*documents)[2]), "test.yaml:4");
+  const auto documents = Must(ParseYamlDocuments("a: &x 1\n---\n---\n- 2\n- 3\n", "test.yaml"));
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[0].entries[0].value.text, "1");
+  EXPECT_EQ(documents[1].kind, ConfigNode::Kind::kNull);
+  EXPECT_EQ(Where(documents[2]), "test.yaml:4");
   EXPECT_EQ(ParseYamlDocuments("", "test.yaml")->size(), 0u);
 }
 
@@ -226,10 +227,9 @@ StatusOr<ConfigNode> Expand(std::string_view yaml) {
 }
 
 TEST(DottedKeysTest, BecomeNestedMaps) {
-  const StatusOr<ConfigNode> root = Expand("a.b.c: 1\na.b.d: 2\n");
-  ASSERT_TRUE(root.ok());
-  ASSERT_EQ(root->entries.size(), 1U);
-  const ConfigNode& b = root->entries[0].value.entries[0].value;
+  const ConfigNode root = Must(Expand("a.b.c: 1\na.b.d: 2\n"));
+  ASSERT_EQ(root.entries.size(), 1U);
+  const ConfigNode& b = root.entries[0].value.entries[0].value;
   ASSERT_EQ(b.entries.size(), 2U);
   EXPECT_EQ(b.entries[0].key, "c");
   EXPECT_EQ(b.entries[1].value.text, "2");
@@ -246,16 +246,14 @@ TEST(DottedKeysTest, JoinMapsThatStandBeforeOrBehind) {
 }
 
 TEST(DottedKeysTest, KeysBelowTheRootKeepTheirDots) {
-  const StatusOr<ConfigNode> root = Expand("a: {b.c: 1}");
-  ASSERT_TRUE(root.ok());
-  EXPECT_EQ(root->entries[0].value.entries[0].key, "b.c");
+  const ConfigNode root = Must(Expand("a: {b.c: 1}"));
+  EXPECT_EQ(root.entries[0].value.entries[0].key, "b.c");
 }
 
 TEST(DottedKeysTest, TheOrderOfTheTextStays) {
-  const StatusOr<ConfigNode> root = Expand("b: {z: 1}\na.y: 1\nc: 1\nb.x: 1\na.w: 1\n");
-  ASSERT_TRUE(root.ok());
+  const ConfigNode root = Must(Expand("b: {z: 1}\na.y: 1\nc: 1\nb.x: 1\na.w: 1\n"));
   std::string order;
-  for (const ConfigNode::Entry& entry : root->entries) {
+  for (const ConfigNode::Entry& entry : root.entries) {
     order += entry.key;
     for (const ConfigNode::Entry& member : entry.value.entries)
       order += member.key;

@@ -9,9 +9,12 @@
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/wire.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
+
+using test::Must;
 
 using namespace std::string_literals;
 using ::runtime::v1::ContainerConfig;
@@ -75,10 +78,9 @@ void ExpectBecomes(const MessageSplice& splice, const CreateContainerRequest& ex
 
 TEST(MessageSpliceTest, WithoutEditsMessageIsUnchanged) {
   const std::string message = SampleRequest().SerializeAsString();
-  const auto spliced = MessageSplice().Apply(message);
-  ASSERT_TRUE(spliced.ok());
-  EXPECT_THAT(spliced->pieces(), testing::ElementsAre(message));
-  EXPECT_EQ(spliced->suffix(), "");
+  const auto spliced = Must(MessageSplice().Apply(message));
+  EXPECT_THAT(spliced.pieces(), testing::ElementsAre(message));
+  EXPECT_EQ(spliced.suffix(), "");
 }
 
 TEST(MessageSpliceTest, ScalarsAreAppended) {
@@ -92,11 +94,10 @@ TEST(MessageSpliceTest, ScalarsAreAppended) {
   expected.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("1-3");
   ExpectBecomes(splice, expected);
   const std::string message = SampleRequest().SerializeAsString();
-  const auto spliced = splice.Apply(message);
-  ASSERT_TRUE(spliced.ok());
-  ASSERT_EQ(spliced->pieces().size(), 2U);
-  EXPECT_EQ(spliced->pieces()[0], message);
-  EXPECT_EQ(spliced->suffix(), spliced->pieces()[1]);
+  const auto spliced = Must(splice.Apply(message));
+  ASSERT_EQ(spliced.pieces().size(), 2U);
+  EXPECT_EQ(spliced.pieces()[0], message);
+  EXPECT_EQ(spliced.suffix(), spliced.pieces()[1]);
 }
 
 TEST(MessageSpliceTest, NegativeNumberKeepsItsSign) {
@@ -189,9 +190,8 @@ TEST(MessageSpliceTest, EqualEntryLeavesBytesAlone) {
   splice.Remove(kConfig, kLabelEntries, "missing");
   splice.Clear(kConfig, 99);
   const std::string message = SampleRequest().SerializeAsString();
-  const auto spliced = splice.Apply(message);
-  ASSERT_TRUE(spliced.ok());
-  EXPECT_THAT(spliced->pieces(), testing::ElementsAre(message));
+  const auto spliced = Must(splice.Apply(message));
+  EXPECT_THAT(spliced.pieces(), testing::ElementsAre(message));
 }
 
 // Encodings that are valid, but that our protobuf library does not write.
@@ -321,16 +321,15 @@ TEST_F(MessageSpliceBytesTest, LongMessageIsNotCopied) {
   const std::string message = Field(2, config);
   MessageSplice splice;
   splice.PutPair(kConfig, 6, "B", "new");
-  const auto spliced = splice.Apply(message);
-  ASSERT_TRUE(spliced.ok());
+  const auto spliced = Must(splice.Apply(message));
   size_t own = 0;
-  for (const std::string_view piece : spliced->pieces()) {
+  for (const std::string_view piece : spliced.pieces()) {
     const bool in_message =
         piece.data() >= message.data() && piece.data() < message.data() + message.size();
     if (!in_message) own += piece.size();
   }
   EXPECT_LT(own, 64U);
-  EXPECT_LE(spliced->pieces().size(), 6U);
+  EXPECT_LE(spliced.pieces().size(), 6U);
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/wire.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 namespace v1 = ::runtime::v1;
 using google::protobuf::util::MessageDifferencer;
+using test::Must;
 using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
@@ -65,17 +67,15 @@ TEST(MessagesTest, ASandboxThatCannotBeReadSaysNothingOfItsPod) {
   EXPECT_EQ(DecodeCreate(request.SerializeAsString())->request.pod_resources, std::nullopt);
   std::string bytes = request.SerializeAsString();
   FieldWriter(bytes).Bytes(3, "\x42\x02\x2a\x09");  // resources of nine missing bytes
-  const auto decoded = DecodeCreate(bytes);
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->request.pod_resources, std::nullopt);
-  EXPECT_EQ(decoded->request.name, "app");
+  const auto decoded = Must(DecodeCreate(bytes));
+  EXPECT_EQ(decoded.request.pod_resources, std::nullopt);
+  EXPECT_EQ(decoded.request.name, "app");
 }
 
 TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   const std::string bytes = FullRequest().SerializeAsString();
-  const auto decoded = DecodeCreate(bytes);
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  const CreateRequest& request = decoded->request;
+  const auto decoded = Must(DecodeCreate(bytes));
+  const CreateRequest& request = decoded.request;
   EXPECT_EQ(request.pod_id.value(), "sandbox");
   EXPECT_EQ(request.name, "app");
   EXPECT_EQ(request.attempt, 3U);
@@ -94,12 +94,11 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_EQ(request.pod_resources->cpu_shares, 4096);
   EXPECT_EQ(request.pod_resources->memory_limit, 1 << 30);
 
-  const auto pod = DecodeSandboxConfig(decoded->parts.sandbox_config);
-  ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_EQ(pod->name, "pod");
-  EXPECT_EQ(pod->uid.value(), "uid");
-  EXPECT_EQ(pod->namespace_name, "ns");
-  EXPECT_EQ(pod->qos, QosClass::kGuaranteed);
+  const auto pod = Must(DecodeSandboxConfig(decoded.parts.sandbox_config));
+  EXPECT_EQ(pod.name, "pod");
+  EXPECT_EQ(pod.uid.value(), "uid");
+  EXPECT_EQ(pod.namespace_name, "ns");
+  EXPECT_EQ(pod.qos, QosClass::kGuaranteed);
 }
 
 TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
@@ -110,9 +109,8 @@ TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
   config.mutable_linux()->set_cgroup_parent("/kubepods/burstable/podu-1");
   config.mutable_linux()->mutable_overhead()->set_cpu_shares(256);
   config.mutable_linux()->mutable_resources()->set_cpu_quota(150'000);
-  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  const Pod& pod = *decoded;
+  const auto decoded = Must(DecodeRunPodSandbox(request.SerializeAsString()));
+  const Pod& pod = decoded;
   EXPECT_EQ(pod.name, "web") << "from the label, without metadata";
   EXPECT_EQ(pod.namespace_name, "shop");
   EXPECT_EQ(pod.uid.value(), "u-1") << "from the cgroup";
@@ -124,11 +122,10 @@ TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
   update.set_pod_sandbox_id("sandbox");
   update.mutable_overhead()->set_memory_limit_in_bytes(4096);
   update.mutable_resources()->set_cpu_shares(512);
-  const auto changed = DecodeUpdatePodSandboxResources(update.SerializeAsString());
-  ASSERT_TRUE(changed.ok()) << changed.status();
-  EXPECT_EQ(changed->id.value(), "sandbox");
-  EXPECT_EQ(changed->update.overhead.memory_limit, 4096);
-  EXPECT_EQ(changed->update.resources.cpu_shares, 512);
+  const auto changed = Must(DecodeUpdatePodSandboxResources(update.SerializeAsString()));
+  EXPECT_EQ(changed.id.value(), "sandbox");
+  EXPECT_EQ(changed.update.overhead.memory_limit, 4096);
+  EXPECT_EQ(changed.update.resources.cpu_shares, 512);
   EXPECT_FALSE(DecodeUpdatePodSandboxResources("\x12\x05zz").ok());
 }
 
@@ -140,20 +137,19 @@ TEST(MessagesTest, ALabelNamesAContainerWithoutMetadata) {
 }
 
 TEST(MessagesTest, AnEmptyRequestIsARequest) {
-  const auto decoded = DecodeCreate("");
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_FALSE(decoded->request.has_resources);
+  const auto decoded = Must(DecodeCreate(""));
+  EXPECT_FALSE(decoded.request.has_resources);
 }
 
 TEST(MessagesTest, SplitMessagesMerge) {
   // To every protobuf parser two occurrences of config and linux are one message.
   v1::CreateContainerRequest second;
   second.mutable_config()->mutable_linux()->mutable_resources()->set_cpu_shares(512);
-  const auto decoded = DecodeCreate(FullRequest().SerializeAsString() + second.SerializeAsString());
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->request.resources.cpu_shares, 512);
-  EXPECT_EQ(decoded->request.resources.cpu_quota, -1);
-  EXPECT_EQ(decoded->request.name, "app");
+  const auto decoded =
+      Must(DecodeCreate(FullRequest().SerializeAsString() + second.SerializeAsString()));
+  EXPECT_EQ(decoded.request.resources.cpu_shares, 512);
+  EXPECT_EQ(decoded.request.resources.cpu_quota, -1);
+  EXPECT_EQ(decoded.request.name, "app");
 }
 
 TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
@@ -204,13 +200,12 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   request.mutable_linux()->set_cpuset_cpus("0-3");
   (*request.mutable_annotations())["why"] = "resize";
   std::string bytes = request.SerializeAsString();
-  const auto decoded = DecodeUpdateContainerResources(bytes);
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->update.annotations, StringMap({{"why", "resize"}}));
-  EXPECT_EQ(decoded->id.value(), "id");
-  EXPECT_TRUE(decoded->update.has_linux);
-  EXPECT_EQ(decoded->update.resources.cpu_shares, 1024);
-  EXPECT_EQ(decoded->update.resources.cpuset_cpus, "0-3");
+  const auto decoded = Must(DecodeUpdateContainerResources(bytes));
+  EXPECT_EQ(decoded.update.annotations, StringMap({{"why", "resize"}}));
+  EXPECT_EQ(decoded.id.value(), "id");
+  EXPECT_TRUE(decoded.update.has_linux);
+  EXPECT_EQ(decoded.update.resources.cpu_shares, 1024);
+  EXPECT_EQ(decoded.update.resources.cpuset_cpus, "0-3");
 
   v1::UpdateContainerResourcesRequest edited;
   AppendUpdateAdjustment({.cpus = CpuSet{2}}, bytes);
@@ -250,11 +245,10 @@ TEST(MessagesTest, ReadsARunPodSandbox) {
   request.mutable_config()->mutable_metadata()->set_name("pod");
   request.mutable_config()->mutable_linux()->set_cgroup_parent("/kubepods/burstable/podx");
   request.set_runtime_handler("kata");
-  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->name, "pod");
-  EXPECT_EQ(decoded->qos, QosClass::kBurstable);
-  EXPECT_EQ(decoded->runtime_handler, "kata");
+  const auto decoded = Must(DecodeRunPodSandbox(request.SerializeAsString()));
+  EXPECT_EQ(decoded.name, "pod");
+  EXPECT_EQ(decoded.qos, QosClass::kBurstable);
+  EXPECT_EQ(decoded.runtime_handler, "kata");
 }
 
 TEST(MessagesTest, RemembersAsManyAnnotationsAsKubernetesAllows) {
@@ -263,10 +257,9 @@ TEST(MessagesTest, RemembersAsManyAnnotationsAsKubernetesAllows) {
   annotations["huge"] = std::string(size_t{1} << 20, 'x');
   for (int i = 0; i < 10; ++i)
     annotations["large" + std::to_string(i)] = std::string(50'000, 'x');
-  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
-  ASSERT_TRUE(decoded.ok());
+  const auto decoded = Must(DecodeRunPodSandbox(request.SerializeAsString()));
   size_t large = 0;
-  for (const auto& [key, value] : decoded->annotations)
+  for (const auto& [key, value] : decoded.annotations)
     large += value.size();
   EXPECT_EQ(large, 5 * 50'000);
 }
@@ -278,15 +271,13 @@ TEST(MessagesTest, TellsAContainerThatHasExited) {
   reply.mutable_status()->set_state(v1::CONTAINER_EXITED);
   (*reply.mutable_info())["info"] = "{}";
   const std::string bytes = reply.SerializeAsString();
-  const auto exited = DecodeExited(bytes);
-  ASSERT_TRUE(exited.ok());
-  EXPECT_EQ(*exited, "abc");
+  const auto exited = Must(DecodeExited(bytes));
+  EXPECT_EQ(exited, "abc");
   for (const auto state : {v1::CONTAINER_CREATED, v1::CONTAINER_RUNNING, v1::CONTAINER_UNKNOWN}) {
     reply.mutable_status()->set_state(state);
     const std::string other_bytes = reply.SerializeAsString();
-    const auto other = DecodeExited(other_bytes);
-    ASSERT_TRUE(other.ok());
-    EXPECT_EQ(*other, "");
+    const auto other = Must(DecodeExited(other_bytes));
+    EXPECT_EQ(other, "");
   }
   EXPECT_FALSE(DecodeExited("\x0a\x7f").ok());
 }

@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 using test::CriClient;
 using test::FakeRuntime;
 using test::IsOk;
+using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -178,10 +179,9 @@ TEST_F(RelaySocketsTest, DrainEndsAfterItsTimeout) {
 TEST_F(RelaySocketsTest, DrainServesCallsThatCrossIt) {
   constexpr uint8_t kPing = 6;
   StartRelay(Options());
-  const auto client = ConnectUnix(RelaySocket());
-  ASSERT_THAT(client, IsOk());
+  const auto client = Must(ConnectUnix(RelaySocket()));
   const auto say = [&](const std::string& frames) {
-    ASSERT_EQ(::send(client->get(), frames.data(), frames.size(), 0),
+    ASSERT_EQ(::send(client.get(), frames.data(), frames.size(), 0),
               static_cast<ssize_t>(frames.size()));
   };
   say(test::kHttp2Preface + test::Settings(4, 65535));
@@ -238,16 +238,15 @@ TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsRefusedSo) {
   Relay::Options options = Options();
   options.runtime_socket = Path("leaving.sock");
   StartRelay(options);
-  const auto client = ConnectUnix(RelaySocket());
-  ASSERT_THAT(client, IsOk());
+  const auto client = Must(ConnectUnix(RelaySocket()));
   const std::string call = test::kHttp2Preface + test::Settings(4, 65535) +
                            test::Request(1, "/runtime.v1.RuntimeService/Version", "");
-  ASSERT_EQ(::send(client->get(), call.data(), call.size(), 0), static_cast<ssize_t>(call.size()));
+  ASSERT_EQ(::send(client.get(), call.data(), call.size(), 0), static_cast<ssize_t>(call.size()));
   const std::string refusal = test::Frame(kReset, 0, 1, test::Number(kRefused));
   std::string received;
   EXPECT_TRUE(Eventually([&](Relay&) {
     char bytes[4096];
-    const ssize_t size = ::recv(client->get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+    const ssize_t size = ::recv(client.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (size > 0) received.append(bytes, static_cast<size_t>(size));
     return received.find(refusal) != std::string::npos;
   })) << received.size();

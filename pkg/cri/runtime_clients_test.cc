@@ -13,10 +13,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/resmgr/testing/fake_runtime_client.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -86,11 +88,10 @@ class RuntimeClientsTest : public testing::Test {
 TEST_F(RuntimeClientsTest, ListsAllAndUpdatesTheOwner) {
   Hold(first_, "a");
   Hold(second_, "b");
-  const auto inventory = List(OkStatus(), OkStatus());
-  ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
-  EXPECT_THAT(inventory->pods, SizeIs(2));
-  EXPECT_THAT(inventory->containers, SizeIs(2));
-  EXPECT_TRUE(inventory->unclear.why.ok());
+  const auto inventory = Must(List(OkStatus(), OkStatus()));
+  EXPECT_THAT(inventory.pods, SizeIs(2));
+  EXPECT_THAT(inventory.containers, SizeIs(2));
+  EXPECT_TRUE(inventory.unclear.why.ok());
   clients_.UpdateContainer(ContainerId("b"), {}, [](const Status&) {});
   EXPECT_THAT(first_.updates, IsEmpty());
   EXPECT_THAT(second_.updates, SizeIs(1));
@@ -102,21 +103,19 @@ TEST_F(RuntimeClientsTest, RuntimeThatIsAwayKeepsWhatItHas) {
   ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
   // Learned after the list, from a reply that passed.
   backends_.owners().Add(IdOwners::Kind::kContainer, "c", 1);
-  const auto inventory = List(OkStatus(), Unavailable("no runtime"));
-  ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
-  EXPECT_THAT(inventory->containers, SizeIs(1));
-  EXPECT_THAT(inventory->unclear.containers, ElementsAre(ContainerId("b"), ContainerId("c")));
-  EXPECT_THAT(inventory->unclear.pods, ElementsAre(PodSandboxId("pod-b")));
-  EXPECT_THAT(Message(inventory->unclear.why), HasSubstr("runtime kata"));
-  EXPECT_THAT(inventory->unclear.runtimes, ElementsAre("kata"));
+  const auto inventory = Must(List(OkStatus(), Unavailable("no runtime")));
+  EXPECT_THAT(inventory.containers, SizeIs(1));
+  EXPECT_THAT(inventory.unclear.containers, ElementsAre(ContainerId("b"), ContainerId("c")));
+  EXPECT_THAT(inventory.unclear.pods, ElementsAre(PodSandboxId("pod-b")));
+  EXPECT_THAT(Message(inventory.unclear.why), HasSubstr("runtime kata"));
+  EXPECT_THAT(inventory.unclear.runtimes, ElementsAre("kata"));
 }
 
 TEST_F(RuntimeClientsTest, RuntimeThatWasNeverThereHoldsUpNoOther) {
   Hold(first_, "a");
-  const auto inventory = List(OkStatus(), Unavailable("no runtime"));
-  ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
-  EXPECT_THAT(inventory->containers, SizeIs(1));
-  EXPECT_THAT(Message(inventory->unclear.why), HasSubstr("runtime kata"));
+  const auto inventory = Must(List(OkStatus(), Unavailable("no runtime")));
+  EXPECT_THAT(inventory.containers, SizeIs(1));
+  EXPECT_THAT(Message(inventory.unclear.why), HasSubstr("runtime kata"));
 }
 
 TEST_F(RuntimeClientsTest, StoppedPodsOfAllAreStopped) {
@@ -192,14 +191,13 @@ TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   second_.held.containers.push_back(in_others_pod);
   second_.held.stopped_pods = {PodSandboxId("pod-a")};
   for (int round = 0; round < 2; ++round) {
-    const auto inventory = List(OkStatus(), OkStatus());
-    ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
+    const auto inventory = Must(List(OkStatus(), OkStatus()));
     std::vector<std::string> ids;
-    for (const RuntimeContainer& container : inventory->containers)
+    for (const RuntimeContainer& container : inventory.containers)
       ids.emplace_back(container.id.value());
     EXPECT_THAT(ids, ElementsAre("a", "b"));
-    EXPECT_THAT(inventory->pods, SizeIs(2));
-    EXPECT_THAT(inventory->stopped_pods, IsEmpty());
+    EXPECT_THAT(inventory.pods, SizeIs(2));
+    EXPECT_THAT(inventory.stopped_pods, IsEmpty());
   }
   clients_.UpdateContainer(ContainerId("a"), {}, [](const Status&) {});
   EXPECT_THAT(first_.updates, SizeIs(1));
@@ -207,10 +205,9 @@ TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   EXPECT_EQ(backends_.calls(1).refused_claims, 1U) << "of the pod: what is in it is not looked at";
   EXPECT_EQ(backends_.calls(0).refused_claims, 0U);
   // The owner is away, and keeps its objects.
-  const auto without = List(Unavailable("no runtime"), OkStatus());
-  ASSERT_TRUE(without.ok());
-  EXPECT_THAT(without->containers, SizeIs(1));
-  EXPECT_THAT(without->unclear.containers, ElementsAre(ContainerId("a")));
+  const auto without = Must(List(Unavailable("no runtime"), OkStatus()));
+  EXPECT_THAT(without.containers, SizeIs(1));
+  EXPECT_THAT(without.unclear.containers, ElementsAre(ContainerId("a")));
   // The first runtime gives the id up.
   first_.held = {};
   ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());

@@ -25,6 +25,7 @@ namespace {
 
 using test::FakeRuntime;
 using test::IsOk;
+using test::Must;
 using test::RunUntil;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -122,10 +123,9 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
 
 // A proxy does this, too, while its own runtime is away.
 TEST_F(RuntimeConnectionTest, ARuntimeThatHangsUpAtOnceIsTriedWithPauses) {
-  auto listener = ListeningSocket::Create(socket_);
-  ASSERT_THAT(listener, IsOk());
+  auto listener = Must(ListeningSocket::Create(socket_));
   Acceptor acceptor(loop_, {.take = [](const UniqueFd&) {}, .failed = [](const Status&) {}});
-  acceptor.Listen(*std::move(listener));
+  acceptor.Listenstd::move(listener);
   Start();
   test::RunFor(loop_, std::chrono::seconds(1));
   EXPECT_GE(connects_, 2);
@@ -158,12 +158,11 @@ TEST_F(RuntimeConnectionTest, ListsPodsAndContainersWithTheirStatus) {
   StartRuntime();
   const ContainerId container = Create();
   Start();
-  const auto list = List();
-  ASSERT_THAT(list, IsOk());
-  EXPECT_THAT(list->pods, SizeIs(1));
-  ASSERT_THAT(list->containers, SizeIs(1));
-  EXPECT_EQ(list->containers[0].id, container);
-  EXPECT_TRUE(list->unclear.why.ok());
+  const auto list = Must(List());
+  EXPECT_THAT(list.pods, SizeIs(1));
+  ASSERT_THAT(list.containers, SizeIs(1));
+  EXPECT_EQ(list.containers[0].id, container);
+  EXPECT_TRUE(list.unclear.why.ok());
 }
 
 TEST_F(RuntimeConnectionTest, AListAsksNothingMoreOnceItsConnectionIsLost) {
@@ -182,10 +181,9 @@ TEST_F(RuntimeConnectionTest, StatusThatFailsLeavesItsContainerUnclear) {
   runtime_.Script("ContainerStatus",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
   Start();
-  const auto list = List();
-  ASSERT_THAT(list, IsOk());
-  EXPECT_THAT(list->unclear.containers, testing::ElementsAre(container));
-  EXPECT_THAT(Message(list->unclear.why), HasSubstr("the shim hangs"));
+  const auto list = Must(List());
+  EXPECT_THAT(list.unclear.containers, testing::ElementsAre(container));
+  EXPECT_THAT(Message(list.unclear.why), HasSubstr("the shim hangs"));
 }
 
 TEST_F(RuntimeConnectionTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
@@ -287,10 +285,9 @@ class RuntimeAccessTest : public WithRuntime {
 TEST_F(RuntimeAccessTest, TellsWhichRuntimeItIs) {
   EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable) << "not there yet";
   StartRuntime();
-  const auto version = Version();
-  ASSERT_THAT(version, IsOk());
-  EXPECT_EQ(version->name, "fake");
-  EXPECT_EQ(version->version, "1.0.0");
+  const auto version = Must(Version());
+  EXPECT_EQ(version.name, "fake");
+  EXPECT_EQ(version.version, "1.0.0");
 }
 
 TEST_F(RuntimeAccessTest, ConnectsAnewAfterALoss) {
@@ -305,38 +302,33 @@ TEST_F(RuntimeAccessTest, ConnectsAnewAfterALoss) {
 TEST_F(RuntimeAccessTest, InspectsSandboxAndContainer) {
   StartRuntime();
   CreatePod();
-  const auto sandbox = Sandbox(pod_);
-  ASSERT_THAT(sandbox, IsOk());
-  EXPECT_EQ(sandbox->pod.id.value(), pod_);
-  EXPECT_TRUE(sandbox->ready);
-  EXPECT_EQ(sandbox->pid, 1U);
-  const auto container = Container(container_);
-  ASSERT_THAT(container, IsOk());
-  EXPECT_EQ(container->container.pod_id.value(), pod_);
-  EXPECT_EQ(container->container.state, ContainerState::kCreated);
-  EXPECT_THAT(container->cgroups_path, HasSubstr(container_));
+  const auto sandbox = Must(Sandbox(pod_));
+  EXPECT_EQ(sandbox.pod.id.value(), pod_);
+  EXPECT_TRUE(sandbox.ready);
+  EXPECT_EQ(sandbox.pid, 1U);
+  const auto container = Must(Container(container_));
+  EXPECT_EQ(container.container.pod_id.value(), pod_);
+  EXPECT_EQ(container.container.state, ContainerState::kCreated);
+  EXPECT_THAT(container.cgroups_path, HasSubstr(container_));
   EXPECT_EQ(Container("none").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(RuntimeAccessTest, InspectsEverythingButWhatEndsMeanwhile) {
   StartRuntime();
-  const auto nothing = All();
-  ASSERT_THAT(nothing, IsOk());
-  EXPECT_THAT(nothing->sandboxes, SizeIs(0));
+  const auto nothing = Must(All());
+  EXPECT_THAT(nothing.sandboxes, SizeIs(0));
   CreatePod();
-  const auto everything = All();
-  ASSERT_THAT(everything, IsOk());
-  ASSERT_THAT(everything->sandboxes, SizeIs(1));
-  ASSERT_THAT(everything->containers, SizeIs(1));
-  EXPECT_EQ(everything->sandboxes[0].pid, 1U);
-  EXPECT_EQ(everything->containers[0].container.pod_id.value(), pod_);
-  EXPECT_GT(everything->containers[0].created_at, 0);
+  const auto everything = Must(All());
+  ASSERT_THAT(everything.sandboxes, SizeIs(1));
+  ASSERT_THAT(everything.containers, SizeIs(1));
+  EXPECT_EQ(everything.sandboxes[0].pid, 1U);
+  EXPECT_EQ(everything.containers[0].container.pod_id.value(), pod_);
+  EXPECT_GT(everything.containers[0].created_at, 0);
   runtime_.Script("ContainerStatus",
                   {.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "no container")});
-  const auto without = All();
-  ASSERT_THAT(without, IsOk());
-  EXPECT_THAT(without->sandboxes, SizeIs(1));
-  EXPECT_THAT(without->containers, SizeIs(0));
+  const auto without = Must(All());
+  EXPECT_THAT(without.sandboxes, SizeIs(1));
+  EXPECT_THAT(without.containers, SizeIs(0));
 }
 
 TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
@@ -344,26 +336,23 @@ TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
   CreatePod();
   runtime_.Script("ContainerStatus",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
-  const auto everything = All();
-  ASSERT_THAT(everything, IsOk());
-  ASSERT_THAT(everything->containers, SizeIs(1));
-  EXPECT_EQ(everything->containers[0].container.id.value(), container_);
-  EXPECT_EQ(everything->containers[0].container.name, "main");
-  EXPECT_TRUE(everything->containers[0].status_missing);
-  ASSERT_THAT(everything->sandboxes, SizeIs(1));
-  EXPECT_FALSE(everything->sandboxes[0].status_missing);
+  const auto everything = Must(All());
+  ASSERT_THAT(everything.containers, SizeIs(1));
+  EXPECT_EQ(everything.containers[0].container.id.value(), container_);
+  EXPECT_EQ(everything.containers[0].container.name, "main");
+  EXPECT_TRUE(everything.containers[0].status_missing);
+  ASSERT_THAT(everything.sandboxes, SizeIs(1));
+  EXPECT_FALSE(everything.sandboxes[0].status_missing);
   runtime_.ClearScripts();
   runtime_.Script("PodSandboxStatus",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
-  const auto without_pod = All();
-  ASSERT_THAT(without_pod, IsOk());
-  ASSERT_THAT(without_pod->sandboxes, SizeIs(1));
-  EXPECT_TRUE(without_pod->sandboxes[0].status_missing);
+  const auto without_pod = Must(All());
+  ASSERT_THAT(without_pod.sandboxes, SizeIs(1));
+  EXPECT_TRUE(without_pod.sandboxes[0].status_missing);
   runtime_.ClearScripts();
-  const auto later = All();
-  ASSERT_THAT(later, IsOk());
-  ASSERT_THAT(later->containers, SizeIs(1));
-  EXPECT_FALSE(later->containers[0].status_missing);
+  const auto later = Must(All());
+  ASSERT_THAT(later.containers, SizeIs(1));
+  EXPECT_FALSE(later.containers[0].status_missing);
 }
 
 TEST_F(RuntimeAccessTest, TellsNothingWhenTheRuntimeIsLostInBetween) {
@@ -379,9 +368,8 @@ TEST_F(RuntimeAccessTest, AsksForMoreThanFitAtOnce) {
   for (int i = 0; i < 80; ++i) {
     ASSERT_THAT(client.RunPod(test::MakeBestEffortPod("pod-" + std::to_string(i))), IsOk());
   }
-  const auto everything = All();
-  ASSERT_THAT(everything, IsOk());
-  EXPECT_THAT(everything->sandboxes, SizeIs(80));
+  const auto everything = Must(All());
+  EXPECT_THAT(everything.sandboxes, SizeIs(80));
 }
 
 TEST_F(RuntimeAccessTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
@@ -445,9 +433,8 @@ TEST_F(RuntimeAccessTest, AsksTheImageServiceOnItsOwnSocket) {
   test::cri::ImageStatusResponse reply;
   reply.mutable_image()->add_repo_digests("web@sha256:1");
   images.Script("ImageStatus", {.reply = {{reply.SerializeAsString()}}});
-  const auto facts = ask();
-  ASSERT_THAT(facts, IsOk());
-  EXPECT_EQ(facts->digest, "web@sha256:1");
+  const auto facts = Must(ask());
+  EXPECT_EQ(facts.digest, "web@sha256:1");
 }
 
 TEST_F(RuntimeAccessTest, TellsNothingAfterItsEnd) {

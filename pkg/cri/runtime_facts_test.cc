@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 namespace v1 = ::runtime::v1;
+using test::Must;
 using testing::ElementsAre;
 using testing::FieldsAre;
 using testing::IsEmpty;
@@ -265,19 +267,17 @@ TEST(InventoryTest, AListTellsWhichPodsAreNotReady) {
   v1::PodSandbox& stopped = *response.add_items();
   stopped.set_id("stopped");
   stopped.set_state(v1::SANDBOX_NOTREADY);
-  const auto list = ReadPodList(response.SerializeAsString());
-  ASSERT_TRUE(list.ok()) << list.status();
-  ASSERT_EQ(list->size(), 2U);
-  EXPECT_TRUE(list->at(0).ready);
-  EXPECT_FALSE(list->at(1).ready);
+  const auto list = Must(ReadPodList(response.SerializeAsString()));
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_TRUE(list.at(0).ready);
+  EXPECT_FALSE(list.at(1).ready);
 }
 
 TEST(InventoryTest, APodIsSaidToHaveAClassOnlyWhereItsStatusTellsOne) {
   v1::ListPodSandboxResponse response;
   response.add_items()->set_id("one");
-  auto list = ReadPodList(response.SerializeAsString());
-  ASSERT_TRUE(list.ok()) << list.status();
-  SandboxFacts& facts = list->front();
+  auto list = Must(ReadPodList(response.SerializeAsString()));
+  SandboxFacts& facts = list.front();
   EXPECT_TRUE(facts.pod.qos_derived) << "a list does not tell it";
   ASSERT_TRUE(AddFacts(v1::PodSandboxStatusResponse().SerializeAsString(), facts).ok());
   EXPECT_TRUE(facts.pod.qos_derived) << "nor does a status without verbose information";
@@ -336,10 +336,9 @@ TEST(InventoryTest, TheStatusTellsWhenAContainerWasStarted) {
 TEST(InventoryTest, LabelsNameContainersWithoutMetadata) {
   v1::ListContainersResponse list;
   (*list.add_containers()->mutable_labels())["io.kubernetes.container.name"] = "web";
-  const auto containers = ReadContainerList(list.SerializeAsString());
-  ASSERT_TRUE(containers.ok());
-  ASSERT_EQ(containers->size(), 1U);
-  EXPECT_EQ(containers->front().container.name, "web");
+  const auto containers = Must(ReadContainerList(list.SerializeAsString()));
+  ASSERT_EQ(containers.size(), 1U);
+  EXPECT_EQ(containers.front().container.name, "web");
 }
 
 }  // namespace

@@ -10,56 +10,55 @@
 
 #include "pkg/docker/docker_labels.h"
 #include "pkg/docker/json_text.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::docker {
 namespace {
 
+using test::Must;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
 TEST(ContainerBodyTest, ReadsWhatACreationSays) {
-  const auto body = ReadCreateBody(R"({
+  const auto body = Must(ReadCreateBody(R"({
       "Image": "img", "Env": ["A=1", "B=x=y", "C"], "Cmd": ["run"], "Labels": {"a": "b"},
       "HostConfig": {"CpuShares": 512, "CpuQuota": -1, "CpuPeriod": 100000, "Memory": 1048576,
                      "MemorySwap": -1, "OomScoreAdj": -998, "CpusetCpus": "0-1", "CpusetMems": "",
                      "CgroupParent": "/kubepods/pod1", "Runtime": "kata",
                      "Binds": ["/host:/in:ro", "volume:/x"],
-                     "Devices": [{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]}})");
-  ASSERT_TRUE(body.ok()) << body.status();
-  EXPECT_TRUE(body->has_host_config);
-  EXPECT_EQ(body->resources.cpu_shares, 512);
-  EXPECT_EQ(body->resources.cpu_quota, -1);
-  EXPECT_EQ(body->resources.cpu_period, 100'000);
-  EXPECT_EQ(body->resources.memory_limit, 1'048'576);
-  EXPECT_EQ(body->resources.oom_score_adj, -998);
-  EXPECT_EQ(body->resources.cpuset_cpus, "0-1");
-  EXPECT_EQ(body->resources.cpuset_mems, std::nullopt);
-  EXPECT_EQ(body->details.memory_swap_limit, -1);
-  EXPECT_EQ(body->cgroup_parent, "/kubepods/pod1");
-  EXPECT_EQ(body->runtime, "kata");
-  EXPECT_EQ(body->labels, (StringMap{{"a", "b"}}));
-  ASSERT_EQ(body->details.environment.size(), 2U) << "C is none";
-  EXPECT_EQ(body->details.environment[1].value, "x=y");
-  ASSERT_EQ(body->details.mounts.size(), 1U);
-  EXPECT_EQ(body->details.mounts[0].container_path, "/in");
-  EXPECT_TRUE(body->details.mounts[0].read_only);
-  ASSERT_EQ(body->details.devices.size(), 1U);
-  EXPECT_EQ(body->details.devices[0].container_path, "/dev/b");
+                     "Devices": [{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]}})"));
+  EXPECT_TRUE(body.has_host_config);
+  EXPECT_EQ(body.resources.cpu_shares, 512);
+  EXPECT_EQ(body.resources.cpu_quota, -1);
+  EXPECT_EQ(body.resources.cpu_period, 100'000);
+  EXPECT_EQ(body.resources.memory_limit, 1'048'576);
+  EXPECT_EQ(body.resources.oom_score_adj, -998);
+  EXPECT_EQ(body.resources.cpuset_cpus, "0-1");
+  EXPECT_EQ(body.resources.cpuset_mems, std::nullopt);
+  EXPECT_EQ(body.details.memory_swap_limit, -1);
+  EXPECT_EQ(body.cgroup_parent, "/kubepods/pod1");
+  EXPECT_EQ(body.runtime, "kata");
+  EXPECT_EQ(body.labels, (StringMap{{"a", "b"}}));
+  ASSERT_EQ(body.details.environment.size(), 2U) << "C is none";
+  EXPECT_EQ(body.details.environment[1].value, "x=y");
+  ASSERT_EQ(body.details.mounts.size(), 1U);
+  EXPECT_EQ(body.details.mounts[0].container_path, "/in");
+  EXPECT_TRUE(body.details.mounts[0].read_only);
+  ASSERT_EQ(body.details.devices.size(), 1U);
+  EXPECT_EQ(body.details.devices[0].container_path, "/dev/b");
 }
 
 TEST(ContainerBodyTest, ReadsEqualNamesAsGoDoes) {
-  const auto body = ReadCreateBody(R"({
+  const auto body = Must(ReadCreateBody(R"({
       "labels": {"a": "1", "b": "1"}, "LABELS": {"a": "2"},
       "HostConfig": {"CpuShares": 2, "cpushares": 3, "CPUSHARES": null, "Memory": 5},
-      "hostconfig": {"Memory": 6}})");
-  ASSERT_TRUE(body.ok()) << body.status();
-  EXPECT_EQ(body->resources.cpu_shares, 3);
-  EXPECT_EQ(body->resources.memory_limit, 6);
-  EXPECT_EQ(body->labels, (StringMap{{"a", "2"}, {"b", "1"}}));
-  const auto none = ReadCreateBody(R"({"HostConfig": {"CpuShares": 2}, "HostConfig": null})");
-  ASSERT_TRUE(none.ok());
-  EXPECT_FALSE(none->has_host_config);
-  EXPECT_EQ(none->resources, LinuxResources());
+      "hostconfig": {"Memory": 6}})"));
+  EXPECT_EQ(body.resources.cpu_shares, 3);
+  EXPECT_EQ(body.resources.memory_limit, 6);
+  EXPECT_EQ(body.labels, (StringMap{{"a", "2"}, {"b", "1"}}));
+  const auto none = Must(ReadCreateBody(R"({"HostConfig": {"CpuShares": 2}, "HostConfig": null})"));
+  EXPECT_FALSE(none.has_host_config);
+  EXPECT_EQ(none.resources, LinuxResources());
 }
 
 // dockerd 20.10 was observed to use the expected values for such bodies.
@@ -99,7 +98,7 @@ TEST(ContainerBodyTest, ReadsWhatStandsBesideHostConfigAsDockerdDoes) {
 }
 
 TEST(ContainerBodyTest, ReadsMountsLimitsAndSecurity) {
-  const auto body = ReadCreateBody(R"({
+  const auto body = Must(ReadCreateBody(R"({
       "Cmd": "sh", "User": "7:8",
       "HostConfig": {
         "Binds": ["/h:/b:ro,rslave,Z"],
@@ -107,9 +106,8 @@ TEST(ContainerBodyTest, ReadsMountsLimitsAndSecurity) {
                     "BindOptions": {"Propagation": "rshared"}},
                    {"Type": "volume", "Source": "v", "Target": "/v"}],
         "Ulimits": [{"Name": "nofile", "Hard": 20, "Soft": 10}],
-        "Privileged": true, "NetworkMode": "container:s", "PidMode": "host", "IpcMode": ""}})");
-  ASSERT_TRUE(body.ok()) << body.status();
-  const ContainerDetails& details = body->details;
+        "Privileged": true, "NetworkMode": "container:s", "PidMode": "host", "IpcMode": ""}})"));
+  const ContainerDetails& details = body.details;
   EXPECT_EQ(details.args, std::vector<std::string>{"sh"}) << "a text is a list of one";
   ASSERT_EQ(details.mounts.size(), 2U);
   EXPECT_EQ(details.mounts[0], (Mount{.container_path = "/b",
@@ -151,23 +149,21 @@ TEST(ContainerBodyTest, ReadsTheSeccompProfileThatCounts) {
 }
 
 TEST(ContainerBodyTest, ANameAloneIsNoVariable) {
-  const auto body = ReadCreateBody(R"({"Env": ["A=1", "UNSET", "E="]})");
-  ASSERT_TRUE(body.ok()) << body.status();
-  EXPECT_EQ(body->details.environment, (Environment{{"A", "1"}, {"E", ""}}));
+  const auto body = Must(ReadCreateBody(R"({"Env": ["A=1", "UNSET", "E="]})"));
+  EXPECT_EQ(body.details.environment, (Environment{{"A", "1"}, {"E", ""}}));
 }
 
 TEST(ContainerBodyTest, CpusAreAQuota) {
-  const auto update = ReadUpdateBody(R"({"NanoCpus": 1500000000})");
-  ASSERT_TRUE(update.ok());
-  EXPECT_TRUE(update->has_resources);
-  EXPECT_EQ(update->resources.cpu_quota, 150'000);
-  EXPECT_EQ(update->resources.cpu_period, 100'000);
+  const auto update = Must(ReadUpdateBody(R"({"NanoCpus": 1500000000})"));
+  EXPECT_TRUE(update.has_resources);
+  EXPECT_EQ(update.resources.cpu_quota, 150'000);
+  EXPECT_EQ(update.resources.cpu_period, 100'000);
 }
 
 TEST(ContainerBodyTest, ARestartPolicyIsNoResource) {
-  const auto update = ReadUpdateBody(R"({"CpuShares": 0, "RestartPolicy": {"Name": "always"}})");
-  ASSERT_TRUE(update.ok());
-  EXPECT_FALSE(update->has_resources);
+  const auto update =
+      Must(ReadUpdateBody(R"({"CpuShares": 0, "RestartPolicy": {"Name": "always"}})"));
+  EXPECT_FALSE(update.has_resources);
 }
 
 TEST(ContainerBodyTest, RefusesWhatDockerdRefuses) {

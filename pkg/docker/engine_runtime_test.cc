@@ -20,11 +20,13 @@
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
 namespace resmgr::docker {
 namespace {
 
+using test::Must;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -101,14 +103,13 @@ FakeEngine::Answer Lists() {
 
 TEST_F(EngineRuntimeTest, ListsPodsAndTheirContainers) {
   Start(Lists());
-  const auto all = List();
-  ASSERT_TRUE(all.ok()) << all.status();
-  ASSERT_EQ(all->pods.size(), 1U);
-  EXPECT_EQ(all->pods[0].id, PodSandboxId("s1"));
-  EXPECT_EQ(all->pods[0].qos, QosClass::kBurstable);
-  EXPECT_TRUE(all->stopped_pods.empty());
-  ASSERT_EQ(all->containers.size(), 1U) << "one was removed meanwhile, one is no pod's";
-  const RuntimeContainer& container = all->containers[0];
+  const auto all = Must(List());
+  ASSERT_EQ(all.pods.size(), 1U);
+  EXPECT_EQ(all.pods[0].id, PodSandboxId("s1"));
+  EXPECT_EQ(all.pods[0].qos, QosClass::kBurstable);
+  EXPECT_TRUE(all.stopped_pods.empty());
+  ASSERT_EQ(all.containers.size(), 1U) << "one was removed meanwhile, one is no pod's";
+  const RuntimeContainer& container = all.containers[0];
   EXPECT_EQ(container.name, "main");
   EXPECT_EQ(container.state, ContainerState::kRunning);
   EXPECT_EQ(container.resources.cpuset_cpus, "1");
@@ -118,10 +119,9 @@ TEST_F(EngineRuntimeTest, ListsPodsAndTheirContainers) {
 
 TEST_F(EngineRuntimeTest, OthersAreContainersOfOnePodWhereTheyShare) {
   Start(Lists());
-  const auto all = List(Others::kShare);
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->pods.size(), 2U);
-  EXPECT_EQ(all->containers.size(), 2U);
+  const auto all = Must(List(Others::kShare));
+  EXPECT_EQ(all.pods.size(), 2U);
+  EXPECT_EQ(all.containers.size(), 2U);
 }
 
 TEST_F(EngineRuntimeTest, AListThatFailsIsNone) {
@@ -136,10 +136,9 @@ TEST_F(EngineRuntimeTest, NonsenseIsNoList) {
 
 TEST_F(EngineRuntimeTest, OneThatCannotBeInspectedIsUnclear) {
   Start(ListsAndFails(500));
-  const auto all = List();
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->unclear.containers.size(), 2U);
-  EXPECT_EQ(all->unclear.pods.size(), 1U);
+  const auto all = Must(List());
+  EXPECT_EQ(all.unclear.containers.size(), 2U);
+  EXPECT_EQ(all.unclear.pods.size(), 1U);
 }
 
 TEST_F(EngineRuntimeTest, AListEndsWhenDockerdIsLost) {
@@ -295,11 +294,11 @@ TEST_F(EngineRuntimeTest, EventsTellTheNamesOfContainersThatAreNoPods) {
 }
 
 TEST_F(EngineRuntimeTest, ListsTellWhatIsNeitherStartedNorUpdatedAnyMore) {
-  const auto states = ReadContainerList(R"([{"Id":"a","State":"exited"},{"Id":"b","State":"dead"},
-      {"Id":"c","State":"removing"},{"Id":"d","State":"running"}])");
-  ASSERT_TRUE(states.ok());
+  const auto states =
+      Must(ReadContainerList(R"([{"Id":"a","State":"exited"},{"Id":"b","State":"dead"},
+      {"Id":"c","State":"removing"},{"Id":"d","State":"running"}])"));
   std::string dead;
-  for (const EngineContainer& each : *states) {
+  for (const EngineContainer& each : states) {
     const RuntimeContainer listed = ToContainer(each, {});
     EXPECT_EQ(listed.state == ContainerState::kExited, each.id.value() != "d");
     if (listed.dead) dead += each.id.value();
@@ -415,53 +414,50 @@ class EngineInspectorTest : public EngineRuntimeTest {
 
 TEST_F(EngineInspectorTest, TellsOfASandbox) {
   Start();
-  const auto facts = Sandbox("s1");
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_EQ(facts->pod.id, PodSandboxId("s1"));
-  EXPECT_EQ(facts->pod.name, "web");
-  EXPECT_EQ(facts->pod.qos, QosClass::kBurstable);
-  EXPECT_EQ(facts->pod.cgroup_parent,
+  const auto facts = Must(Sandbox("s1"));
+  EXPECT_EQ(facts.pod.id, PodSandboxId("s1"));
+  EXPECT_EQ(facts.pod.name, "web");
+  EXPECT_EQ(facts.pod.qos, QosClass::kBurstable);
+  EXPECT_EQ(facts.pod.cgroup_parent,
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu1.slice");
-  EXPECT_EQ(facts->pod.annotations, (StringMap{{"a", "b"}}));
-  EXPECT_EQ(facts->pod.resources, LinuxResources()) << "the sandbox's own are not the pod's";
-  EXPECT_EQ(facts->attempt, 3U);
-  EXPECT_TRUE(facts->ready);
-  EXPECT_THAT(facts->ips, ElementsAre("10.0.0.7"));
-  EXPECT_EQ(facts->cgroups_path, "kubepods-burstable-podu1.slice:docker:s1");
+  EXPECT_EQ(facts.pod.annotations, (StringMap{{"a", "b"}}));
+  EXPECT_EQ(facts.pod.resources, LinuxResources()) << "the sandbox's own are not the pod's";
+  EXPECT_EQ(facts.attempt, 3U);
+  EXPECT_TRUE(facts.ready);
+  EXPECT_THAT(facts.ips, ElementsAre("10.0.0.7"));
+  EXPECT_EQ(facts.cgroups_path, "kubepods-burstable-podu1.slice:docker:s1");
   EXPECT_EQ(Sandbox("c1").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Sandbox("none").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(EngineInspectorTest, TellsOfAContainer) {
   Start();
-  const auto facts = Container("c1");
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_EQ(facts->container.pod_id, PodSandboxId("s1"));
-  EXPECT_EQ(facts->container.name, "main");
-  EXPECT_EQ(facts->container.attempt, 2U);
-  EXPECT_EQ(facts->container.state, ContainerState::kExited);
-  EXPECT_EQ(facts->container.resources.cpu_shares, 512);
-  EXPECT_EQ(facts->container.annotations, (StringMap{{"x", "y"}}));
-  EXPECT_EQ(facts->created_at, 1'577'934'244'250'000'000);
-  EXPECT_EQ(facts->started_at, 1'577'934'245'000'000'006);
-  EXPECT_EQ(facts->finished_at, 0);
-  EXPECT_EQ(facts->exit_code, 137);
-  EXPECT_EQ(facts->reason, "OOMKilled");
-  EXPECT_EQ(facts->message, "why");
-  EXPECT_EQ(facts->image, "img");
-  EXPECT_EQ(facts->cgroups_path, "/kubepods/podu1/c1");
-  EXPECT_EQ(facts->details.memory_swap_limit, -1);
-  EXPECT_EQ(facts->details.environment.size(), 1U) << "B is none";
-  EXPECT_EQ(facts->details.mounts.size(), 1U);
+  const auto facts = Must(Container("c1"));
+  EXPECT_EQ(facts.container.pod_id, PodSandboxId("s1"));
+  EXPECT_EQ(facts.container.name, "main");
+  EXPECT_EQ(facts.container.attempt, 2U);
+  EXPECT_EQ(facts.container.state, ContainerState::kExited);
+  EXPECT_EQ(facts.container.resources.cpu_shares, 512);
+  EXPECT_EQ(facts.container.annotations, (StringMap{{"x", "y"}}));
+  EXPECT_EQ(facts.created_at, 1'577'934'244'250'000'000);
+  EXPECT_EQ(facts.started_at, 1'577'934'245'000'000'006);
+  EXPECT_EQ(facts.finished_at, 0);
+  EXPECT_EQ(facts.exit_code, 137);
+  EXPECT_EQ(facts.reason, "OOMKilled");
+  EXPECT_EQ(facts.message, "why");
+  EXPECT_EQ(facts.image, "img");
+  EXPECT_EQ(facts.cgroups_path, "/kubepods/podu1/c1");
+  EXPECT_EQ(facts.details.memory_swap_limit, -1);
+  EXPECT_EQ(facts.details.environment.size(), 1U) << "B is none";
+  EXPECT_EQ(facts.details.mounts.size(), 1U);
   EXPECT_EQ(Container("s1").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(EngineInspectorTest, TellsOfAll) {
   Start();
-  const auto all = All();
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->sandboxes.size(), 1U);
-  EXPECT_EQ(all->containers.size(), 1U) << "one is gone, one is no pod's";
+  const auto all = Must(All());
+  EXPECT_EQ(all.sandboxes.size(), 1U);
+  EXPECT_EQ(all.containers.size(), 1U) << "one is gone, one is no pod's";
 }
 
 TEST_F(EngineInspectorTest, WhatCannotBeInspectedIsToldAsListed) {
@@ -469,10 +465,9 @@ TEST_F(EngineInspectorTest, WhatCannotBeInspectedIsToldAsListed) {
     if (request.line.find("/json?all") != std::string::npos) return JsonReply(200, kToldList);
     return JsonReply(500, R"({"message":"hangs"})");
   });
-  const auto all = All(Others::kShare);
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->sandboxes.size(), 2U);
-  EXPECT_EQ(all->containers.size(), 3U);
+  const auto all = Must(All(Others::kShare));
+  EXPECT_EQ(all.sandboxes.size(), 2U);
+  EXPECT_EQ(all.containers.size(), 3U);
 }
 
 TEST_F(EngineInspectorTest, ThePodOfOthersIsNotDockerds) {
@@ -485,17 +480,15 @@ TEST_F(EngineInspectorTest, ThePodOfOthersIsNotDockerds) {
 
 TEST_F(EngineInspectorTest, TellsVersionAndImage) {
   Start();
-  const auto version = Told<StatusOr<RuntimeAccess::Version>>(
-      [](auto& inspector, auto done) { inspector.AskVersion(std::move(done)); });
-  ASSERT_TRUE(version.ok());
-  EXPECT_EQ(version->name, "docker");
-  EXPECT_EQ(version->version, "20.10.24+dfsg1");
-  const auto image = Told<StatusOr<ImageFacts>>(
-      [](auto& inspector, auto done) { inspector.InspectImage("local/x:1", std::move(done)); });
-  ASSERT_TRUE(image.ok()) << image.status();
-  EXPECT_THAT(image->entrypoint, ElementsAre("/e"));
-  EXPECT_EQ(image->environment[0].value, "q");
-  EXPECT_EQ(image->digest, "x@sha256:1");
+  const auto version = Must(Told<StatusOr<RuntimeAccess::Version>>(
+      [](auto& inspector, auto done) { inspector.AskVersion(std::move(done)); }));
+  EXPECT_EQ(version.name, "docker");
+  EXPECT_EQ(version.version, "20.10.24+dfsg1");
+  const auto image = Must(Told<StatusOr<ImageFacts>>(
+      [](auto& inspector, auto done) { inspector.InspectImage("local/x:1", std::move(done)); }));
+  EXPECT_THAT(image.entrypoint, ElementsAre("/e"));
+  EXPECT_EQ(image.environment[0].value, "q");
+  EXPECT_EQ(image.digest, "x@sha256:1");
 }
 
 TEST_F(EngineInspectorTest, UpdatesStopsAndRemoves) {

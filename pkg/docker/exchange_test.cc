@@ -15,6 +15,7 @@ namespace {
 
 using test::HasCode;
 using test::IsOk;
+using test::Must;
 
 constexpr std::string_view kGet = "GET /info HTTP/1.1\r\nHost: d\r\n\r\n";
 constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
@@ -171,9 +172,8 @@ TEST(HttpHeadTest, FindsTheEndHoweverTheBytesArrive) {
     ASSERT_THAT(found, IsOk()) << size;
     EXPECT_EQ(*found, 0u) << size;
   }
-  const auto found = finder.Find(bytes);
-  ASSERT_THAT(found, IsOk());
-  EXPECT_EQ(*found, head.size());
+  const auto found = Must(finder.Find(bytes));
+  EXPECT_EQ(found, head.size());
 }
 
 TEST(HttpHeadTest, RefusesLinesWithoutCarriageReturn) {
@@ -192,13 +192,12 @@ TEST(HttpHeadTest, RefusesAHeadThatIsTooLong) {
 }
 
 TEST(HttpHeadTest, ReadsARequest) {
-  const auto head = ParseWith("Host: docker\r\ncontent-length: 12\r\n");
-  ASSERT_THAT(head, IsOk());
-  EXPECT_EQ(head->method, "POST");
-  EXPECT_EQ(head->target, "/v1.41/containers/a%2Fb/start?t=1");
-  EXPECT_EQ(head->body.kind, Kind::kLength);
-  EXPECT_EQ(head->body.length, 12u);
-  EXPECT_FALSE(head->upgrade);
+  const auto head = Must(ParseWith("Host: docker\r\ncontent-length: 12\r\n"));
+  EXPECT_EQ(head.method, "POST");
+  EXPECT_EQ(head.target, "/v1.41/containers/a%2Fb/start?t=1");
+  EXPECT_EQ(head.body.kind, Kind::kLength);
+  EXPECT_EQ(head.body.length, 12u);
+  EXPECT_FALSE(head.upgrade);
   EXPECT_EQ(ParseWith("")->body.kind, Kind::kNone);
   EXPECT_EQ(ParseWith("Transfer-Encoding: Chunked\r\n")->body.kind, Kind::kChunked);
   EXPECT_TRUE(ParseWith("Connection: x, Upgrade\r\nUpgrade: tcp\r\n")->upgrade);

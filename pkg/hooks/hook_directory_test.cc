@@ -27,6 +27,7 @@ namespace resmgr::hooks {
 namespace {
 
 namespace fs = std::filesystem;
+using resmgr::test::Must;
 using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -66,9 +67,8 @@ TEST_F(HookDirectoryTest, TakesOnlyNamesOfHookFilesInTheirOrder) {
 }
 
 TEST_F(HookDirectoryTest, AnAbsentDirectoryHasNoFiles) {
-  const auto files = ReadHookDirectory(directory_.File("absent"));
-  ASSERT_THAT(files, test::IsOk());
-  EXPECT_THAT(*files, IsEmpty());
+  const auto files = Must(ReadHookDirectory(directory_.File("absent")));
+  EXPECT_THAT(files, IsEmpty());
 }
 
 TEST_F(HookDirectoryTest, FollowsTheLinksOfAConfigMap) {
@@ -398,45 +398,41 @@ constexpr const char* kOfKoordlet =
     "\t\t\"PreCreateContainer\"\n\t]\n}";
 
 TEST(HookFileTest, ReadsWhatKoordletWrites) {
-  const auto file = ParseFile(kOfKoordlet);
-  ASSERT_THAT(file, IsOk());
-  EXPECT_EQ(file->settings.file, "koordlet.json");
-  EXPECT_EQ(file->settings.endpoint, "/var/run/koordlet/koordlet.sock");
-  EXPECT_EQ(file->settings.failure, FailurePolicy::kIgnore);
-  EXPECT_EQ(file->settings.timeout, seconds(2));
-  EXPECT_EQ(file->settings.style, AnswerStyle::kEcho);
-  EXPECT_THAT(NamesOf(file->settings.points),
+  const auto file = Must(ParseFile(kOfKoordlet));
+  EXPECT_EQ(file.settings.file, "koordlet.json");
+  EXPECT_EQ(file.settings.endpoint, "/var/run/koordlet/koordlet.sock");
+  EXPECT_EQ(file.settings.failure, FailurePolicy::kIgnore);
+  EXPECT_EQ(file.settings.timeout, seconds(2));
+  EXPECT_EQ(file.settings.style, AnswerStyle::kEcho);
+  EXPECT_THAT(NamesOf(file.settings.points),
               ElementsAre("PreRunPodSandbox", "PreCreateContainer", "PreUpdateContainerResources"));
-  EXPECT_THAT(file->warnings, IsEmpty());
+  EXPECT_THAT(file.warnings, IsEmpty());
 }
 
 // Input K02.
 TEST(HookFileTest, TheInertHookIsAWarning) {
-  const auto file =
-      ParseFile(FileWith(R"("runtime-hooks": ["PreRemoveRunPodSandbox", "PreStartContainer"])"));
-  ASSERT_THAT(file, IsOk());
-  EXPECT_THAT(NamesOf(file->settings.points), ElementsAre("PreStartContainer"));
-  EXPECT_THAT(file->warnings, ElementsAre(HasSubstr("PreRemoveRunPodSandbox is never called")));
+  const auto file = Must(
+      ParseFile(FileWith(R"("runtime-hooks": ["PreRemoveRunPodSandbox", "PreStartContainer"])")));
+  EXPECT_THAT(NamesOf(file.settings.points), ElementsAre("PreStartContainer"));
+  EXPECT_THAT(file.warnings, ElementsAre(HasSubstr("PreRemoveRunPodSandbox is never called")));
 }
 
 TEST(HookFileTest, UnknownNamesAreWarningsWithASuggestion) {
-  const auto file =
-      ParseFile(FileWith(R"("runtime-hooks": ["PreCreateContainr"], "failure-polcy": "Fail")"));
-  ASSERT_THAT(file, IsOk());
-  EXPECT_TRUE(file->settings.points.none());
-  EXPECT_EQ(file->settings.failure, FailurePolicy::kIgnore);
-  EXPECT_THAT(file->warnings, ElementsAre(HasSubstr("did you mean failure-policy?"),
-                                          HasSubstr("did you mean PreCreateContainer?")));
+  const auto file = Must(
+      ParseFile(FileWith(R"("runtime-hooks": ["PreCreateContainr"], "failure-polcy": "Fail")")));
+  EXPECT_TRUE(file.settings.points.none());
+  EXPECT_EQ(file.settings.failure, FailurePolicy::kIgnore);
+  EXPECT_THAT(file.warnings, ElementsAre(HasSubstr("did you mean failure-policy?"),
+                                         HasSubstr("did you mean PreCreateContainer?")));
 }
 
 TEST(HookFileTest, ReadsOurOwnKeys) {
   const auto file =
-      ParseFile(FileWith(R"("mode": "sparse", "timeout": "500ms", "failure-policy": "Fail",
-                  "runtime-hooks": ["PostStopContainer"])"));
-  ASSERT_THAT(file, IsOk());
-  EXPECT_EQ(file->settings.style, AnswerStyle::kSparse);
-  EXPECT_EQ(file->settings.timeout, milliseconds(500));
-  EXPECT_EQ(file->settings.failure, FailurePolicy::kFail);
+      Must(ParseFile(FileWith(R"("mode": "sparse", "timeout": "500ms", "failure-policy": "Fail",
+                  "runtime-hooks": ["PostStopContainer"])")));
+  EXPECT_EQ(file.settings.style, AnswerStyle::kSparse);
+  EXPECT_EQ(file.settings.timeout, milliseconds(500));
+  EXPECT_EQ(file.settings.failure, FailurePolicy::kFail);
 }
 
 TEST(HookFileTest, EndpointsMayHaveAScheme) {
@@ -446,11 +442,10 @@ TEST(HookFileTest, EndpointsMayHaveAScheme) {
 }
 
 TEST(HookFileTest, NullAndEmptyTextAreAbsent) {
-  const auto file = ParseFile(
-      FileWith(R"("failure-policy": "", "runtime-hooks": null, "mode": null, "timeout": null)"));
-  ASSERT_THAT(file, IsOk());
-  EXPECT_EQ(file->settings.failure, FailurePolicy::kIgnore);
-  EXPECT_TRUE(file->settings.points.none());
+  const auto file = Must(ParseFile(
+      FileWith(R"("failure-policy": "", "runtime-hooks": null, "mode": null, "timeout": null)")));
+  EXPECT_EQ(file.settings.failure, FailurePolicy::kIgnore);
+  EXPECT_TRUE(file.settings.points.none());
 }
 
 TEST(HookFileTest, SaysWhatIsWrong) {
@@ -492,10 +487,9 @@ TEST(HookFileTest, WarningsAreBounded) {
   std::string hooks;
   for (int i = 0; i < 1000; ++i)
     hooks += fmt::format("{}\"h{}\"", hooks.empty() ? "" : ",", i);
-  const auto file = ParseFile(FileWith(R"("runtime-hooks": [)" + hooks + "]"));
-  ASSERT_THAT(file, IsOk());
-  ASSERT_EQ(file->warnings.size(), kMostHookWarnings);
-  EXPECT_EQ(file->warnings.back(), "992 more warnings are left out");
+  const auto file = Must(ParseFile(FileWith(R"("runtime-hooks": [)" + hooks + "]")));
+  ASSERT_EQ(file.warnings.size(), kMostHookWarnings);
+  EXPECT_EQ(file.warnings.back(), "992 more warnings are left out");
 }
 
 TEST(HookNamesTest, EveryPointHasItsName) {

@@ -21,26 +21,27 @@
 #include "pkg/metrics/metrics_server.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/support/scrape/scrape.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(HttpHeadTest, ReadsWhatHandlersNeed) {
-  const auto request = ParseHttpHead(
+  const auto request = Must(ParseHttpHead(
       "GET /a%20b%2?c=%20 HTTP/1.1\r\nhost: h:1 \r\nX: y\r\nnonsense\r\nOrigin: http://h:1\r\n"
-      "SEC-FETCH-SITE:none");
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->method, "GET");
-  EXPECT_EQ(request->path, "/a b%2");
-  EXPECT_EQ(request->query, "c=%20");
-  EXPECT_EQ(request->host, "h:1");
-  EXPECT_EQ(request->origin, "http://h:1");
-  EXPECT_EQ(request->fetch_site, "none");
+      "SEC-FETCH-SITE:none"));
+  EXPECT_EQ(request.method, "GET");
+  EXPECT_EQ(request.path, "/a b%2");
+  EXPECT_EQ(request.query, "c=%20");
+  EXPECT_EQ(request.host, "h:1");
+  EXPECT_EQ(request.origin, "http://h:1");
+  EXPECT_EQ(request.fetch_site, "none");
 }
 
 TEST(HttpHeadTest, WhatIsNoRequestIsRefused) {
@@ -100,11 +101,10 @@ TEST(HttpServerAddressTest, NoHostIsEachAddress) {
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
     GTEST_SKIP() << "no IPv6 here";
   const auto server =
-      HttpServer::Create("", 0, {.answer = [](const HttpRequest&) { return HttpAnswer(); }});
-  ASSERT_TRUE(server.ok());
-  address.sin6_port = htons(static_cast<uint16_t>((*server)->port()));
+      Must(HttpServer::Create("", 0, {.answer = [](const HttpRequest&) { return HttpAnswer(); }}));
+  address.sin6_port = htons(static_cast<uint16_t>(server->port()));
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_THAT(test::Exchange((*server)->port(), "GET / HTTP/1.1\r\n\r\n"),
+  EXPECT_THAT(test::Exchange(server->port(), "GET / HTTP/1.1\r\n\r\n"),
               StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
@@ -179,10 +179,9 @@ class FakePage final : public HttpHandler {
 
 TEST(ServedPageTest, ServesAPageWhereThereIsOne) {
   const auto page = std::make_shared<FakePage>();
-  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page});
-  ASSERT_TRUE(server.ok()) << server.status();
+  const auto server = Must(MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page}));
   const auto ask = [&](const std::string& line) {
-    return test::Exchange((*server)->port(),
+    return test::Exchange(server->port(),
                           line + " HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: none\r\n\r\n");
   };
   const std::string got = ask("GET /page/a%20b?c=%20");
@@ -200,17 +199,15 @@ TEST(ServedPageTest, ServesAPageWhereThereIsOne) {
 }
 
 TEST(ServedPageTest, ThereIsNoPageUnlessAskedFor) {
-  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics());
-  ASSERT_TRUE(server.ok()) << server.status();
+  const auto server = Must(MetricsServer::Create("127.0.0.1:0", ServedMetrics()));
   for (const char* const path : {"/", "/page", "/page/", "/page/data/status"})
-    EXPECT_THAT(test::Scrape((*server)->port(), path), StartsWith("HTTP/1.1 404")) << path;
+    EXPECT_THAT(test::Scrape(server->port(), path), StartsWith("HTTP/1.1 404")) << path;
 }
 
 TEST(ServedPageTest, IsScrapedWhileReadersOfThePageWait) {
   const auto page = std::make_shared<FakePage>();
-  const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int port = (*server)->port();
+  const auto server = Must(MetricsServer::Create("127.0.0.1:0", ServedMetrics{.page = page}));
+  const int port = server->port();
   std::vector<std::thread> readers;
   readers.reserve(8);
   for (int i = 0; i < 8; ++i)

@@ -20,10 +20,12 @@
 #include "pkg/metrics/metrics_server.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/support/scrape/scrape.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -218,10 +220,9 @@ TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {
   std::thread([] {}).join();
   const size_t before = Threads();
   {
-    const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
-    ASSERT_TRUE(server.ok()) << server.status();
+    const auto server = Must(MetricsServer::Create("127.0.0.1:0", metrics_));
     EXPECT_GT(Threads(), before);
-    const std::string answer = test::Scrape((*server)->port());
+    const std::string answer = test::Scrape(server->port());
     EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 200"));
     EXPECT_THAT(answer, HasSubstr("cri_resmgr_build_info{version=\"1.2.3\"} 1"));
   }
@@ -233,12 +234,11 @@ TEST_F(MetricsTest, EndsAtOnce) {
     // A wait would delay each end, a busy machine delays some.
     auto quickest = std::chrono::steady_clock::duration::max();
     for (int i = 0; i < 5; ++i) {
-      auto server = MetricsServer::Create(address, metrics_);
-      ASSERT_TRUE(server.ok()) << server.status();
+      auto server = Must(MetricsServer::Create(address, metrics_));
       // After this answer the server's thread waits again.
-      EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
+      EXPECT_THAT(test::Scrape(server->port()), testing::StartsWith("HTTP/1.1 200"));
       const auto start = std::chrono::steady_clock::now();
-      server->reset();
+      server.reset();
       quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
     }
     EXPECT_LT(quickest, std::chrono::milliseconds(500)) << address;
@@ -247,11 +247,10 @@ TEST_F(MetricsTest, EndsAtOnce) {
 
 // Half of the clients have sent a part of a request.
 TEST_F(MetricsTest, SilentClientsDelayNoScrape) {
-  const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const auto server = Must(MetricsServer::Create("127.0.0.1:0", metrics_));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>((*server)->port()));
+  address.sin_port = htons(static_cast<uint16_t>(server->port()));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 200; ++i) {
@@ -265,16 +264,15 @@ TEST_F(MetricsTest, SilentClientsDelayNoScrape) {
   auto quickest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(test::Scrape(server->port()), testing::StartsWith("HTTP/1.1 200"));
     quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
   }
   EXPECT_LT(quickest, std::chrono::seconds(1));
 }
 
 TEST_F(MetricsTest, AddressInUseIsUnavailable) {
-  const auto first = MetricsServer::Create("127.0.0.1:0", metrics_);
-  ASSERT_TRUE(first.ok()) << first.status();
-  const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
+  const auto first = Must(MetricsServer::Create("127.0.0.1:0", metrics_));
+  const std::string address = "127.0.0.1:" + std::to_string(first->port());
   const auto second = MetricsServer::Create(address, metrics_);
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(second.status())), HasSubstr(address));

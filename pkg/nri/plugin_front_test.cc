@@ -18,12 +18,14 @@
 #include "pkg/nri/event_call.h"
 #include "pkg/nri/testing/plugin_front_fixture.h"
 #include "pkg/pipeline/testing/function_stage.h"
+#include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
 using resmgr::test::FunctionStage;
+using resmgr::test::Must;
 using resmgr::test::RunFor;
 using test::About;
 using test::FakeHost;
@@ -48,17 +50,15 @@ FunctionStage CreationStage(std::function<void(Adjustment&)> change = nullptr) {
 
 TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   Synchronize();
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
-  EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
-  EXPECT_TRUE(created->update(0).ignore_failure());
+  const auto created = Must(Create("dsp", true, 1000));
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(Told(created.update()), ElementsAre("id-web 0,2-7"));
+  EXPECT_TRUE(created.update(0).ignore_failure());
   EXPECT_THAT(host_.updates, IsEmpty());
 
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 1000).ok());
-  const auto stopped = Stop("dsp", true, 1000);
-  ASSERT_TRUE(stopped.ok());
-  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+  const auto stopped = Must(Stop("dsp", true, 1000));
+  EXPECT_THAT(Told(stopped.update()), ElementsAre("id-web 0-7"));
 }
 
 TEST_F(PluginFrontTest, ARefusalNamesTheShortage) {
@@ -130,9 +130,8 @@ TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
 TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", true, 500).ok());
-  const auto resized = Resize("app", true, 500, 2000);
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  EXPECT_THAT(Told(resized->update()), ElementsAre("id-app 1-2"));
+  const auto resized = Must(Resize("app", true, 500, 2000));
+  EXPECT_THAT(Told(resized.update()), ElementsAre("id-app 1-2"));
 }
 
 // Plugins after this one may change its answer.
@@ -304,13 +303,12 @@ TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
   });
   pipeline_.Add(variable);
   Synchronize(false);
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  ASSERT_EQ(created->adjust().env_size(), 2);
-  EXPECT_EQ(created->adjust().env(0).key(), "REGION");
-  EXPECT_EQ(created->adjust().env(0).value(), "north");
-  EXPECT_EQ(created->adjust().env(1).key(), "-ZONE");
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  const auto created = Must(Create("dsp", true, 1000));
+  ASSERT_EQ(created.adjust().env_size(), 2);
+  EXPECT_EQ(created.adjust().env(0).key(), "REGION");
+  EXPECT_EQ(created.adjust().env(0).value(), "north");
+  EXPECT_EQ(created.adjust().env(1).key(), "-ZONE");
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1");
 }
 
 // They would override the policy's CPUs, also those of later updates.
@@ -324,10 +322,9 @@ TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("cpuset.cpus"));
   unified.erase("cpuset.cpus");
   unified["cpu.weight"] = "7";
-  const auto created = host_.Call<api::CreateContainerResponse>("CreateContainer", create);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1") << "nothing was left of it";
-  EXPECT_EQ(created->adjust().linux().resources().unified_size(), 0);
+  const auto created = Must(host_.Call<api::CreateContainerResponse>("CreateContainer", create));
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1") << "nothing was left of it";
+  EXPECT_EQ(created.adjust().linux().resources().unified_size(), 0);
   auto update = About<api::UpdateContainerRequest>("dsp", true, 1000);
   *update.mutable_linux_resources() = ResourcesOf(1000);
   (*update.mutable_linux_resources()->mutable_unified())["cpuset.cpus.partition"] = "root";
@@ -356,9 +353,8 @@ TEST(EventCallTest, AStageThatClearsAListHasFailed) {
 TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", false, 100).ok());
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok());
-  EXPECT_THAT(Told(created->update()), ElementsAre("id-app 0,2-7"));
+  const auto created = Must(Create("dsp", true, 1000));
+  EXPECT_THAT(Told(created.update()), ElementsAre("id-app 0,2-7"));
   const auto app = About<api::StateChangeEvent>("app", false, 100);
   for (const api::Event each :
        {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_POST_START_CONTAINER}) {
@@ -427,9 +423,8 @@ TEST_F(PluginFrontTest, AStageWhoseFailureIsIgnoredDoesNotRefuseACreation) {
                       [](auto&, Request&, const Adjustment&) {});
   pipeline_.Add(hangs);
   Synchronize();
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  const auto created = Must(Create("dsp", true, 1000));
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1");
   EXPECT_EQ(pipeline_.ignored_failures(), 1U);
   EXPECT_EQ(front_.pending(), 0U);
   pipeline_.Remove(hangs);

@@ -12,12 +12,14 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/testing/plugin_front_fixture.h"
+#include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
 using test::About;
+using test::Must;
 using test::PluginFrontTest;
 using test::Told;
 using testing::ElementsAre;
@@ -33,29 +35,25 @@ class PluginFrontThatLooksTest : public PluginFrontTest {
 
 TEST_F(PluginFrontThatLooksTest, OthersLeaveTheCpusInTheSameAnswer) {
   Synchronize();
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
-  EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
+  const auto created = Must(Create("dsp", true, 1000));
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(Told(created.update()), ElementsAre("id-web 0,2-7"));
   EXPECT_THAT(host_.updates, IsEmpty());
 
-  const auto resized = Resize("dsp", true, 1000, 2000);
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  EXPECT_THAT(Told(resized->update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
+  const auto resized = Must(Resize("dsp", true, 1000, 2000));
+  EXPECT_THAT(Told(resized.update()), ElementsAre("id-dsp 1-2", "id-web 0,3-7"));
 
   ASSERT_TRUE(Tell(api::EVENT_START_CONTAINER, "dsp", true, 2000).ok());
-  const auto stopped = Stop("dsp", true, 2000);
-  ASSERT_TRUE(stopped.ok());
-  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+  const auto stopped = Must(Stop("dsp", true, 2000));
+  EXPECT_THAT(Told(stopped.update()), ElementsAre("id-web 0-7"));
 }
 
 TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
   Synchronize();
   look_.hangs = true;
-  const auto created = Create("dsp", true, 1000);
-  ASSERT_TRUE(created.ok()) << created.status();
-  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
-  EXPECT_THAT(created->update(), IsEmpty());
+  const auto created = Must(Create("dsp", true, 1000));
+  EXPECT_EQ(created.adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(created.update(), IsEmpty());
 }
 
 // The look ends after the answer was given up.
@@ -110,18 +108,15 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   EXPECT_EQ(asked_[0].id, "id-web");
   EXPECT_EQ(asked_[0].values.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
   // The runtime shows it to its plugins before it answers. It does not count as the kubelet's wish.
-  const auto shown = Update(Shown());
-  ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->update_size(), 0);
-  const auto wish = Update(Shown());
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_THAT(Told(wish->update()), ElementsAre("id-web 0-7")) << "the second one is";
+  const auto shown = Must(Update(Shown()));
+  EXPECT_EQ(shown.update_size(), 0);
+  const auto wish = Must(Update(Shown()));
+  EXPECT_THAT(Told(wish.update()), ElementsAre("id-web 0-7")) << "the second one is";
   asked_[0].done(OkStatus());
   EXPECT_THAT(host_.updates, IsEmpty());
   // The kubelet, which asks for the same update now, gets an answer.
-  const auto resized = Update(Shown());
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
+  const auto resized = Must(Update(Shown()));
+  EXPECT_THAT(Told(resized.update()), ElementsAre("id-web 0-7"));
 }
 
 TEST_F(PluginFrontWithCriTest, AnOwnUpdateThatAnotherPluginHasChangedIsNoWish) {
@@ -130,9 +125,8 @@ TEST_F(PluginFrontWithCriTest, AnOwnUpdateThatAnotherPluginHasChangedIsNoWish) {
   auto changed = Shown();
   changed.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(1 << 30);
   changed.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(5);
-  const auto shown = Update(changed);
-  ASSERT_TRUE(shown.ok()) << shown.status();
-  EXPECT_EQ(shown->update_size(), 0);
+  const auto shown = Must(Update(changed));
+  EXPECT_EQ(shown.update_size(), 0);
 }
 
 TEST_F(PluginFrontWithCriTest, RuntimesWithAMendedNriAreAskedByIt) {

@@ -23,6 +23,7 @@ namespace resmgr {
 namespace {
 
 using test::HasCode;
+using test::Must;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -143,14 +144,12 @@ TEST_F(ClaimsTest, ReleasedCpusServeOthersInTheSameEvent) {
 }
 
 TEST_F(ClaimsTest, AContainerRunsOnItsClaim) {
-  const auto grant = node_.Reserve(ClaimFor("u1", 2));
-  ASSERT_TRUE(grant.ok());
-  const auto id = CreateCarrier("carrier", {"u1"});
-  ASSERT_TRUE(id.ok()) << id.status();
-  EXPECT_EQ(node_.Exclusive(*id), grant->All().ToString());
-  node_.Start(*id);
-  node_.Stop(*id);
-  node_.Remove(*id);
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2)));
+  const auto id = Must(CreateCarrier("carrier", {"u1"}));
+  EXPECT_EQ(node_.Exclusive(id), grant.All().ToString());
+  node_.Start(id);
+  node_.Stop(id);
+  node_.Remove(id);
   EXPECT_THAT(manager().claims().Held(), SizeIs(1)) << "until its release";
   EXPECT_TRUE(CreateCarrier("next", {"u1"}).ok());
 }
@@ -167,19 +166,17 @@ TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
   const auto grant = node_.Reserve(ClaimFor("u1", 2));
   const auto other = node_.Reserve(ClaimFor("u2", 1));
   ASSERT_TRUE(grant.ok() && other.ok());
-  const auto carrier = CreateCarrier("carrier", {"u1"});
-  ASSERT_TRUE(carrier.ok());
-  node_.Start(*carrier);
+  const auto carrier = Must(CreateCarrier("carrier", {"u1"}));
+  node_.Start(carrier);
   node_.FlushState();
   const size_t updates = runtime().history.size();
   node_.Restart();
   EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant, *other));
-  EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
+  EXPECT_EQ(node_.Exclusive(carrier), grant->All().ToString());
   EXPECT_EQ(runtime().history.size(), updates) << "no container moves";
   EXPECT_EQ(node_.Reserve(ClaimFor("u2", 1)), other) << "with no container yet";
-  const auto second = CreateCarrier("second", {"u2"});
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(node_.Exclusive(*second), other->All().ToString());
+  const auto second = Must(CreateCarrier("second", {"u2"}));
+  EXPECT_EQ(node_.Exclusive(second), other->All().ToString());
   EXPECT_EQ(CreateCarrier("third", {"u1"}).status().code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(Released("u2").ok());
   node_.Restart();
@@ -213,16 +210,14 @@ TEST_F(ClaimsTest, ARestartBeforeTheReplyKeepsTheReservation) {
 // The container runs on its claim, and stays there.
 TEST_F(ClaimsTest, ACarrierWhoseCreationHadNoReplyIsFound) {
   node_.KeepState(files_);
-  const auto grant = node_.Reserve(ClaimFor("u1", 2));
-  ASSERT_TRUE(grant.ok());
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2)));
   const CreateRequest request =
       test::TestNode::Request(node_.AddPod("carrier", kGuaranteed), "carrier", 1000);
-  const StatusOr<Admission> admission =
-      manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
-  ASSERT_TRUE(admission.ok()) << admission.status();
-  const ContainerId id = node_.Hold(request, *admission);
+  const Admission admission =
+      Must(manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"}));
+  const ContainerId id = node_.Hold(request, admission);
   node_.Restart();
-  EXPECT_EQ(node_.Exclusive(id), grant->All().ToString());
+  EXPECT_EQ(node_.Exclusive(id), grant.All().ToString());
   EXPECT_EQ(CreateCarrier("second", {"u1"}).status().code(), StatusCode::kAlreadyExists);
 }
 
@@ -231,8 +226,7 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
   node_.KeepState(files_);
   for (const int shared : {1, 2}) {
     const std::string uid = fmt::format("u{}", shared);
-    const auto grant = node_.Reserve(ClaimFor(uid, 2));
-    ASSERT_TRUE(grant.ok()) << grant.status();
+    const auto grant = Must(node_.Reserve(ClaimFor(uid, 2)));
     std::vector<ContainerId> ids;
     ids.reserve(static_cast<size_t>(shared));
     for (int i = 0; i < shared; ++i)
@@ -240,14 +234,14 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
     node_.FlushState();
     node_.Restart([&] {
       for (const ContainerId& id : ids)
-        runtime().Apply(id, {.cpus = grant->All()});
+        runtime().Apply(id, {.cpus = grant.All()});
     });
     EXPECT_TRUE(manager().synchronizer().ready());
-    EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
+    EXPECT_THAT(manager().claims().Held(), ElementsAre(grant));
     EXPECT_THAT(manager().carriers(), IsEmpty());
     for (const ContainerId& id : ids) {
       EXPECT_EQ(node_.Exclusive(id), "");
-      EXPECT_FALSE(test::Cpus(node_.Placed(id)).Intersects(grant->All())) << node_.Placed(id);
+      EXPECT_FALSE(test::Cpus(node_.Placed(id)).Intersects(grant.All())) << node_.Placed(id);
     }
     runtime().AnswerAll();
     const auto carrier = CreateCarrier(fmt::format("carrier-{}", shared), {uid});
@@ -260,16 +254,14 @@ TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
 // The policy was null meanwhile, or others have moved it.
 TEST_F(ClaimsTest, ACarrierThatIsElsewhereComesBack) {
   node_.KeepState(files_);
-  const auto grant = node_.Reserve(ClaimFor("u1", 2));
-  ASSERT_TRUE(grant.ok());
-  const auto carrier = CreateCarrier("carrier", {"u1"});
-  ASSERT_TRUE(carrier.ok());
-  node_.Start(*carrier);
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2)));
+  const auto carrier = Must(CreateCarrier("carrier", {"u1"}));
+  node_.Start(carrier);
   node_.FlushState();
-  node_.Restart([&] { runtime().Apply(*carrier, {.cpus = CpuSet::Range(0, 7)}); });
-  EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
+  node_.Restart([&] { runtime().Apply(carrier, {.cpus = CpuSet::Range(0, 7)}); });
+  EXPECT_EQ(node_.Exclusive(carrier), grant.All().ToString());
   runtime().AnswerAll();
-  EXPECT_EQ(runtime().CpusOf(*carrier), grant->All().ToString());
+  EXPECT_EQ(runtime().CpusOf(carrier), grant.All().ToString());
   EXPECT_EQ(CreateCarrier("second", {"u1"}).status().code(), StatusCode::kAlreadyExists);
 }
 
@@ -302,22 +294,20 @@ TEST_F(ClaimsTest, ACarrierIsFoundByItsCpusOnlyWhereNothingElseCanBeMeant) {
 
 TEST_F(ClaimsTest, ContainersOfOnePodCarryASharedClaimAfterARestart) {
   node_.KeepState(files_);
-  const auto grant = node_.Reserve(ClaimFor("u1", 2, {.share_within_pod = true}));
-  ASSERT_TRUE(grant.ok());
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2, {.share_within_pod = true})));
   const PodSandboxId pod = node_.AddPod("pod", kGuaranteed);
   std::vector<ContainerId> ids;
   for (const std::string name : {"a", "b"}) {
     const CreateRequest request = test::TestNode::Request(pod, name, 1000);
-    const StatusOr<Admission> admission =
-        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
-    ASSERT_TRUE(admission.ok()) << admission.status();
-    ids.push_back(node_.Created(request, *admission));
+    const Admission admission = Must(
+        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"}));
+    ids.push_back(node_.Created(request, admission));
   }
   node_.FlushState();
   node_.Restart();
   EXPECT_THAT(manager().carriers(), SizeIs(2));
   for (const ContainerId& id : ids)
-    EXPECT_EQ(node_.Placed(id), grant->All().ToString());
+    EXPECT_EQ(node_.Placed(id), grant.All().ToString());
 }
 
 // No container of the pod has these CPUs for itself, and still no other may be there.
@@ -329,10 +319,9 @@ TEST_F(ClaimsTest, AStartWaitsForOthersOnCpusThatItsPodShares) {
   std::vector<ContainerId> ids;
   for (const std::string name : {"a", "b"}) {
     const CreateRequest request = test::TestNode::Request(pod, name, 1000);
-    const StatusOr<Admission> admission =
-        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
-    ASSERT_TRUE(admission.ok()) << admission.status();
-    ids.push_back(node_.Created(request, *admission));
+    const Admission admission = Must(
+        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"}));
+    ids.push_back(node_.Created(request, admission));
   }
   const test::AskedStart start(manager(), ids[0]);
   EXPECT_FALSE(start.answered()) << "the shared container may be there";
@@ -400,15 +389,14 @@ TEST_F(ClaimsTest, CpusThatAClaimLosesAreLogged) {
 // Its pod may run on it.
 TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   node_.KeepState(files_);
-  const auto grant = node_.Reserve(ClaimFor("u1", 2));
-  ASSERT_TRUE(grant.ok());
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2)));
   Reply reply;
   Reserve(ClaimFor("u1", 2), reply);
   ASSERT_FALSE(reply.has_value()) << "it waits for the disk";
   manager().RuntimeDisconnected();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
-  EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
+  EXPECT_THAT(manager().claims().Held(), ElementsAre(grant));
 }
 
 // The kubelet would count it as prepared, and the pod's containers would be refused for ever.
@@ -442,17 +430,15 @@ TEST_F(ClaimsTest, ALaterCallWhoseClaimLosesCpusFailsAndReleasesNothing) {
 }
 
 TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {
-  const auto grant = node_.Reserve(ClaimFor("u1", 2));
-  ASSERT_TRUE(grant.ok());
-  const auto carrier = CreateCarrier("carrier", {"u1"});
-  ASSERT_TRUE(carrier.ok());
-  node_.Start(*carrier);
+  const auto grant = Must(node_.Reserve(ClaimFor("u1", 2)));
+  const auto carrier = Must(CreateCarrier("carrier", {"u1"}));
+  node_.Start(carrier);
   ASSERT_TRUE(Released("u1").ok());
   Reply reply;
   Reserve(ClaimFor("u2", 2), reply);
   const std::vector<ClaimGrant> held = manager().claims().Held();
   ASSERT_THAT(held, SizeIs(1));
-  ASSERT_TRUE(held[0].All().Intersects(grant->All()));
+  ASSERT_TRUE(held[0].All().Intersects(grant.All()));
   EXPECT_FALSE(reply.has_value()) << "the container may run there";
   runtime().AnswerAll();
   ASSERT_TRUE(reply.has_value());

@@ -22,10 +22,12 @@
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using test::TestNode;
 using testing::AllOf;
 using testing::Contains;
@@ -72,9 +74,8 @@ TEST_F(LogObserverTest, EveryActIsOneLine) {
   EXPECT_THAT(Lines(),
               ElementsAre("placed ns/dsp/dsp: CPU 1, exclusive (first-fit); moved 2 shared "
                           "containers 0-7 -> 0,2-7"));
-  const auto update = manager().AdmitUpdate(dsp, TestNode::Resources(2000));
-  ASSERT_TRUE(update.ok());
-  manager().UpdateSucceeded(*update);
+  const auto update = Must(manager().AdmitUpdate(dsp, TestNode::Resources(2000)));
+  manager().UpdateSucceeded(update);
   EXPECT_THAT(Lines(), ElementsAre("moved ns/dsp/dsp: CPU 1, exclusive -> CPUs 1-2, exclusive (its "
                                    "resources changed); moved 2 shared containers 0,2-7 -> 0,3-7"));
   node_.Stop(dsp);
@@ -94,10 +95,9 @@ TEST_F(LogObserverTest, ARefusalIsOneWarning) {
 
 TEST_F(LogObserverTest, ACreationThatFailsGivesItsPlaceBack) {
   const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
-  const auto admission = manager().AdmitCreate(TestNode::Request(pod, "main", 2000));
-  ASSERT_TRUE(admission.ok());
+  const auto admission = Must(manager().AdmitCreate(TestNode::Request(pod, "main", 2000)));
   Lines();
-  manager().CreateFailed(admission->key);
+  manager().CreateFailed(admission.key);
   EXPECT_THAT(Lines(),
               ElementsAre("released ns/app/main: CPUs 1-2, exclusive (it was not created)"));
 }
@@ -240,9 +240,8 @@ class CountsTest : public testing::Test {
 TEST_F(CountsTest, Decisions) {
   const ContainerId id = node_.Run("app", QosClass::kGuaranteed, 2000);
   EXPECT_FALSE(node_.Create("large", QosClass::kGuaranteed, 64'000).ok());
-  const auto update = node_.manager().AdmitUpdate(id, TestNode::Resources(3000));
-  ASSERT_TRUE(update.ok());
-  node_.manager().UpdateSucceeded(*update);
+  const auto update = Must(node_.manager().AdmitUpdate(id, TestNode::Resources(3000)));
+  node_.manager().UpdateSucceeded(update);
   EXPECT_EQ(Count("policy_decisions_total", "ok"), 2);
   EXPECT_EQ(Count("policy_decisions_total", "refused"), 1);
 }

@@ -23,6 +23,7 @@ namespace {
 using test::CpuList;
 using test::FirstFitPolicy;
 using test::HasCode;
+using test::Must;
 using test::TestNode;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -458,12 +459,11 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   node_.Run("other", kBurstable, 100);
   const auto policy = Moving(shared, CpuSet{7});
-  const auto moves = manager().policy_changes().Preview(*policy);
-  ASSERT_TRUE(moves.ok());
-  ASSERT_THAT(*moves, SizeIs(1));
-  EXPECT_EQ(moves->front().container, "ns/shared/shared");
-  EXPECT_EQ(moves->front().from.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(moves->front().to.cpus, CpuSet{7});
+  const auto moves = Must(manager().policy_changes().Preview(*policy));
+  ASSERT_THAT(moves, SizeIs(1));
+  EXPECT_EQ(moves.front().container, "ns/shared/shared");
+  EXPECT_EQ(moves.front().from.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(moves.front().to.cpus, CpuSet{7});
   EXPECT_EQ(node_.Placed(shared), "0-7");
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
@@ -478,14 +478,13 @@ TEST_F(PolicyChangeTest, APreviewTellsChangesOfNumbersAlone) {
     plan.changes.back().placement.cpu_shares = 512;
     plan.changes.back().placement.cpu_quota = -1;
   };
-  const auto moves = manager().policy_changes().Preview(*policy);
-  ASSERT_TRUE(moves.ok());
-  ASSERT_THAT(*moves, SizeIs(1));
-  EXPECT_EQ(moves->front().from.cpus, moves->front().to.cpus);
-  EXPECT_EQ(moves->front().from.cpu_shares, std::nullopt);
-  EXPECT_EQ(moves->front().to.cpu_shares, 512);
-  EXPECT_EQ(moves->front().to.cpu_quota, -1);
-  EXPECT_FALSE(moves->front().LosesExclusiveCpus());
+  const auto moves = Must(manager().policy_changes().Preview(*policy));
+  ASSERT_THAT(moves, SizeIs(1));
+  EXPECT_EQ(moves.front().from.cpus, moves.front().to.cpus);
+  EXPECT_EQ(moves.front().from.cpu_shares, std::nullopt);
+  EXPECT_EQ(moves.front().to.cpu_shares, 512);
+  EXPECT_EQ(moves.front().to.cpu_quota, -1);
+  EXPECT_FALSE(moves.front().LosesExclusiveCpus());
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
@@ -512,10 +511,9 @@ TEST_F(LettingGoTest, AllContainersAreReleased) {
   ASSERT_EQ(runtime().CpusOf(dsp), "1-2");
   ASSERT_EQ(runtime().Find(dsp)->resources.cpu_quota, -1);
   const auto policy = NotPinning();
-  const auto moves = manager().policy_changes().Preview(*policy);
-  ASSERT_TRUE(moves.ok());
-  EXPECT_THAT(*moves, SizeIs(2));
-  EXPECT_EQ(moves->front().to.lifted_to, node_.machine().allowed());
+  const auto moves = Must(manager().policy_changes().Preview(*policy));
+  EXPECT_THAT(moves, SizeIs(2));
+  EXPECT_EQ(moves.front().to.lifted_to, node_.machine().allowed());
   SetPolicy(NotPinning());
   EXPECT_FALSE(outcome_.has_value()) << "until the runtime has done it";
   ASSERT_TRUE(node_.RunUntil([&] {
@@ -577,10 +575,9 @@ TEST_F(PolicyChangeTest, APreviewListsLostExclusiveCpusWithoutMoves) {
     plan.changes.clear();
     plan.Change(key).cpus = CpuSet{1, 2};
   };
-  const auto moves = manager().policy_changes().Preview(*policy);
-  ASSERT_TRUE(moves.ok());
-  ASSERT_THAT(*moves, SizeIs(1));
-  EXPECT_TRUE(moves->front().LosesExclusiveCpus());
+  const auto moves = Must(manager().policy_changes().Preview(*policy));
+  ASSERT_THAT(moves, SizeIs(1));
+  EXPECT_TRUE(moves.front().LosesExclusiveCpus());
 }
 
 TEST_F(PolicyChangeTest, ExchangedExclusiveCpusAreNotLost) {
@@ -643,19 +640,17 @@ TEST_F(RememberingTest, WhatTheRuntimeSaysOfTheCpusCounts) {
 
 TEST_F(RememberingTest, AFailedUpdateIsNotRemembered) {
   const ContainerId id = node_.Run("app", kBurstable, 100);
-  const auto admission = manager().AdmitUpdate(id, TestNode::Resources(700));
-  ASSERT_TRUE(admission.ok());
-  manager().UpdateFailed(*admission);
+  const auto admission = Must(manager().AdmitUpdate(id, TestNode::Resources(700)));
+  manager().UpdateFailed(admission);
   node_.Restart();
   EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 100);
 }
 
 TEST_F(RememberingTest, ASuccessfulUpdateIsRemembered) {
   const ContainerId id = node_.Run("app", kBurstable, 100);
-  const auto admission = manager().AdmitUpdate(id, TestNode::Resources(700));
-  ASSERT_TRUE(admission.ok());
+  const auto admission = Must(manager().AdmitUpdate(id, TestNode::Resources(700)));
   runtime().Find(id)->resources.cpu_shares = TestNode::Resources(700).cpu_shares;
-  manager().UpdateSucceeded(*admission);
+  manager().UpdateSucceeded(admission);
   node_.Restart();
   EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 700);
 }

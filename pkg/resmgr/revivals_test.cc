@@ -27,6 +27,7 @@ namespace resmgr {
 namespace {
 
 using test::HasCode;
+using test::Must;
 using testing::HasSubstr;
 using testing::Optional;
 
@@ -291,11 +292,10 @@ TEST_F(RevivalsTest, WithoutAPolicyOneThatExitedIsNotBoundEither) {
   node_.Restart();
   runtime().AnswerAll();
   const NullLike null(node_.machine());
-  const auto planned = manager().policy_changes().Preview(null);
-  ASSERT_TRUE(planned.ok());
-  ASSERT_EQ(planned->size(), 2u);
-  EXPECT_EQ(planned->back().container, "ns/exited/exited");
-  EXPECT_EQ(planned->back().to.EnforcedCpus()->ToString(), "0-7");
+  const auto planned = Must(manager().policy_changes().Preview(null));
+  ASSERT_EQ(planned.size(), 2u);
+  EXPECT_EQ(planned.back().container, "ns/exited/exited");
+  EXPECT_EQ(planned.back().to.EnforcedCpus()->ToString(), "0-7");
 
   std::optional<Status> done;
   manager().policy_changes().Set(std::make_unique<NullLike>(node_.machine()),
@@ -317,9 +317,8 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   runtime().Find(exited)->dead = true;
   ASSERT_TRUE(node_.ListAgain());
   const NullLike null(node_.machine());
-  const auto planned = manager().policy_changes().Preview(null);
-  ASSERT_TRUE(planned.ok());
-  EXPECT_EQ(planned->size(), 0u);
+  const auto planned = Must(manager().policy_changes().Preview(null));
+  EXPECT_EQ(planned.size(), 0u);
   manager().policy_changes().Set(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
   EXPECT_TRUE(manager().policy_changes().AllReleased());
   Pass(std::chrono::milliseconds(5));

@@ -25,6 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::FakeRuntimeClient;
 using test::HasCode;
+using test::Must;
 using test::TestNode;
 using test::WithCpus;
 using testing::ElementsAre;
@@ -343,9 +344,8 @@ TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
   manager().synchronizer().Refresh([&listed](const Status& status) { listed = status; });
   ASSERT_TRUE(node_.AnswerNextList());
   ASSERT_TRUE(listed && listed->ok());
-  const auto admitted = manager().AdmitCreate(std::move(request), Refusal::kFinal);
-  ASSERT_TRUE(admitted.ok()) << admitted.status();
-  EXPECT_EQ(test::CpuList(admitted->adjustment), "1-4");
+  const auto admitted = Must(manager().AdmitCreate(std::move(request), Refusal::kFinal));
+  EXPECT_EQ(test::CpuList(admitted.adjustment), "1-4");
 }
 
 TEST_F(LearningTest, AnUpdateIsRefusedTentativelyToo) {
@@ -371,20 +371,18 @@ TEST_F(LearningTest, ACrashThatAnEventReportsIsNoticedSoon) {
 TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
   const PodSandboxId pod = node_.AddPod("docker", kBestEffort);
   const CreateRequest request = TestNode::Request(pod, "unnamed-1", 100);
-  const auto admitted = manager().AdmitCreate(CreateRequest(request));
-  ASSERT_TRUE(admitted.ok());
-  const ContainerId id = node_.Hold(request, *admitted);
+  const auto admitted = Must(manager().AdmitCreate(CreateRequest(request)));
+  const ContainerId id = node_.Hold(request, admitted);
   runtime().Find(id)->name = "festive_bose";
   // The event comes before the answer of the call, which has the id.
   manager().OnContainerEvent({Kind::kCreated, std::string(id.value()), "festive_bose"});
-  manager().CreateSucceeded(admitted->key, id);
+  manager().CreateSucceeded(admitted.key, id);
   EXPECT_TRUE(node_.RunUntil([&] { return node_.Known(id)->name == "festive_bose"; }));
   runtime().Find(id)->name = "mine";
   manager().OnContainerEvent({Kind::kRenamed, std::string(id.value()), "mine"});
   EXPECT_EQ(node_.Known(id)->name, "mine");
   // Another attempt of that name takes its place; one of the former name does not.
-  const auto other = manager().AdmitCreate(TestNode::Request(pod, "festive_bose", 100));
-  ASSERT_TRUE(other.ok());
+  const auto other = Must(manager().AdmitCreate(TestNode::Request(pod, "festive_bose", 100)));
   EXPECT_NE(node_.Placed(id), "");
   node_.Remove(id);
   EXPECT_EQ(node_.Known(id), nullptr);
@@ -395,15 +393,14 @@ TEST_F(LearningTest, ANameThatAnEarlierEventToldDoesNotComeBack) {
   const PodSandboxId pod = node_.AddPod("docker", kBestEffort);
   for (const bool known : {true, false}) {
     const CreateRequest request = TestNode::Request(pod, known ? "one" : "two", 100);
-    const auto admitted = manager().AdmitCreate(CreateRequest(request));
-    ASSERT_TRUE(admitted.ok());
-    const ContainerId id = node_.Hold(request, *admitted);
+    const auto admitted = Must(manager().AdmitCreate(CreateRequest(request)));
+    const ContainerId id = node_.Hold(request, admitted);
     const std::string text(id.value());
     manager().OnContainerEvent({Kind::kCreated, text, request.name});
-    if (known) manager().CreateSucceeded(admitted->key, id);
+    if (known) manager().CreateSucceeded(admitted.key, id);
     runtime().Find(id)->name = "new-" + request.name;
     manager().OnContainerEvent({Kind::kRenamed, text, "new-" + request.name});
-    if (!known) manager().CreateSucceeded(admitted->key, id);
+    if (!known) manager().CreateSucceeded(admitted.key, id);
     const auto later = std::chrono::steady_clock::now() + milliseconds(20);
     node_.RunUntil([later] { return std::chrono::steady_clock::now() >= later; });
     EXPECT_EQ(node_.Known(id)->name, "new-" + request.name);

@@ -14,11 +14,13 @@
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/failing_file_systems.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::FakeRuntimeClient;
+using test::Must;
 using test::TestNode;
 using testing::Each;
 using testing::IsEmpty;
@@ -372,12 +374,10 @@ TEST_F(KeptContainersTest, ASharedOneLeavesWhenItsRuntimeComes) {
   const ContainerId there = RunAt("kata", "there", kBurstable, 100);
   RestartWithout();
   const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
-  const auto app = node_.Create(TestNode::Request(pod, "app", 2000));
-  ASSERT_TRUE(app.ok()) << app.status();
+  const auto app = Must(node_.Create(TestNode::Request(pod, "app", 2000)));
   RefuseUpdates();
   bool started = false;
-  const auto wait =
-      manager().AdmitStart(*app, [&](const Status& status) { started = status.ok(); });
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { started = status.ok(); });
   EXPECT_NE(wait, nullptr) << "it runs on CPUs of the one that cannot be reached";
   ComeBack();
   EXPECT_TRUE(node_.RunUntil([&] {
@@ -487,14 +487,13 @@ TEST_F(KeptContainersTest, OneThatOnlyWasCreatedIsKnownToBeSo) {
   const PodSandboxId pod = node_.AddPod("there", kGuaranteed);
   runtime().held.pods.back().runtime_handler = "kata";
   manager().PodCreated(runtime().held.pods.back());
-  const auto there = node_.Create(TestNode::Request(pod, "there", 2000));
-  ASSERT_TRUE(there.ok());
+  const auto there = Must(node_.Create(TestNode::Request(pod, "there", 2000)));
   runtime().AnswerAll();
   RestartWithout();
-  EXPECT_EQ(node_.Exclusive(*there), "1-2");
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
   ComeBack();
-  EXPECT_EQ(node_.Known(*there)->state, ContainerState::kCreated);
-  node_.Start(*there);
+  EXPECT_EQ(node_.Known(there)->state, ContainerState::kCreated);
+  node_.Start(there);
 }
 
 // It may still take effect, on the CPUs that the container had then.
@@ -503,17 +502,14 @@ TEST_F(KeptContainersTest, AStartUnderWayIsStillKnownWhenItsRuntimeComes) {
   const PodSandboxId pod = node_.AddPod("there", kBurstable);
   runtime().held.pods.back().runtime_handler = "kata";
   manager().PodCreated(runtime().held.pods.back());
-  const auto there = node_.Create(TestNode::Request(pod, "there", 100));
-  ASSERT_TRUE(there.ok());
-  ASSERT_EQ(manager().AdmitStart(*there, [](const Status&) {}), nullptr);
+  const auto there = Must(node_.Create(TestNode::Request(pod, "there", 100)));
+  ASSERT_EQ(manager().AdmitStart(there, [](const Status&) {}), nullptr);
   for (int restarts = 1; restarts <= 2; ++restarts)
     RestartWithout();
   ComeBack();
-  const auto app = node_.Create("app", kGuaranteed, 2000);
-  ASSERT_TRUE(app.ok()) << app.status();
+  const auto app = Must(node_.Create("app", kGuaranteed, 2000));
   bool started = false;
-  const auto wait =
-      manager().AdmitStart(*app, [&](const Status& status) { started = status.ok(); });
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { started = status.ok(); });
   EXPECT_FALSE(started) << "the other container may be coming up on its CPUs";
 }
 

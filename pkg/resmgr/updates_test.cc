@@ -13,11 +13,13 @@
 #include "pkg/resmgr/testing/test_node.h"
 #include "test/support/captured_log.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::CpuList;
+using test::Must;
 using test::TestNode;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -54,8 +56,7 @@ TEST_F(UpdatesTest, NumbersDecidedDuringAnUpdateAreSentAfterIt) {
     placement = node_.Known(app)->placement;
     placement.cpu_quota = 70'000;
   };
-  const auto other = node_.Create("other", kBurstable, 100);
-  ASSERT_TRUE(other.ok()) << other.status();
+  const auto other = Must(node_.Create("other", kBurstable, 100));
   policy().spoil = nullptr;
   runtime().Apply(app, admission.adjustment);
   EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
@@ -83,8 +84,7 @@ TEST_F(UpdatesTest, AWaitingContainerIsNotSentBackToReassignedCpus) {
   const ContainerId app = node_.Run("app", kGuaranteed, 500);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   EXPECT_EQ(runtime().CpusOf(app), "0-7");
-  const StatusOr<ContainerId> other = node_.Create("other", kGuaranteed, 3000);
-  ASSERT_TRUE(other.ok());
+  const ContainerId other = Must(node_.Create("other", kGuaranteed, 3000));
   runtime().Answer(0, Internal("no"));
   runtime().Answer(0);
   EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
@@ -136,11 +136,10 @@ TEST_F(UpdatesTest, AnUpdateThatFailsWhileANewAttemptHasItsPlaceIsRolledBack) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   const Admission resize = *manager().AdmitUpdate(app, TestNode::Resources(3000));
   const PodSandboxId pod = node_.Known(app)->pod_id;
-  const StatusOr<Admission> next =
-      manager().AdmitCreate(TestNode::Request(pod, "app", 2000, /*attempt=*/1));
-  ASSERT_TRUE(next.ok());
+  const Admission next =
+      Must(manager().AdmitCreate(TestNode::Request(pod, "app", 2000, /*attempt=*/1)));
   manager().UpdateFailed(resize);
-  manager().CreateFailed(next->key);
+  manager().CreateFailed(next.key);
   runtime().AnswerAll();
   EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 2000);
   EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);

@@ -9,10 +9,12 @@
 
 #include "pkg/config/yaml_reader.h"
 #include "pkg/simulator/scenario.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -309,17 +311,15 @@ status:
 )";
 
 TEST(ClaimDocumentTest, TheDriverReadsWhatKubectlPrints) {
-  const auto claim = ReadText(kLiveClaim);
-  ASSERT_TRUE(claim.ok()) << Describe(claim.status());
+  const auto claim = Must(ReadText(kLiveClaim));
   EXPECT_EQ(
-      claim->name,
+      claim.name,
       (dra::ClaimName{.uid = "8ec6fd12-bb08", .namespace_name = "shop", .name = "dsp-cpus-x2y4z"}));
-  const auto read = dra::ParseClaimObject(claim->object, claim->name, kOurs);
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  const auto read = Must(dra::ParseClaimObject(claim.object, claim.name, kOurs));
   EXPECT_THAT(
-      read->claim.parts,
+      read.claim.parts,
       ElementsAre(ClaimPart{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 4}));
-  EXPECT_TRUE(read->claim.options.whole_cores);
+  EXPECT_TRUE(read.claim.options.whole_cores);
 }
 
 TEST(ClaimDocumentTest, AClaimThatAUserWritesNeedsOnlyAName) {
@@ -361,10 +361,9 @@ TEST(ClaimDocumentTest, MistakesAreShownWithTheirPlace) {
 TEST(ClaimDocumentTest, OnlyPlainTruthValuesAreTruthValues) {
   for (const auto& [text, json] :
        {std::pair{"true", "true"}, {"\"true\"", "\"true\""}, {"yes", "\"yes\""}, {"1", "\"1\""}}) {
-    const auto claim = ReadText(
-        fmt::format("{{kind: ResourceClaim, metadata: {{name: a}}, spec: {{x: {}}}}}", text));
-    ASSERT_TRUE(claim.ok());
-    EXPECT_THAT(claim->object, HasSubstr(fmt::format("\"spec\":{{\"x\":{}}}", json)));
+    const auto claim = Must(ReadText(
+        fmt::format("{{kind: ResourceClaim, metadata: {{name: a}}, spec: {{x: {}}}}}", text)));
+    EXPECT_THAT(claim.object, HasSubstr(fmt::format("\"spec\":{{\"x\":{}}}", json)));
   }
 }
 

@@ -10,10 +10,12 @@
 #include "pkg/config/yaml_reader.h"
 #include "pkg/dump/dump_fixture.h"
 #include "pkg/sys/files.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using ::testing::HasSubstr;
 
 std::string ScenarioError(const std::string& text) {
@@ -23,7 +25,7 @@ std::string ScenarioError(const std::string& text) {
 }
 
 TEST(ScenarioTest, ReadsPodsAndControlDocuments) {
-  const auto scenario = ReadScenario(R"(# a comment
+  const auto scenario = Must(ReadScenario(R"(# a comment
 ---
 kind: Pod
 metadata: {name: p}
@@ -40,39 +42,37 @@ restart: relay
 config: {policy: {Active: static}}
 ---
 )",
-                                     "s.yaml");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  ASSERT_EQ(scenario->size(), 6u);
-  EXPECT_EQ(std::get<Manifest>((*scenario)[0].action).name, "p");
-  EXPECT_EQ((*scenario)[0].where, "s.yaml:3");
-  EXPECT_EQ(std::get<DeleteStep>((*scenario)[1].action).target.container, "");
-  const Target target = std::get<DeleteStep>((*scenario)[2].action).target;
+                                          "s.yaml"));
+  ASSERT_EQ(scenario.size(), 6u);
+  EXPECT_EQ(std::get<Manifest>(scenario[0].action).name, "p");
+  EXPECT_EQ(scenario[0].where, "s.yaml:3");
+  EXPECT_EQ(std::get<DeleteStep>(scenario[1].action).target.container, "");
+  const Target target = std::get<DeleteStep>(scenario[2].action).target;
   EXPECT_EQ(target.PodName(), "shop/server");
   EXPECT_EQ(target.container, "main");
-  const auto& resize = std::get<ResizeStep>((*scenario)[3].action);
+  const auto& resize = std::get<ResizeStep>(scenario[3].action);
   EXPECT_EQ(resize.target.PodName(), "default/p");
   EXPECT_EQ(resize.target.container, "c");
   EXPECT_EQ(resize.change.cpu_limit, MilliCpu{3000});
-  EXPECT_TRUE(std::holds_alternative<RestartStep>((*scenario)[4].action));
-  EXPECT_EQ(std::get<ConfigStep>((*scenario)[5].action).config.entries.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<RestartStep>(scenario[4].action));
+  EXPECT_EQ(std::get<ConfigStep>(scenario[5].action).config.entries.size(), 1u);
 }
 
 TEST(ScenarioTest, ReadsWhatContainersUse) {
-  const auto scenario = ReadScenario(
-      "use: {shop/web: 1500m, shop/db/main: {cpus: 0.5, pressure: 50}}\n---\n"
-      "rebalance: {by: use, apply: true, moves: 3}\n---\nrebalance: {by: use}\n",
-      "s.yaml");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  const auto& use = std::get<UseStep>((*scenario)[0].action);
+  const auto scenario =
+      Must(ReadScenario("use: {shop/web: 1500m, shop/db/main: {cpus: 0.5, pressure: 50}}\n---\n"
+                        "rebalance: {by: use, apply: true, moves: 3}\n---\nrebalance: {by: use}\n",
+                        "s.yaml"));
+  const auto& use = std::get<UseStep>(scenario[0].action);
   ASSERT_EQ(use.entries.size(), 2u);
   EXPECT_EQ(use.entries[0].target.PodName(), "shop/web");
   EXPECT_DOUBLE_EQ(use.entries[0].wanted, 1.5);
   EXPECT_EQ(use.entries[1].target.container, "main");
   EXPECT_DOUBLE_EQ(use.entries[1].wanted, 1) << "it waited for as much";
-  const auto& apply = std::get<RebalanceStep>((*scenario)[1].action);
+  const auto& apply = std::get<RebalanceStep>(scenario[1].action);
   EXPECT_TRUE(apply.apply && apply.by_use);
   EXPECT_EQ(apply.moves, 3);
-  const auto& preview = std::get<RebalanceStep>((*scenario)[2].action);
+  const auto& preview = std::get<RebalanceStep>(scenario[2].action);
   EXPECT_TRUE(preview.by_use && !preview.apply && !preview.moves);
 }
 
@@ -143,7 +143,7 @@ StatusOr<Scenario> ReadLines(const std::string& lines) {
 }
 
 TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
-  const auto scenario = ReadLines(
+  const auto scenario = Must(ReadLines(
       R"({"t":0.1,"op":"RunPodSandbox","ok":true,"code":0,"latency":0.1,"pod":{"id":"s1","uid":"u1","name":"web","namespace":"shop","cgroup_parent":"/kubepods/burstable/podu1","annotations":{"a":"b"}}}
 {"t":0.2,"op":"CreateContainer","ok":true,"code":0,"latency":0.1,"container":{"id":"c1","name":"main","attempt":1,"resources":{"cpu_period":100000,"cpu_quota":50000,"cpu_shares":512,"memory_limit_in_bytes":1048576,"oom_score_adj":900,"hugepage_limits":[{"page_size":"2MB","limit":4}]}},"pod":{"id":"s1","name":"web","namespace":"shop"}}
 {"t":0.3,"op":"StartContainer","ok":true,"code":0,"latency":0.1,"container":{"id":"c1"}}
@@ -152,19 +152,18 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
 {"t":0.6,"op":"RemoveContainer","ok":true,"code":0,"latency":0.1,"container":{"id":"c1"}}
 {"t":0.7,"op":"StopPodSandbox","ok":true,"code":0,"latency":0.1,"pod":{"id":"s1"}}
 {"t":0.8,"op":"RemovePodSandbox","ok":true,"code":0,"latency":0.1,"pod":{"id":"s1"}}
-)");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  ASSERT_EQ(scenario->size(), 8u);
+)"));
+  ASSERT_EQ(scenario.size(), 8u);
   std::vector<Call> calls;
-  for (const Step& step : *scenario)
+  for (const Step& step : scenario)
     calls.push_back(std::get<RecordedStep>(step.action).call);
   EXPECT_THAT(calls,
               testing::ElementsAre(Call::kRunPod, Call::kCreate, Call::kStart, Call::kUpdate,
                                    Call::kStop, Call::kRemove, Call::kStopPod, Call::kRemovePod));
-  const Pod& pod = std::get<RecordedStep>((*scenario)[0].action).pod;
+  const Pod& pod = std::get<RecordedStep>(scenario[0].action).pod;
   EXPECT_EQ(pod.qos, QosClass::kBurstable);
   EXPECT_EQ(pod.annotations.find("a")->second, "b");
-  const CreateRequest& request = std::get<RecordedStep>((*scenario)[1].action).request;
+  const CreateRequest& request = std::get<RecordedStep>(scenario[1].action).request;
   EXPECT_EQ(request.pod_id, PodSandboxId("s1"));
   EXPECT_EQ(request.attempt, 1u);
   EXPECT_TRUE(request.has_resources);
@@ -172,15 +171,14 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
   EXPECT_EQ(request.resources.memory_limit, 1048576);
   EXPECT_EQ(request.resources.oom_score_adj, 900);
   EXPECT_EQ(request.resources.hugepage_limits.at("2MB"), 4u);
-  EXPECT_EQ((*scenario)[1].where, "r.json:3");
+  EXPECT_EQ(scenario[1].where, "r.json:3");
 }
 
 TEST(RecordingReaderTest, ReadsWhatContainersUsed) {
-  const auto scenario = ReadLines(R"({"t":60.5,"op":"use","use":{"c1":[1.5,40],"c2":[0]}})"
-                                  "\n");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  ASSERT_EQ(scenario->size(), 1u);
-  const RecordedUse& use = std::get<RecordedUse>((*scenario)[0].action);
+  const auto scenario = Must(ReadLines(R"({"t":60.5,"op":"use","use":{"c1":[1.5,40],"c2":[0]}})"
+                                       "\n"));
+  ASSERT_EQ(scenario.size(), 1u);
+  const RecordedUse& use = std::get<RecordedUse>(scenario[0].action);
   EXPECT_EQ(use.at, std::chrono::milliseconds(60'500));
   ASSERT_EQ(use.use.size(), 2u);
   EXPECT_EQ(use.use[0].first, ContainerId("c1"));
@@ -195,14 +193,13 @@ TEST(RecordingReaderTest, ReadsWhatContainersUsed) {
 }
 
 TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
-  const auto scenario = ReadLines(
+  const auto scenario = Must(ReadLines(
       R"({"lost_calls":3}
 {"t":0.1,"op":"StartContainer","ok":false,"code":5,"container":{"id":"c1"}}
 {"t":0.1,"op":"CreateContainer","ok":true,"code":0,"undecodable":true}
 {"t":0.1,"op":"ListContainers","ok":true,"code":0}
-)");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  EXPECT_EQ(scenario->size(), 0u);
+)"));
+  EXPECT_EQ(scenario.size(), 0u);
 }
 
 TEST(RecordingReaderTest, TellsThatCallsAreMissing) {
@@ -222,16 +219,15 @@ TEST(RecordingReaderTest, TellsThatCallsAreMissing) {
 }
 
 TEST(RecordingReaderTest, ReadsWhatAPodHasAsAWhole) {
-  const auto scenario = ReadLines(
+  const auto scenario = Must(ReadLines(
       R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1","overhead":{"cpu_shares":256},"resources":{"cpu_shares":1024}}}
 {"op":"UpdatePodSandboxResources","ok":true,"pod":{"id":"s1","resources":{"cpu_shares":2048}}}
-)");
-  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-  ASSERT_EQ(scenario->size(), 2u);
-  const Pod& run = std::get<RecordedStep>((*scenario)[0].action).pod;
+)"));
+  ASSERT_EQ(scenario.size(), 2u);
+  const Pod& run = std::get<RecordedStep>(scenario[0].action).pod;
   EXPECT_EQ(run.overhead.cpu_shares, 256);
   EXPECT_EQ(run.resources.cpu_shares, 1024);
-  const auto& update = std::get<RecordedStep>((*scenario)[1].action);
+  const auto& update = std::get<RecordedStep>(scenario[1].action);
   EXPECT_EQ(update.call, Call::kUpdatePod);
   EXPECT_EQ(update.pod.overhead, LinuxResources());
   EXPECT_EQ(update.pod.resources.cpu_shares, 2048);
@@ -260,9 +256,8 @@ TEST(RecordingReaderTest, ALastLineThatWasCutIsLeftOut) {
       std::string(kHeader) + R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1"}})" + "\n";
   const std::string next = R"({"op":"StopPodSandbox","ok":true,"pod":{"id":"s1"}})";
   for (size_t size = 0; size < next.size(); ++size) {
-    const auto scenario = ReadScenario(whole + next.substr(0, size), "r.json");
-    ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
-    EXPECT_EQ(scenario->size(), 1U);
+    const auto scenario = Must(ReadScenario(whole + next.substr(0, size), "r.json"));
+    EXPECT_EQ(scenario.size(), 1U);
   }
   EXPECT_EQ(ReadScenario(whole + next, "r.json")->size(), 2U);
 }

@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/state/saved_claim.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
+
+using test::Must;
 
 std::string Encoded(const Container& container) {
   std::string bytes;
@@ -50,20 +53,19 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   container.set_later = {.cpu_shares = 512, .cpu_quota = -1, .cpu_period = 0, .reported = true};
   container.hints.push_back({.source = "device /dev/nvme0n1", .cpus = CpuSet{0, 1}, .nodes = {}});
   container.hints.push_back({.source = "mount /data", .cpus = {}, .nodes = NodeSet{3}});
-  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  const SavedContainer read = Must(DecodeSaved(Encoded(container)));
   Placement kept = placement;
   kept.cpus.reset();
-  EXPECT_TRUE(read->placement.SameDecision(kept));
-  EXPECT_EQ(read->requested, container.requested);
-  EXPECT_EQ(read->requirements, container.requirements);
-  EXPECT_EQ(read->needs_note, container.needs_note);
-  EXPECT_EQ(read->hints, container.hints);
-  EXPECT_EQ(read->set_later, container.set_later);
-  EXPECT_FALSE(read->asked);
-  EXPECT_TRUE(read->cpus_bound);
-  EXPECT_TRUE(read->mems_bound);
-  EXPECT_EQ(read->qos, QosClass::kBurstable);
+  EXPECT_TRUE(read.placement.SameDecision(kept));
+  EXPECT_EQ(read.requested, container.requested);
+  EXPECT_EQ(read.requirements, container.requirements);
+  EXPECT_EQ(read.needs_note, container.needs_note);
+  EXPECT_EQ(read.hints, container.hints);
+  EXPECT_EQ(read.set_later, container.set_later);
+  EXPECT_FALSE(read.asked);
+  EXPECT_TRUE(read.cpus_bound);
+  EXPECT_TRUE(read.mems_bound);
+  EXPECT_EQ(read.qos, QosClass::kBurstable);
 }
 
 TEST(SavedContainerTest, WhereItRunsIsNotSaved) {
@@ -112,10 +114,9 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   const OriginView view{.runtime = "vm", .pod = pod};
   std::string bytes;
   EncodeSaved(container, QosClass::kBurstable, bytes, {.origin = &view});
-  const StatusOr<SavedContainer> read = DecodeSaved(bytes);
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
-  ASSERT_TRUE(read->origin.has_value());
-  const SavedOrigin& origin = *read->origin;
+  const SavedContainer read = Must(DecodeSaved(bytes));
+  ASSERT_TRUE(read.origin.has_value());
+  const SavedOrigin& origin = read->origin;
   EXPECT_EQ(origin.runtime, "vm");
   EXPECT_EQ(origin.pod.id, pod.id);
   EXPECT_EQ(origin.pod.uid, pod.uid);
@@ -149,20 +150,19 @@ TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
   std::string bytes;
   EncodeSaved(Container(), QosClass::kBurstable, bytes,
               {.asked = &asked, .texts = &texts, .qos_derived = true, .created_name = "first"});
-  const StatusOr<SavedContainer> read = DecodeSaved(bytes);
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
-  ASSERT_TRUE(read->asked);
-  EXPECT_EQ(read->asked->requested, requested);
-  EXPECT_EQ(read->asked->requirements, requirements);
-  EXPECT_EQ(read->asked->place.shared_cpus, placement.cpus);
+  const SavedContainer read = Must(DecodeSaved(bytes));
+  ASSERT_TRUE(read.asked);
+  EXPECT_EQ(read.asked->requested, requested);
+  EXPECT_EQ(read.asked->requirements, requirements);
+  EXPECT_EQ(read.asked->place.shared_cpus, placement.cpus);
   placement.cpus.reset();
-  EXPECT_TRUE(read->asked->place.placement.SameDecision(placement));
-  EXPECT_EQ(read->texts, texts);
-  EXPECT_TRUE(read->qos_derived);
-  EXPECT_EQ(read->created_name, "first");
+  EXPECT_TRUE(read.asked->place.placement.SameDecision(placement));
+  EXPECT_EQ(read.texts, texts);
+  EXPECT_TRUE(read.qos_derived);
+  EXPECT_EQ(read.created_name, "first");
   StringMap labels = {{"team", "a hook's"}, {"role", "a hook's"}, {"tier", "front"}};
   StringMap annotations;
-  read->texts.Restore(labels, annotations);
+  read.texts.Restore(labels, annotations);
   EXPECT_EQ(labels, StringMap({{"team", "blue"}, {"tier", "front"}}));
   EXPECT_EQ(annotations, StringMap({{"key.resource-policy.nri.io", ""}}));
 }
@@ -190,9 +190,8 @@ TEST(SavedContainerTest, KeepsWhatTheClientAskedForOfAPod) {
 TEST(SavedContainerTest, KeepsTextThatIsNoUtf8) {
   Container container;
   container.placement.reason = "\xff\xfe";
-  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
-  ASSERT_TRUE(read.ok()) << Describe(read.status());
-  EXPECT_EQ(read->placement.reason, "\xff\xfe");
+  const SavedContainer read = Must(DecodeSaved(Encoded(container)));
+  EXPECT_EQ(read.placement.reason, "\xff\xfe");
 }
 
 TEST(SavedContainerTest, RefusesWhatIsNotOne) {
@@ -239,14 +238,13 @@ SavedClaim Whole() {
 
 TEST(SavedClaimTest, AllOfAClaimComesBack) {
   const SavedClaim saved = Whole();
-  const StatusOr<SavedClaim> again = DecodeClaim("u1", EncodeClaim(saved));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->claim, saved.claim);
-  EXPECT_EQ(again->number, saved.number);
-  EXPECT_EQ(again->carriers, saved.carriers);
-  ASSERT_EQ(again->places.size(), 2U);
+  const SavedClaim again = Must(DecodeClaim("u1", EncodeClaim(saved)));
+  EXPECT_EQ(again.claim, saved.claim);
+  EXPECT_EQ(again.number, saved.number);
+  EXPECT_EQ(again.carriers, saved.carriers);
+  ASSERT_EQ(again.places.size(), 2U);
   for (size_t part = 0; part < saved.places.size(); ++part)
-    EXPECT_TRUE(again->places[part].SameDecision(saved.places[part])) << part;
+    EXPECT_TRUE(again.places[part].SameDecision(saved.places[part])) << part;
 }
 
 TEST(SavedClaimTest, DamagedBytesAreRefusedOrAnotherClaim) {

@@ -18,9 +18,12 @@
 #include "pkg/sys/inherited_sockets.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
+
+using test::Must;
 
 using std::chrono::milliseconds;
 using Files = HandOverChannel::Files;
@@ -128,8 +131,7 @@ TEST_F(SharedSocketTest, ClientsThatWaitAreServedByTheOtherProcess) {
   StatusOr<ListeningSocket> own = ListeningSocket::Create(path_);
   ASSERT_TRUE(own.ok());
   HandOver();
-  const StatusOr<UniqueFd> waits = ConnectUnix(path_);
-  ASSERT_TRUE(waits.ok());
+  const UniqueFd waits = Must(ConnectUnix(path_));
   own = Unavailable("ended");
   ASSERT_TRUE(Exists(path_));
   EXPECT_EQ(ClaimPath(path_).status().code(), StatusCode::kAlreadyExists) << "claimed all the time";
@@ -206,14 +208,12 @@ TEST_F(InheritedSocketsTest, IsServedAndItsFileIsKept) {
   InheritedSockets::Instance().Add(path_, {.fd = Listener(), .lock = {}, .kept_by_other = true});
   PutFileBack();
   // A client that came before.
-  const auto early = ConnectUnix(path_);
-  ASSERT_TRUE(early.ok()) << early.status();
+  const auto early = Must(ConnectUnix(path_));
   {
-    auto socket = ListeningSocket::Create(path_);
-    ASSERT_TRUE(socket.ok()) << socket.status();
-    const auto accepted = socket->Accept();
+    auto socket = Must(ListeningSocket::Create(path_));
+    const auto accepted = socket.Accept();
     ASSERT_TRUE(accepted.ok() && accepted->has_value());
-    EXPECT_FALSE(socket->Accept()->has_value()) << "it does not block";
+    EXPECT_FALSE(socket.Accept()->has_value()) << "it does not block";
     EXPECT_EQ(ListeningSocket::Create(path_).status().code(), StatusCode::kAlreadyExists)
         << "it has its claim";
   }
@@ -234,10 +234,9 @@ TEST_F(InheritedSocketsTest, IsFoundByAnotherNameOfItsFile) {
 TEST_F(InheritedSocketsTest, WaitsForTheClaimOfAnother) {
   InheritedSockets::Instance().Add(path_, {.fd = Listener(), .lock = {}, .kept_by_other = true});
   PutFileBack();
-  auto claim = ClaimPath(path_);
-  ASSERT_TRUE(claim.ok());
+  auto claim = Must(ClaimPath(path_));
   EXPECT_EQ(ListeningSocket::Create(path_).status().code(), StatusCode::kAlreadyExists);
-  claim->Reset();
+  claim.Reset();
   EXPECT_TRUE(ListeningSocket::Create(path_).ok()) << "it was not lost";
 }
 

@@ -20,10 +20,12 @@
 #include <sys/wait.h>
 
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::HasSubstr;
 
 std::string MessageOf(const Status& status) {
@@ -77,29 +79,24 @@ TEST_F(UnixSocketTest, KnowsWhatCannotBeAPath) {
 }
 
 TEST_F(UnixSocketTest, ConnectsAndAccepts) {
-  auto listener = ListeningSocket::Create(path_);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  auto client = ConnectUnix(path_);
-  ASSERT_TRUE(client.ok()) << client.status();
-  auto accepted = listener->Accept();
-  ASSERT_TRUE(accepted.ok()) << accepted.status();
-  ASSERT_TRUE(accepted->has_value());
-  const UniqueFd& server = **accepted;
+  auto listener = Must(ListeningSocket::Create(path_));
+  auto client = Must(ConnectUnix(path_));
+  auto accepted = Must(listener.Accept());
+  ASSERT_TRUE(accepted.has_value());
+  const UniqueFd& server = *accepted;
 
-  EXPECT_EQ(::write(client->get(), "ping", 4), 4);
+  EXPECT_EQ(::write(client.get(), "ping", 4), 4);
   std::array<char, 8> buffer{};
   EXPECT_EQ(::read(server.get(), buffer.data(), buffer.size()), 4);
-  for (const int fd : {client->get(), server.get(), listener->fd()}) {
+  for (const int fd : {client.get(), server.get(), listener.fd()}) {
     EXPECT_TRUE(IsNonBlockingAndCloseOnExec(fd));
   }
 }
 
 TEST_F(UnixSocketTest, AcceptReturnsNothingWithoutAConnection) {
-  auto listener = ListeningSocket::Create(path_);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  auto accepted = listener->Accept();
-  ASSERT_TRUE(accepted.ok()) << accepted.status();
-  EXPECT_FALSE(accepted->has_value());
+  auto listener = Must(ListeningSocket::Create(path_));
+  auto accepted = Must(listener.Accept());
+  EXPECT_FALSE(accepted.has_value());
 }
 
 TEST_F(UnixSocketTest, ConnectingWithoutAListenerIsUnavailable) {
@@ -145,8 +142,7 @@ TEST_F(UnixSocketTest, EmptyPathAndZeroByteAreRefused) {
 
 TEST_F(UnixSocketTest, MakesMissingDirectories) {
   const std::string path = directory_.File("run/cri/a.sock");
-  const auto listener = ListeningSocket::Create(path);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto listener = Must(ListeningSocket::Create(path));
   EXPECT_EQ(ModeOf(directory_.File("run/cri")), 0711U);
 }
 
@@ -188,20 +184,17 @@ TEST_F(UnixSocketTest, ThreadsLeaveEachOthersModesAlone) {
 }
 
 TEST_F(UnixSocketTest, SecondInstanceDoesNotStealALiveSocket) {
-  auto first = ListeningSocket::Create(path_);
-  ASSERT_TRUE(first.ok()) << first.status();
+  auto first = Must(ListeningSocket::Create(path_));
   const auto second = ListeningSocket::Create(path_);
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(MessageOf(second.status()), HasSubstr(path_));
 
-  const auto client = ConnectUnix(path_);
-  ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_TRUE(first->Accept()->has_value());
+  const auto client = Must(ConnectUnix(path_));
+  EXPECT_TRUE(first.Accept()->has_value());
 }
 
 TEST_F(UnixSocketTest, AnotherProcessDoesNotStealALiveSocket) {
-  const auto first = ListeningSocket::Create(path_);
-  ASSERT_TRUE(first.ok()) << first.status();
+  const auto first = Must(ListeningSocket::Create(path_));
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -225,8 +218,7 @@ TEST_F(UnixSocketTest, LiveSocketWithoutALockIsNotStolen) {
 TEST_F(UnixSocketTest, StaleSocketIsReplaced) {
   ForeignListener(path_).Reset();
   ASSERT_TRUE(Exists(path_));
-  const auto listener = ListeningSocket::Create(path_);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto listener = Must(ListeningSocket::Create(path_));
   EXPECT_TRUE(ConnectUnix(path_).ok());
 }
 
@@ -256,10 +248,7 @@ TEST_F(UnixSocketTest, WhatIsNotASocketStays) {
 }
 
 TEST_F(UnixSocketTest, DestructorRemovesItsSocketAndGivesThePathFree) {
-  {
-    const auto listener = ListeningSocket::Create(path_);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-  }
+  { const auto listener = Must(ListeningSocket::Create(path_)); }
   EXPECT_FALSE(Exists(path_));
   EXPECT_TRUE(ListeningSocket::Create(path_).ok());
 }
@@ -267,8 +256,7 @@ TEST_F(UnixSocketTest, DestructorRemovesItsSocketAndGivesThePathFree) {
 TEST_F(UnixSocketTest, DestructorLeavesASocketThatReplacedIts) {
   UniqueFd foreign;
   {
-    const auto listener = ListeningSocket::Create(path_);
-    ASSERT_TRUE(listener.ok()) << listener.status();
+    const auto listener = Must(ListeningSocket::Create(path_));
     ASSERT_EQ(::rename(path_.c_str(), directory_.File("moved").c_str()), 0);
     foreign = ForeignListener(path_);
   }

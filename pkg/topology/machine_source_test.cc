@@ -16,10 +16,12 @@
 #include "pkg/sys/temp_dir.h"
 #include "pkg/topology/hwloc_loader.h"
 #include "test/support/seed.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -359,10 +361,9 @@ TEST(MachineSourceTest, BaseClockRatesRankCpusThatAreEqualOtherwise) {
         "<info name=\"FrequencyMaxMHz\" value=\"3900\"/></cpukind>\n",
         cpus, base);
   }
-  StatusOr<Machine::Parts> parts = ReadXmlMachine(xml + "</topology>\n");
-  ASSERT_TRUE(parts.ok()) << parts.status();
+  Machine::Parts parts = Must(ReadXmlMachine(xml + "</topology>\n"));
   std::vector<int> speeds;
-  for (const Cpu& cpu : parts->cpus)
+  for (const Cpu& cpu : parts.cpus)
     speeds.push_back(cpu.speed);
   EXPECT_THAT(speeds, ElementsAre(0, 1, 0, 1));
 }
@@ -388,10 +389,9 @@ TEST(MachineSourceTest, KeepsOfflineIsolatedAndDisallowedCpusApart) {
 
 TEST(MachineSourceTest, LoadsCpuNumbersUpToTheHighestOfLinux) {
   EXPECT_EQ(LoadFile("cpu-1024.xml").online(), (CpuSet{0, 1024}));
-  const StatusOr<Machine> most = LoadMachine("synthetic:package:8 core:512 pu:2");
-  ASSERT_TRUE(most.ok()) << Describe(most.status());
-  EXPECT_EQ(most->online(), CpuSet::Range(0, 8191));
-  EXPECT_EQ(most->cores().size(), 4096u);
+  const Machine most = Must(LoadMachine("synthetic:package:8 core:512 pu:2"));
+  EXPECT_EQ(most.online(), CpuSet::Range(0, 8191));
+  EXPECT_EQ(most.cores().size(), 4096u);
 }
 
 TEST(MachineSourceTest, RefusesCpuNumbersThatASetCannotHold) {
@@ -539,48 +539,43 @@ TEST(ServerTypesTest, EachIsAMachineWithFourGibForEachCpu) {
     SCOPED_TRACE(std::string(type.name));
     EXPECT_EQ(FindServerType(type.name), &type);
     EXPECT_FALSE(type.description.empty());
-    const auto machine = LoadMachine(type.name);
-    ASSERT_TRUE(machine.ok()) << machine.status();
+    const auto machine = Must(LoadMachine(type.name));
     int64_t memory = 0;
-    for (const NumaNode& node : machine->nodes())
+    for (const NumaNode& node : machine.nodes())
       memory += node.memory.value;
-    EXPECT_EQ(memory, int64_t{machine->online().size()} * (4LL << 30));
+    EXPECT_EQ(memory, int64_t{machine.online().size()} * (4LL << 30));
   }
   EXPECT_EQ(FindServerType("epyc"), nullptr);
   EXPECT_EQ(FindServerType("zzz"), nullptr);
 }
 
 TEST(ServerTypesTest, SecondThreadsComeAfterAllCoresAndNodesHaveTheirDistances) {
-  const auto machine = LoadMachine("epyc-9654-2s-nps4");
-  ASSERT_TRUE(machine.ok()) << machine.status();
-  EXPECT_EQ(machine->online().size(), 384);
-  EXPECT_THAT(machine->packages(), SizeIs(2));
-  EXPECT_THAT(machine->l3_groups(), SizeIs(24));
-  EXPECT_EQ(machine->cores()[0].ToString(), "0,192");
-  EXPECT_EQ(machine->l3_groups()[1].ToString(), "8-15,200-207");
-  EXPECT_EQ(machine->nodes()[7].cpus.ToString(), "168-191,360-383");
-  EXPECT_THAT(machine->nodes()[0].distances, ElementsAre(10, 12, 12, 12, 32, 32, 32, 32));
+  const auto machine = Must(LoadMachine("epyc-9654-2s-nps4"));
+  EXPECT_EQ(machine.online().size(), 384);
+  EXPECT_THAT(machine.packages(), SizeIs(2));
+  EXPECT_THAT(machine.l3_groups(), SizeIs(24));
+  EXPECT_EQ(machine.cores()[0].ToString(), "0,192");
+  EXPECT_EQ(machine.l3_groups()[1].ToString(), "8-15,200-207");
+  EXPECT_EQ(machine.nodes()[7].cpus.ToString(), "168-191,360-383");
+  EXPECT_THAT(machine.nodes()[0].distances, ElementsAre(10, 12, 12, 12, 32, 32, 32, 32));
 }
 
 // Clusters of one package share its cache.
 TEST(ServerTypesTest, SubNumaClustersShareTheirPackagesCache) {
-  const auto machine = LoadMachine("xeon-8480-2s-snc4");
-  ASSERT_TRUE(machine.ok()) << machine.status();
-  EXPECT_EQ(machine->online().size(), 224);
-  EXPECT_THAT(machine->l3_groups(), SizeIs(2));
-  EXPECT_THAT(machine->nodes(), SizeIs(8));
+  const auto machine = Must(LoadMachine("xeon-8480-2s-snc4"));
+  EXPECT_EQ(machine.online().size(), 224);
+  EXPECT_THAT(machine.l3_groups(), SizeIs(2));
+  EXPECT_THAT(machine.nodes(), SizeIs(8));
 }
 
 TEST(ServerTypesTest, SyntheticMachinesTakeTheMemoryThatIsGivenForEachCpu) {
-  const auto open = LoadMachine("synthetic:numa:2 core:3 pu:2", kSyntheticMemoryPerCpu);
-  ASSERT_TRUE(open.ok()) << open.status();
-  EXPECT_EQ(open->nodes()[1].memory.value, 24LL << 30);
+  const auto open = Must(LoadMachine("synthetic:numa:2 core:3 pu:2", kSyntheticMemoryPerCpu));
+  EXPECT_EQ(open.nodes()[1].memory.value, 24LL << 30);
   EXPECT_TRUE(LeavesMemoryOpen(" synthetic:numa:2 core:3 pu:2"));
 
   constexpr std::string_view kTold = "synthetic:numa:2(memory=64GiB) core:3 pu:2";
-  const auto told = LoadMachine(kTold, kSyntheticMemoryPerCpu);
-  ASSERT_TRUE(told.ok()) << told.status();
-  EXPECT_EQ(told->nodes()[1].memory.value, 64LL << 30);
+  const auto told = Must(LoadMachine(kTold, kSyntheticMemoryPerCpu));
+  EXPECT_EQ(told.nodes()[1].memory.value, 64LL << 30);
   EXPECT_FALSE(LeavesMemoryOpen(kTold));
   EXPECT_FALSE(LeavesMemoryOpen("live"));
   EXPECT_FALSE(LeavesMemoryOpen("epyc-9124"));

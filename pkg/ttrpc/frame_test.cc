@@ -13,10 +13,12 @@
 #include "pkg/ttrpc/envelope.h"
 #include "pkg/ttrpc/multiplexer.h"
 #include "pkg/ttrpc/testing/test_loop.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::ttrpc {
 namespace {
 
+using test::Must;
 using test::ReadNow;
 using test::RunUntil;
 using test::SocketPair;
@@ -135,14 +137,13 @@ const std::string& RegisterPlugin() {
 }
 
 TEST(EnvelopeTest, ReadsARequestOfAGoPeer) {
-  const StatusOr<Request> request = DecodeRequest(RegisterPlugin());
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->service, "nri.pkg.api.v1alpha1.Runtime");
-  EXPECT_EQ(request->method, "RegisterPlugin");
-  EXPECT_EQ(request->payload, FromHex("0a066c6f6767657212023130"));
-  EXPECT_EQ(request->timeout, std::chrono::seconds(5));
-  EXPECT_THAT(request->metadata, IsEmpty());
-  EXPECT_EQ(Encode(*request), RegisterPlugin()) << "and it is written as that one writes it";
+  const Request request = Must(DecodeRequest(RegisterPlugin()));
+  EXPECT_EQ(request.service, "nri.pkg.api.v1alpha1.Runtime");
+  EXPECT_EQ(request.method, "RegisterPlugin");
+  EXPECT_EQ(request.payload, FromHex("0a066c6f6767657212023130"));
+  EXPECT_EQ(request.timeout, std::chrono::seconds(5));
+  EXPECT_THAT(request.metadata, IsEmpty());
+  EXPECT_EQ(Encode(request), RegisterPlugin()) << "and it is written as that one writes it";
 }
 
 TEST(EnvelopeTest, ARequestComesBackAsItWas) {
@@ -152,18 +153,16 @@ TEST(EnvelopeTest, ARequestComesBackAsItWas) {
                         .timeout = std::chrono::nanoseconds(0),
                         .metadata = {{"traceparent", "00-1"}, {"traceparent", "00-2"}}};
   const std::string bytes = Encode(request);
-  const StatusOr<Request> decoded = DecodeRequest(bytes);
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->metadata, request.metadata);
-  EXPECT_EQ(decoded->timeout.count(), 0);
+  const Request decoded = Must(DecodeRequest(bytes));
+  EXPECT_EQ(decoded.metadata, request.metadata);
+  EXPECT_EQ(decoded.timeout.count(), 0);
 }
 
 TEST(EnvelopeTest, ATimeThatIsOverIsNone) {
   std::string bytes = "\x20";
   bytes += "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";  // -1
-  const StatusOr<Request> request = DecodeRequest(bytes);
-  ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->timeout.count(), 0);
+  const Request request = Must(DecodeRequest(bytes));
+  EXPECT_EQ(request.timeout.count(), 0);
 }
 
 TEST(EnvelopeTest, MetadataAreBounded) {
@@ -183,18 +182,16 @@ TEST(EnvelopeTest, AnErrorIsAStatus) {
 
 TEST(EnvelopeTest, AnEmptyResponseIsNoBytes) {
   EXPECT_THAT(EncodeResponse(std::string()), IsEmpty());
-  const StatusOr<std::string_view> response = DecodeResponse("");
-  ASSERT_TRUE(response.ok());
-  EXPECT_THAT(*response, IsEmpty());
+  const std::string_view response = Must(DecodeResponse(""));
+  EXPECT_THAT(response, IsEmpty());
 }
 
 TEST(EnvelopeTest, AStatusOfCodeZeroIsSuccess) {
   const std::string bytes = FromHex(
       "0a0208001202"
       "6869");
-  const StatusOr<std::string_view> response = DecodeResponse(bytes);
-  ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_EQ(*response, "hi");
+  const std::string_view response = Must(DecodeResponse(bytes));
+  EXPECT_EQ(response, "hi");
 }
 
 TEST(EnvelopeTest, ACodeThatDoesNotExistIsUnknown) {

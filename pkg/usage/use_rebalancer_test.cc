@@ -18,12 +18,14 @@
 #include "pkg/sys/clock.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using std::chrono::seconds;
 using State = UseRound::State;
+using test::Must;
 using testing::DoubleNear;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -185,14 +187,13 @@ TEST_F(UseRebalancerTest, APreviewTellsNumbersAndChangesNothing) {
   ASSERT_THAT(crowded_, SizeIs(2));
   Sample(1);
   const auto before = Pools();
-  const StatusOr<UseRound> round = rebalancer_.Preview(std::nullopt);
-  ASSERT_TRUE(round.ok()) << round.status();
-  ASSERT_THAT(round->moves, SizeIs(1));
-  EXPECT_THAT(round->moves[0].text, HasSubstr("uses 1.90 CPUs and waits in 40 % of the time"));
-  EXPECT_THAT(round->moves[0].gain, DoubleNear(2.33 - 0.17, 0.02));
-  EXPECT_THAT(round->lacking_predicted, DoubleNear(0, 0.4));
-  EXPECT_THAT(round->placements, SizeIs(1));
-  EXPECT_EQ(round->containers, 4U);
+  const UseRound round = Must(rebalancer_.Preview(std::nullopt));
+  ASSERT_THAT(round.moves, SizeIs(1));
+  EXPECT_THAT(round.moves[0].text, HasSubstr("uses 1.90 CPUs and waits in 40 % of the time"));
+  EXPECT_THAT(round.moves[0].gain, DoubleNear(2.33 - 0.17, 0.02));
+  EXPECT_THAT(round.lacking_predicted, DoubleNear(0, 0.4));
+  EXPECT_THAT(round.placements, SizeIs(1));
+  EXPECT_EQ(round.containers, 4U);
   EXPECT_EQ(Pools(), before);
   EXPECT_THAT(rebalancer_.rounds(), IsEmpty());
 }
@@ -241,9 +242,8 @@ TEST_F(UseRebalancerTest, MovesThatBringTooLittleAreTakenBackOnce) {
   // No ping-pong: it stays there for two hours.
   Use(crowded_, 1.9, 40);
   Sample(12);
-  const StatusOr<UseRound> again = rebalancer_.Preview(std::nullopt);
-  ASSERT_TRUE(again.ok());
-  for (const UseRound::Move& move : again->moves)
+  const UseRound again = Must(rebalancer_.Preview(std::nullopt));
+  for (const UseRound::Move& move : again.moves)
     EXPECT_NE(move.id, moved.value());
   Sample(6 * 120);
   EXPECT_THAT(rebalancer_.Preview(std::nullopt)->moves, SizeIs(1));
@@ -344,10 +344,9 @@ TEST_F(UseRebalancerTest, APolicyWithOnePoolHasNothingToMove) {
   test::TestNode small(test::S1Ht(), TopologyAware);
   manager_ = &small.manager();
   Sample(1);
-  const StatusOr<UseRound> round = rebalancer_.Preview(std::nullopt);
-  ASSERT_TRUE(round.ok()) << round.status();
-  EXPECT_THAT(round->moves, IsEmpty());
-  EXPECT_THAT(round->note, HasSubstr("policy topology-aware has no shared pools between which"));
+  const UseRound round = Must(rebalancer_.Preview(std::nullopt));
+  EXPECT_THAT(round.moves, IsEmpty());
+  EXPECT_THAT(round.note, HasSubstr("policy topology-aware has no shared pools between which"));
 }
 
 }  // namespace

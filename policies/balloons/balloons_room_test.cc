@@ -10,6 +10,7 @@
 
 #include "pkg/allocator/want_of_room.h"
 #include "policies/balloons/testing/balloons_node.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using test::Apart;
 using test::BalloonsNode;
 using test::Cpus;
+using test::Must;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -162,9 +164,8 @@ TEST(BalloonsRoomTest, AContainerWithoutRequestIsTakenByANodeThatLostCpus) {
   BalloonsNode node("balloonTypes: [{name: other}]", test::MakeMachine({.cores = 4}));
   ASSERT_TRUE(node.Run("a", {.request = 4000}).ok());
   node.SetOffline({3});
-  const StatusOr<ContainerKey> key = node.Run("b", {.request = 0, .type = "other"});
-  ASSERT_TRUE(key.ok()) << key.status();
-  EXPECT_FALSE(node.SetOf(*key).empty());
+  const ContainerKey key = Must(node.Run("b", {.request = 0, .type = "other"}));
+  EXPECT_FALSE(node.SetOf(key).empty());
 }
 
 // Schedulers do not send by such a reservation, or the node would get no containers with requests.
@@ -174,10 +175,9 @@ TEST(BalloonsRoomTest, AllCpusMayBeReserved) {
     BalloonsNode node(fmt::format("reservedResources: {{cpu: \"{}\"}}", reserved));
     const ContainerKey system = *node.Run("s", {.namespace_name = "kube-system", .request = 100});
     EXPECT_EQ(node.CpusOf(system), "0-15");
-    const StatusOr<ContainerKey> key = node.Run("a", {.request = 500});
-    ASSERT_TRUE(key.ok()) << key.status();
-    EXPECT_EQ(node.CpusOf(*key), "0-15");
-    EXPECT_THAT(node.PlacementOf(*key).reason, StartsWith(std::string(kWantOfRoom)));
+    const ContainerKey key = Must(node.Run("a", {.request = 500}));
+    EXPECT_EQ(node.CpusOf(key), "0-15");
+    EXPECT_THAT(node.PlacementOf(key).reason, StartsWith(std::string(kWantOfRoom)));
     EXPECT_FALSE(node.Run("b", {.request = 15'500}).ok()) << "more than there is";
   }
 }
@@ -289,10 +289,9 @@ TEST(BalloonsLimitsTest, GuestsLeaveItsLimitsToTheContainersOfTheType) {
   const ContainerKey x = *node.Run("x1", {.request = 500, .type = "x"});
   const ContainerKey y = *node.Run("y", {.request = 950, .type = "y"});
   ASSERT_EQ(node.PoolOf(*node.Run("z", {.request = 400, .type = "z"})), "x[0]");
-  const StatusOr<ContainerKey> second = node.Run("x2", {.request = 150, .type = "x"});
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(node.PoolOf(*second), "x[0]");
-  node.Remove(*second);
+  const ContainerKey second = Must(node.Run("x2", {.request = 150, .type = "x"}));
+  EXPECT_EQ(node.PoolOf(second), "x[0]");
+  node.Remove(second);
   const Status larger = node.Resize(x, 650);
   EXPECT_TRUE(larger.ok()) << larger;
   EXPECT_EQ(node.PoolOf(x), "x[0]");
@@ -307,9 +306,8 @@ TEST(BalloonsLimitsTest, GuestsLeaveItsPodsToTheContainersOfTheType) {
   ASSERT_TRUE(node.Run("x1", {.request = 500, .type = "x"}).ok());
   ASSERT_TRUE(node.Run("y", {.request = 950, .type = "y"}).ok());
   ASSERT_EQ(node.PoolOf(*node.Run("z", {.request = 400, .type = "z"})), "x[0]");
-  const StatusOr<ContainerKey> second = node.Run("x2", {.request = 50, .type = "x"});
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(node.PoolOf(*second), "x[0]");
+  const ContainerKey second = Must(node.Run("x2", {.request = 50, .type = "x"}));
+  EXPECT_EQ(node.PoolOf(second), "x[0]");
   EXPECT_FALSE(node.Run("x3", {.request = 50, .type = "x"}).ok()) << "the third pod of the type";
 }
 

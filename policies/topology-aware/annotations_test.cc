@@ -13,10 +13,12 @@
 #include "policies/topology-aware/affinity.h"
 #include "policies/topology-aware/need.h"
 #include "policies/topology-aware/options.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -49,26 +51,24 @@ std::string OptionsError(std::string_view section) {
 }
 
 TEST(TopologyAwareOptionsTest, ReadsAllKeysWithoutRegardToCase) {
-  const StatusOr<ConfigNode> node = ParseYaml(
+  const ConfigNode node = Must(ParseYaml(
       "{pinCPU: false, PinMemory: false, preferIsolatedCPUs: false, PreferSharedCPUs: true, "
       "colocatePods: true, ColocateNamespaces: true, reservedPoolNamespaces: [a, 'b-*'], "
       "privilegedNamespaces: [c], "
       "defaultCPUPriority: low, unlimitedBurstable: l3cache, cpuQuota: keep}",
-      "test.yaml");
-  ASSERT_TRUE(node.ok()) << node.status();
-  const StatusOr<TopologyAwareOptions> options = ReadTopologyAwareOptions(&*node);
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_FALSE(options->pin_cpu || options->pin_memory || options->prefer_isolated);
-  EXPECT_TRUE(options->prefer_shared && options->colocate_pods && options->colocate_namespaces);
-  EXPECT_THAT(options->reserved_namespaces, testing::ElementsAre("a", "b-*"));
+      "test.yaml"));
+  const TopologyAwareOptions options = Must(ReadTopologyAwareOptions(&node));
+  EXPECT_FALSE(options.pin_cpu || options.pin_memory || options.prefer_isolated);
+  EXPECT_TRUE(options.prefer_shared && options.colocate_pods && options.colocate_namespaces);
+  EXPECT_THAT(options.reserved_namespaces, testing::ElementsAre("a", "b-*"));
   Pod pod;
   pod.namespace_name = "c";
-  EXPECT_TRUE(options->privileged.Include(pod));
+  EXPECT_TRUE(options.privileged.Include(pod));
   pod.namespace_name = "kube-system";
-  EXPECT_FALSE(options->privileged.Include(pod)) << "the list replaces the default";
-  EXPECT_EQ(options->default_priority, CpuPriority::kLow);
-  EXPECT_EQ(options->unlimited_burstable, PoolLevel::kL3);
-  EXPECT_FALSE(options->lift_quota);
+  EXPECT_FALSE(options.privileged.Include(pod)) << "the list replaces the default";
+  EXPECT_EQ(options.default_priority, CpuPriority::kLow);
+  EXPECT_EQ(options.unlimited_burstable, PoolLevel::kL3);
+  EXPECT_FALSE(options.lift_quota);
 }
 
 TEST(TopologyAwareOptionsTest, NamesWhatIsWrongWithItsPlace) {
@@ -367,10 +367,9 @@ TEST(AffinityTest, ReadsBothForms) {
                             "  weight: 5000\n"},
                            {"resource-policy.nri.io/anti-affinity", "b: db"}});
   const Container db = ContainerWith("db", 0);
-  const StatusOr<PodAffinities> read = PodAffinities::Read(pod.annotations);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->size(), 6U);
-  const auto short_form = read->Of("a").value();
+  const PodAffinities read = Must(PodAffinities::Read(pod.annotations));
+  EXPECT_EQ(read.size(), 6U);
+  const auto short_form = read.Of("a").value();
   ASSERT_THAT(short_form, SizeIs(1));
   EXPECT_EQ(short_form[0].weight, 1);
   EXPECT_TRUE(short_form[0].Meets(pod, pod, db));
@@ -378,24 +377,22 @@ TEST(AffinityTest, ReadsBothForms) {
   other.id = PodSandboxId("another");
   EXPECT_FALSE(short_form[0].Meets(pod, other, db)) << "the default scope is the pod";
 
-  const auto full = read->Of("b").value();
+  const auto full = read.Of("b").value();
   ASSERT_THAT(full, SizeIs(2));
   EXPECT_EQ(full[0].weight, Affinity::kMaxWeight);
   EXPECT_EQ(full[1].weight, -1);
 
-  EXPECT_THAT(read->Of("db").value(), SizeIs(2)) << "short forms are meant in both directions";
-  EXPECT_THAT(read->Of("z").value(), SizeIs(0));
+  EXPECT_THAT(read.Of("db").value(), SizeIs(2)) << "short forms are meant in both directions";
+  EXPECT_THAT(read.Of("z").value(), SizeIs(0));
 }
 
 TEST(AffinityTest, OneContainerHasSoManyAtMost) {
   std::string text = "b: [c]\na:\n";
   for (size_t i = 0; i <= PodAffinities::kMaxOfOne; ++i)
     text += "- {match: {operator: AlwaysTrue}}\n";
-  const StatusOr<PodAffinities> read =
-      PodAffinities::Read({{"resource-policy.nri.io/affinity", text}});
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_FALSE(read->Of("a").ok());
-  EXPECT_TRUE(read->Of("b").ok());
+  const PodAffinities read = Must(PodAffinities::Read({{"resource-policy.nri.io/affinity", text}}));
+  EXPECT_FALSE(read.Of("a").ok());
+  EXPECT_TRUE(read.Of("b").ok());
 }
 
 // A text that is too long is not parsed: else the error would be invalid YAML.

@@ -43,26 +43,24 @@ std::vector<std::string> Traces(const std::filesystem::path& directory) {
 }
 
 TEST(HarnessTest, LeavesNothingBehind) {
-  auto node = Node::OnContainerd({.relayed = false});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  const std::filesystem::path directory = (*node)->containerd().directory();
-  const auto pod = Ok((*node)->Run(BestEffort("left")));
+  auto node = Must(Node::OnContainerd({.relayed = false}));
+  const std::filesystem::path directory = node->containerd().directory();
+  const auto pod = Ok(node->Run(BestEffort("left")));
   EXPECT_THAT(Traces(directory), Not(IsEmpty()));
 
-  node->reset();
+  node.reset();
   EXPECT_THAT(Traces(directory), IsEmpty());
 }
 
 TEST(HarnessTest, ContainersOutliveContainerd) {
-  auto node = Node::OnContainerd({.relayed = false});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  Containerd& containerd = (*node)->containerd();
-  const auto pod = Ok((*node)->Run(BestEffort("survivor")));
+  auto node = Must(Node::OnContainerd({.relayed = false}));
+  Containerd& containerd = node->containerd();
+  const auto pod = Ok(node->Run(BestEffort("survivor")));
 
   containerd.Kill();
   EXPECT_TRUE(containerd.AwaitAllowedCpus(pod.container_id).has_value());
-  ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
-  const auto status = Ok((*node)->client().ContainerStatus(pod.container_id));
+  ASSERT_TRUE(node->RestartContainerd().ok()) << containerd.Log();
+  const auto status = Ok(node->client().ContainerStatus(pod.container_id));
   EXPECT_EQ(status.state(), cri::CONTAINER_RUNNING);
 }
 
@@ -78,10 +76,9 @@ void SignalShims(const std::filesystem::path& directory, int signal_number) {
 
 // A shim is slow, as on a busy machine: containerd takes a shim for dead after five seconds.
 TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
-  auto node = Node::OnContainerd({.relayed = false});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  const Containerd& containerd = (*node)->containerd();
-  const auto pod = Ok((*node)->Run(BestEffort("survivor")));
+  auto node = Must(Node::OnContainerd({.relayed = false}));
+  const Containerd& containerd = node->containerd();
+  const auto pod = Ok(node->Run(BestEffort("survivor")));
 
   SignalShims(containerd.directory(), SIGSTOP);
   {
@@ -90,19 +87,18 @@ TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
       std::this_thread::sleep_for(kLate);
       SignalShims(containerd.directory(), SIGCONT);
     });
-    ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
+    ASSERT_TRUE(node->RestartContainerd().ok()) << containerd.Log();
   }
-  const auto status = Ok((*node)->client().ContainerStatus(pod.container_id));
+  const auto status = Ok(node->client().ContainerStatus(pod.container_id));
   EXPECT_EQ(status.state(), cri::CONTAINER_RUNNING) << containerd.Log();
 }
 
 // The watch sees a container as it is: nothing before its start and after its end.
 TEST(HarnessTest, TellsTheCpusOfRunningContainersOnly) {
-  auto node = Node::OnContainerd({.relayed = false});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  const Containerd& containerd = (*node)->containerd();
-  CriClient& client = (*node)->client();
-  const cri::PodSandboxConfig config = (*node)->PodConfig(BestEffort("pinned"));
+  auto node = Must(Node::OnContainerd({.relayed = false}));
+  const Containerd& containerd = node->containerd();
+  CriClient& client = node->client();
+  const cri::PodSandboxConfig config = node->PodConfig(BestEffort("pinned"));
   const auto pod = Ok(client.RunPod(config));
   cri::ContainerConfig container = Node::ContainerConfig(BestEffort("pinned"));
   container.mutable_linux()->mutable_resources()->set_cpuset_cpus("0");
@@ -117,12 +113,11 @@ TEST(HarnessTest, TellsTheCpusOfRunningContainersOnly) {
 }
 
 TEST(HarnessTest, ServesASecondRuntimeHandler) {
-  auto node = Node::OnContainerd({.relayed = false});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  CriClient& client = (*node)->client();
-  const auto pod = client.RunPod((*node)->PodConfig(BestEffort("second")), "second");
+  auto node = Must(Node::OnContainerd({.relayed = false}));
+  CriClient& client = node->client();
+  const auto pod = client.RunPod(node->PodConfig(BestEffort("second")), "second");
   EXPECT_TRUE(pod.ok()) << Describe(pod.status());
-  const auto unknown = client.RunPod((*node)->PodConfig(BestEffort("third")), "third");
+  const auto unknown = client.RunPod(node->PodConfig(BestEffort("third")), "third");
   EXPECT_THAT(std::string(Message(unknown.status())), HasSubstr("third"));
 }
 

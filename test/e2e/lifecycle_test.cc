@@ -85,11 +85,10 @@ TEST_P(LifecycleTest, AContainerIsCreatedStartedStoppedAndRemoved) {
 TEST_P(LifecycleTest, ACommandRunsInsideWithItsOutputAndExitStatus) {
   const RunningPod pod = Run(BestEffort("shell"));
   const auto reply =
-      client().Exec(pod.container_id, {"sh", "-c", "echo to out; echo to err >&2; exit 7"});
-  ASSERT_TRUE(reply.ok()) << Describe(reply.status());
-  EXPECT_EQ(reply->stdout(), "to out\n");
-  EXPECT_EQ(reply->stderr(), "to err\n");
-  EXPECT_EQ(reply->exit_code(), 7);
+      Must(client().Exec(pod.container_id, {"sh", "-c", "echo to out; echo to err >&2; exit 7"}));
+  EXPECT_EQ(reply.stdout(), "to out\n");
+  EXPECT_EQ(reply.stderr(), "to err\n");
+  EXPECT_EQ(reply.exit_code(), 7);
 }
 
 TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {

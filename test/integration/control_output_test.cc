@@ -17,6 +17,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/control_fixture.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -192,10 +193,9 @@ TEST_F(ControlOutputTest, ARefusalTellsAllAndOutlivesARestart) {
 TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
   CriClient client = Started();
   RunIn(client, "shop", "web-1", "web", 2);
-  const auto follow = ChildProcess::Start(
+  const auto follow = Must(ChildProcess::Start(
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "history", "-f"},
-      Path("followed"));
-  ASSERT_THAT(follow, IsOk());
+      Path("followed")));
   EXPECT_TRUE(FileHas("followed", "shop/web-1"));
   RunIn(client, "shop", "db-1", "db", 1);
   EXPECT_TRUE(FileHas("followed", "shop/db-1"));
@@ -208,17 +208,16 @@ TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
   CriClient again = Relayed();
   RunIn(again, "shop", "cache-1", "cache", 1);
   EXPECT_TRUE(FileHas("followed", "shop/cache-1"));
-  ::kill((*follow)->pid(), SIGINT);
-  EXPECT_TRUE((*follow)->Wait(kPatience).ok());
+  ::kill(follow->pid(), SIGINT);
+  EXPECT_TRUE(follow->Wait(kPatience).ok());
 }
 
 TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   CriClient client = Started();
   const auto dump =
-      ChildProcess::Start({Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "dump", "-pod",
-                           "shop/web-1", "-for", "10m", "-o", Path("dumped")},
-                          Path("said"));
-  ASSERT_THAT(dump, IsOk());
+      Must(ChildProcess::Start({Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "dump",
+                                "-pod", "shop/web-1", "-for", "10m", "-o", Path("dumped")},
+                               Path("said")));
   // The dump has begun once it has a call about the pod.
   cri::PodSandboxConfig web = MakeBestEffortPod("web-1");
   web.mutable_metadata()->set_namespace_("shop");
@@ -238,7 +237,7 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   struct stat info = {};
   ASSERT_EQ(::stat(Path("dumped").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U) << "it is for its owner alone";
-  ::kill((*dump)->pid(), SIGKILL);
+  ::kill(dump->pid(), SIGKILL);
 }
 
 TEST_F(ControlOutputTest, FlagsStandBeforeOrBehindTheCommand) {
@@ -308,10 +307,9 @@ TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
 
 TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
   CriClient client = Started();
-  const auto watch = ChildProcess::Start(
+  const auto watch = Must(ChildProcess::Start(
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "containers", "-w"},
-      Path("watched"));
-  ASSERT_THAT(watch, IsOk());
+      Path("watched")));
   EXPECT_TRUE(Eventually([this] { return TextOf(Path("watched")) == "No containers.\n"; }));
   RunIn(client, "shop", "web-1", "web", 2);
   EXPECT_TRUE(FileHas("watched", "running")) << TextOf(Path("watched"));
@@ -324,8 +322,8 @@ TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
     const size_t back = text.find("the daemon answers again");
     return back != std::string::npos && text.find("running", back) != std::string::npos;
   })) << TextOf(Path("watched"));
-  ::kill((*watch)->pid(), SIGINT);
-  EXPECT_TRUE((*watch)->Wait(kPatience).ok());
+  ::kill(watch->pid(), SIGINT);
+  EXPECT_TRUE(watch->Wait(kPatience).ok());
 }
 
 TEST_F(ControlOutputTest, SaysOfAnotherSocketThatItIsNotTheDaemons) {

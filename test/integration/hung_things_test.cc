@@ -29,6 +29,7 @@
 #include "test/integration/daemon_fixture.h"
 #include "test/support/hanging_disk/hanging_disk.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -189,9 +190,8 @@ TEST_F(UnreadLogTest, AnUnreadLogDelaysNoCall) {
   SendWhatMakesLinesOfLog(200);
   EXPECT_LE(VersionMeanwhile(), kMeanwhile);
   process_->Signal(SIGTERM);
-  const auto code = process_->Wait(kPatience);
-  ASSERT_THAT(code, IsOk());
-  EXPECT_EQ(*code, 0);
+  const auto code = Must(process_->Wait(kPatience));
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(UnreadLogTest, SaysHowMuchIsMissingWhenItIsReadAgain) {
@@ -555,15 +555,14 @@ TEST_F(DeadDiskAtStartTest, SignalsDuringTheStartAreHandledAfterIt) {
   StartRuntime();
   std::vector<std::string> argv = StaticFlags({"-logger-level", "info"});
   argv.insert(argv.begin(), Program("cri-resmgr"));
-  const auto process = ChildProcess::Start(argv, Path("early.log"));
-  ASSERT_THAT(process, IsOk());
-  const std::string status = fmt::format("/proc/{}/status", (*process)->pid());
+  const auto process = Must(ChildProcess::Start(argv, Path("early.log")));
+  const std::string status = fmt::format("/proc/{}/status", process->pid());
   ASSERT_TRUE(Eventually([&] { return Catches(TextOf(status), {SIGHUP, SIGUSR1}); }));
-  (*process)->Signal(SIGHUP);
-  (*process)->Signal(SIGUSR1);
+  process->Signal(SIGHUP);
+  process->Signal(SIGUSR1);
   EXPECT_TRUE(FileHas("early.log", "SIGHUP: there is no configuration file to read again"));
   EXPECT_TRUE(FileHas("early.log", "SIGUSR1: debug messages are on"));
-  EXPECT_TRUE((*process)->Running()) << TextOf(Path("early.log"));
+  EXPECT_TRUE(process->Running()) << TextOf(Path("early.log"));
 }
 
 TEST_F(DeadDiskAtStartTest, EndsInTime) {

@@ -11,6 +11,7 @@
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -111,9 +112,8 @@ TEST_F(LifecycleTest, OutputThatCannotBeWrittenIsAnError) {
     const size_t space = line.find(' ');
     const std::string command =
         fmt::format("{} {} >/dev/full", Program(line.substr(0, space)), line.substr(space + 1));
-    const auto process = ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log"));
-    ASSERT_THAT(process, IsOk());
-    EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 2);
+    const auto process = Must(ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log")));
+    EXPECT_EQ(process->Wait(kPatience).value_or(-1), 2);
     EXPECT_THAT(TextOf(Path("full.log")), HasSubstr("the output cannot be written"));
   }
 }
@@ -161,9 +161,8 @@ TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
     ASSERT_TRUE(result.has_value());
     EXPECT_TRUE(result->status.ok()) << result->status.error_message();
   }
-  const auto code = daemon_->process().Wait(kPatience);
-  ASSERT_THAT(code, IsOk());
-  EXPECT_EQ(*code, 0);
+  const auto code = Must(daemon_->process().Wait(kPatience));
+  EXPECT_EQ(code, 0);
   EXPECT_FALSE(std::filesystem::exists(RelaySocket()));
 }
 
@@ -171,9 +170,8 @@ TEST_F(LifecycleTest, TerminationWithoutCallsIsImmediate) {
   CriClient client = Started();
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
   daemon_->process().Signal(SIGTERM);
-  const auto code = daemon_->process().Wait(kAtOnce);
-  ASSERT_THAT(code, IsOk());
-  EXPECT_EQ(*code, 0);
+  const auto code = Must(daemon_->process().Wait(kAtOnce));
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(LifecycleTest, TerminationAbandonsACallOnTheSecondSignal) {

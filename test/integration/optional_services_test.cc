@@ -21,6 +21,7 @@
 #include "test/integration/daemon_fixture.h"
 #include "test/support/api_server/http_server.h"
 #include "test/support/programs/programs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -69,9 +70,8 @@ TEST_F(OptionalServicesTest, EndsAtOnceWithMetrics) {
   StartDaemon(StaticFlags({"-metrics-address", "127.0.0.1:0"}));
   ASSERT_TRUE(Logged("the runtime holds"));
   daemon_->process().Signal(SIGTERM);
-  const auto code = daemon_->process().Wait(kAtOnceAlone);
-  ASSERT_THAT(code, IsOk());
-  EXPECT_EQ(*code, 0);
+  const auto code = Must(daemon_->process().Wait(kAtOnceAlone));
+  EXPECT_EQ(code, 0);
 }
 
 // The first one still ends a call; the second one serves the kubelet already.
@@ -85,9 +85,8 @@ TEST_F(OptionalServicesTest, TakesOverFromADaemonThatEnds) {
   EXPECT_EQ(RunToEnd(StaticFlags({"-reset-policy"})), 2);
   EXPECT_THAT(TextOf(Path("run.log")), HasSubstr("wait until it has ended"));
   const auto first = std::move(daemon_);
-  auto second = DaemonProcess::Start(StaticFlags(), Path("second.log"));
-  ASSERT_THAT(second, IsOk());
-  daemon_ = *std::move(second);
+  auto second = Must(DaemonProcess::Start(StaticFlags(), Path("second.log")));
+  daemon_ = std::move(second);
   EXPECT_TRUE(Logged("another process uses"));
   CriClient next = Relayed();
   const Running running = Run(next, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));

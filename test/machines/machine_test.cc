@@ -15,6 +15,7 @@
 
 #include "pkg/topology/machine_source.h"
 #include "test/machines/machine_fixture.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -134,20 +135,16 @@ TEST_P(MachinePlacesTest, ContainersRunWhereThePolicySaysAndNothingMovesThem) {
 
 // No CPU can be for one container alone, and the others still run.
 TEST(OneCpuTest, ContainersShareTheOnlyCpu) {
-  const auto machine = LoadMachine("live");
-  ASSERT_TRUE(machine.ok());
-  if (machine->allowed().size() > 1) GTEST_SKIP() << "this machine has more CPUs";
-  auto node = Node::OnContainerd({.policy = "topology-aware", .reserved = ""});
-  ASSERT_TRUE(node.ok()) << Describe(node.status());
-  const auto shared = (*node)->Run(Burstable("shared", MilliCpu{300}));
-  ASSERT_TRUE(shared.ok()) << Describe(shared.status());
-  const auto idle = (*node)->Run(BestEffort("idle"));
-  ASSERT_TRUE(idle.ok()) << Describe(idle.status());
-  EXPECT_FALSE((*node)->Run(Guaranteed("too-large", 2)).ok());
-  (*node)->relay().Kill();
-  ASSERT_TRUE((*node)->StartRelay().ok());
-  EXPECT_TRUE((*node)->Run(BestEffort("late")).ok());
-  EXPECT_EQ((*node)->containerd().AllowedCpus(shared->container_id), machine->allowed());
+  const auto machine = Must(LoadMachine("live"));
+  if (machine.allowed().size() > 1) GTEST_SKIP() << "this machine has more CPUs";
+  auto node = Must(Node::OnContainerd({.policy = "topology-aware", .reserved = ""}));
+  const auto shared = Must(node->Run(Burstable("shared", MilliCpu{300})));
+  const auto idle = Must(node->Run(BestEffort("idle")));
+  EXPECT_FALSE(node->Run(Guaranteed("too-large", 2)).ok());
+  node->relay().Kill();
+  ASSERT_TRUE(node->StartRelay().ok());
+  EXPECT_TRUE(node->Run(BestEffort("late")).ok());
+  EXPECT_EQ(node->containerd().AllowedCpus(shared.container_id), machine.allowed());
 }
 
 TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemChanges) {

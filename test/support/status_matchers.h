@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "pkg/base/status.h"
@@ -44,12 +43,15 @@ T Ok(StatusOr<T> value) {
   return value.ok() ? *std::move(value) : T();
 }
 
-// The value; an error ends the test with its place and text. Also for fixtures: a failed ASSERT in
+// The value; an error ends the test with the place of the call. Also for fixtures: a failed ASSERT in
 // a function returns to its caller, which would go on without the program that did not start.
 template <typename T>
 T Must(StatusOr<T> result, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  if (!result.ok())
-    throw std::runtime_error(fmt::format("{}:{}: {}", file, line, Describe(result.status())));
+  if (!result.ok()) {
+    // The exception alone would not show what SCOPED_TRACE says.
+    ADD_FAILURE_AT(file, line) << Describe(result.status());
+    throw std::runtime_error("nothing to go on with");
+  }
   return *std::move(result);
 }
 

@@ -315,17 +315,16 @@ struct Scenario {
 class CliTest : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(CliTest, IsAsInFrontOfTheEngine) {
-  auto node = DockerNode::Start({});
-  ASSERT_THAT(node, IsOk());
-  const std::filesystem::path directory = (*node)->directory() / "cli";
+  auto node = Must(DockerNode::Start({}));
+  const std::filesystem::path directory = node->directory() / "cli";
   std::filesystem::create_directory(directory);
-  CliTranscript direct((*node)->dockerd().socket(), directory);
+  CliTranscript direct(node->dockerd().socket(), directory);
   GetParam().talk(direct);
   ASSERT_FALSE(HasFailure()) << "in front of dockerd itself";
-  CliTranscript through((*node)->socket(), directory);
+  CliTranscript through(node->socket(), directory);
   GetParam().talk(through);
   EXPECT_EQ(through.lines(), direct.lines());
-  EXPECT_THAT((*node)->daemon().Log(), ::testing::Not(HasSubstr("not understood")));
+  EXPECT_THAT(node->daemon().Log(), ::testing::Not(HasSubstr("not understood")));
 }
 
 std::string NameOfScenario(const ::testing::TestParamInfo<Scenario>& info) {

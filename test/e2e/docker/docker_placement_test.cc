@@ -180,14 +180,13 @@ TEST_F(DockerPlacementTest, ASignalInAFormEndsNoContainer) {
   const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
   const std::string own = Inside(exclusive);
   const std::string form = "signal=WINCH";
-  auto connection = RawHttp::Connect(node_->socket());
-  ASSERT_THAT(connection, IsOk());
-  connection->Send(
+  auto connection = Must(RawHttp::Connect(node_->socket()));
+  connection.Send(
       fmt::format("POST /v1.40/containers/{}/kill?signal=KILL HTTP/1.0\r\nHost: d\r\n"
                   "Content-Type: application/x-www-form-urlencoded\r\n"
                   "Content-Length: {}\r\n\r\n{}",
                   exclusive.container_id, form.size(), form));
-  EXPECT_THAT(connection->ReadAll(std::chrono::seconds(10)), HasSubstr(" 204 "));
+  EXPECT_THAT(connection.ReadAll(std::chrono::seconds(10)), HasSubstr(" 204 "));
   EXPECT_EQ(Inside(exclusive), own) << "it runs on";
   const DockerPod late = Run({.name = "late"});
   EXPECT_FALSE(pods_->CpusInside(late).Intersects(pods_->CpusInside(exclusive)));

@@ -222,12 +222,11 @@ TEST_F(HostileHttpTest, PiecesChangeNothing) {
 
 // A slow head ends with 408, and delays no other client.
 TEST_F(HostileHttpTest, ASlowHeadIsNotWaitedForLong) {
-  auto slow = RawHttp::Connect(node().socket());
-  ASSERT_THAT(slow, IsOk());
-  slow->Send("GET /_ping HTTP/1.1\r\nX-A: ");
+  auto slow = Must(RawHttp::Connect(node().socket()));
+  slow.Send("GET /_ping HTTP/1.1\r\nX-A: ");
   EXPECT_THAT(Through(kPing).replies, StartsWith("HTTP/1.1 200 OK"));
-  slow->Send("b");
-  EXPECT_THAT(slow->ReadAll(milliseconds(15'000)), StartsWith("HTTP/1.1 408 "));
+  slow.Send("b");
+  EXPECT_THAT(slow.ReadAll(milliseconds(15'000)), StartsWith("HTTP/1.1 408 "));
 }
 
 // A connection that dockerd has not taken over must not become a tunnel.

@@ -84,9 +84,8 @@ TEST_F(StreamsTest, LogsOfAnHour) {
   ASSERT_THAT(written, IsOk());
   ASSERT_THAT(follower->Expect("the-end\n", kPatience), IsOk());
   docker().Run({"kill", "talker"});
-  const auto result = follower->Wait(kPatience);
-  ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->output.size(), size_t{kLines} * 100 + std::string_view("the-end\n").size());
+  const auto result = Must(follower->Wait(kPatience));
+  EXPECT_EQ(result.output.size(), size_t{kLines} * 100 + std::string_view("the-end\n").size());
   ExpectNoGrowth();
 }
 
@@ -178,10 +177,9 @@ TEST_F(StreamsTest, AnImageOfAGibibyte) {
     ASSERT_THAT(load->Type(bytes, kPatience), IsOk());
   });
   load->EndInput();
-  const auto result = load->Wait(kPatience);
-  ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->exit_code, 0) << result->errors;
-  EXPECT_THAT(result->output, HasSubstr("Loaded image: local/large:1"));
+  const auto result = Must(load->Wait(kPatience));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("Loaded image: local/large:1"));
   ExpectNoGrowth();
 }
 

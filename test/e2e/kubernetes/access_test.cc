@@ -9,6 +9,7 @@
 #include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 #include "test/support/agent_client/agent_client.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -96,9 +97,8 @@ TEST_F(KubernetesTest, TheDaemonReachesItsNodeThroughTheAgent) {
 
   grpc::Status status = node.Patch("add", kLabel, "\"here\"");
   EXPECT_TRUE(status.ok()) << status.error_message();
-  const auto labelled = cluster_->admin().Get(Cluster::NodePath());
-  ASSERT_THAT(labelled, IsOk());
-  EXPECT_EQ(agent::TextAt(*labelled, {"metadata", "labels", "cri-resource-manager.intel.com/e2e"}),
+  const auto labelled = Must(cluster_->admin().Get(Cluster::NodePath()));
+  EXPECT_EQ(agent::TextAt(labelled, {"metadata", "labels", "cri-resource-manager.intel.com/e2e"}),
             "here");
   EXPECT_TRUE(node.Patch("remove", kLabel, "").ok());
 
@@ -174,16 +174,15 @@ TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
 TEST_F(KubernetesTest, NamesOfMapsAreEnoughForTheAgent) {
   constexpr std::string_view kRole =
       "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/cri-resmgr-agent";
-  const auto role = cluster_->admin().Get(kRole);
-  ASSERT_THAT(role, IsOk());
-  Json rules = (*role)["rules"];
+  const auto role = Must(cluster_->admin().Get(kRole));
+  Json rules = role["rules"];
   rules[0]["resourceNames"] = {kDefaultMap, kGroupMap, kNodeMap};
   ASSERT_THAT(cluster_->admin().MergePatch(kRole, {{"rules", rules}}), IsOk());
   ASSERT_THAT(cluster_->RestartAgent(), IsOk());
   Apply(kDefaultMap, Cluster::Policy() + " # by name");
   EXPECT_THAT(cluster_->SetGroup("e2e"), IsOk());
   Apply(kGroupMap, Cluster::Policy() + " # by name");
-  EXPECT_THAT(cluster_->admin().MergePatch(kRole, {{"rules", (*role)["rules"]}}), IsOk());
+  EXPECT_THAT(cluster_->admin().MergePatch(kRole, {{"rules", role["rules"]}}), IsOk());
 }
 
 }  // namespace

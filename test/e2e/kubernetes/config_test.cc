@@ -13,6 +13,7 @@
 
 #include "pkg/sys/files.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -43,18 +44,17 @@ TEST_F(KubernetesTest, EditReachesTheNodeWithinTwoSeconds) {
 TEST_F(KubernetesTest, NodeBeatsGroupBeatsDefault) {
   Apply(kDefaultMap, Cluster::Policy() + " # default");
   ASSERT_THAT(cluster_->SetGroup("e2e"), IsOk());  // without its map
-  const auto group = cluster_->SetMap(kGroupMap, Cluster::Policy() + " # group");
-  ASSERT_THAT(group, IsOk());
-  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, *group, "accepted"), IsOk());
+  const auto group = Must(cluster_->SetMap(kGroupMap, Cluster::Policy() + " # group"));
+  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, group, "accepted"), IsOk());
   Apply(kNodeMap, Cluster::Policy() + " # node");
   ASSERT_THAT(cluster_->DeleteMap(kNodeMap), IsOk());
-  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, *group, "accepted"), IsOk());
+  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, group, "accepted"), IsOk());
   ASSERT_THAT(cluster_->SetGroup("other"), IsOk());
   ASSERT_THAT(WaitUntil("the default map applies", seconds(20),
                         [] { return cluster_->Annotation("config-map") == kDefaultMap; }),
               IsOk());
   ASSERT_THAT(cluster_->SetGroup("e2e"), IsOk());
-  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, *group, "accepted"), IsOk());
+  ASSERT_THAT(cluster_->WaitForVerdict(kGroupMap, group, "accepted"), IsOk());
 }
 
 TEST_F(KubernetesTest, BadConfigurationLeavesAllAsItWas) {
@@ -122,23 +122,20 @@ TEST_F(KubernetesTest, SamplesOfAllPoliciesApply) {
   const auto before = Containers();
   for (const std::string policy : {"static", "static-plus", "topology-aware"}) {
     SCOPED_TRACE(policy);
-    const auto sections = SectionsOf(SamplePath(policy + ".yaml"));
-    ASSERT_THAT(sections, IsOk());
-    ASSERT_TRUE(sections->contains("policy"));
+    const auto sections = Must(SectionsOf(SamplePath(policy + ".yaml")));
+    ASSERT_TRUE(sections.contains("policy"));
     // The map is made anew, so that it has no other section.
     cluster_->DeleteMap(kDefaultMap).IgnoreError();
-    const auto version = cluster_->SetSections(kDefaultMap, *sections);
-    ASSERT_THAT(version, IsOk());
-    ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk());
+    const auto version = Must(cluster_->SetSections(kDefaultMap, sections));
+    ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, version, "accepted"), IsOk());
     EXPECT_THAT(cluster_->WaitForPolicy(policy, "agent"), IsOk());
     EXPECT_THAT(Granted(), testing::SizeIs(before.size()));
     ExpectSameContainers(before, Containers());
   }
   // For the null policy the sample is a ConfigMap of one node.
-  const auto text = ReadFile(SamplePath("configmap-node.yaml"), 1 << 20);
-  ASSERT_THAT(text, IsOk());
+  const auto text = Must(ReadFile(SamplePath("configmap-node.yaml"), 1 << 20));
   ASSERT_THAT(
-      cluster_->admin().Create(Cluster::kMaps, std::regex_replace(*text, std::regex("worker-1"),
+      cluster_->admin().Create(Cluster::kMaps, std::regex_replace(text, std::regex("worker-1"),
                                                                   std::string(Cluster::kNode))),
       IsOk());
   EXPECT_THAT(cluster_->WaitForPolicy("null", "agent"), IsOk());
@@ -180,11 +177,10 @@ TEST_F(KubernetesTest, AgentConvergesThoughItIsCutOffAHundredTimes) {
   int cuts = 0;
   for (int round = 0; cuts < 100; ++round) {
     const auto version =
-        cluster_->SetMap(kDefaultMap, fmt::format("{} # {}", Cluster::Policy(), round));
-    ASSERT_THAT(version, IsOk());
+        Must(cluster_->SetMap(kDefaultMap, fmt::format("{} # {}", Cluster::Policy(), round)));
     // Sometimes the next cut comes before the agent has noticed this one.
     if (random() % 3 != 0) {
-      ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk())
+      ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, version, "accepted"), IsOk())
           << "seed " << kSeed << ", cut off " << cuts << " times";
     }
     if (cluster_->CutAgent() > 0) ++cuts;
@@ -200,12 +196,11 @@ TEST_F(KubernetesTest, AgentListsAnewWhatEtcdHasForgotten) {
   cluster_->StopAgent();
   // Its watches end without the agent's knowledge, so its first try is a watch from back then.
   ASSERT_THAT(cluster_->RestartApiServer(), IsOk());
-  const auto version = cluster_->SetMap(kDefaultMap, Cluster::Policy() + " # meanwhile");
-  ASSERT_THAT(version, IsOk());
+  const auto version = Must(cluster_->SetMap(kDefaultMap, Cluster::Policy() + " # meanwhile"));
   ASSERT_THAT(cluster_->CompactEtcd(), IsOk());
   const size_t before = cluster_->Audit().size();
   cluster_->ContinueAgent();
-  EXPECT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk());
+  EXPECT_THAT(cluster_->WaitForVerdict(kDefaultMap, version, "accepted"), IsOk());
   EXPECT_THAT(Asked(*cluster_, before), testing::ElementsAre("watch", "list", "watch"));
 }
 
@@ -223,16 +218,15 @@ TEST_F(KubernetesTest, AgentWaitsForATokenThatIsGood) {
   Apply(kDefaultMap, Cluster::Policy() + " # before");
   ASSERT_THAT(cluster_->RevokeAgentToken(), IsOk());
   ASSERT_THAT(cluster_->RestartApiServer(), IsOk());
-  const auto version = cluster_->SetMap(kDefaultMap, Cluster::Policy() + " # after");
-  ASSERT_THAT(version, IsOk());
+  const auto version = Must(cluster_->SetMap(kDefaultMap, Cluster::Policy() + " # after"));
   ASSERT_THAT(
       WaitUntil("the agent is refused", seconds(60),
                 [] { return cluster_->AgentLog().find("Unauthorized") != std::string::npos; }),
       IsOk())
       << cluster_->AgentLog();
-  EXPECT_NE(cluster_->Annotation("config-version"), *version);
+  EXPECT_NE(cluster_->Annotation("config-version"), version);
   ASSERT_THAT(cluster_->RotateAgentToken(), IsOk());
-  EXPECT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk());
+  EXPECT_THAT(cluster_->WaitForVerdict(kDefaultMap, version, "accepted"), IsOk());
 }
 
 }  // namespace

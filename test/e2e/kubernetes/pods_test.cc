@@ -7,6 +7,7 @@
 
 #include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -82,10 +83,9 @@ TEST_F(KubernetesTest, PodsCarryTheirRequirements) {
   for (const std::string cpu : {"1m", "999m", "1001m", "63999m", "64"}) {
     Json spec = PodSpec({ContainerSpec("main", Burstable(cpu))});
     spec["initContainers"] = Json::array({ContainerSpec("init", Guaranteed(2))});
-    const auto pod = cluster_->CreatePod("dry", spec, kDry);
-    ASSERT_THAT(pod, IsOk());
-    const auto annotation = ParseJson(Cluster::WebhookAnnotation(*pod));
-    ASSERT_TRUE(annotation) << Cluster::WebhookAnnotation(*pod);
+    const auto pod = Must(cluster_->CreatePod("dry", spec, kDry));
+    const auto annotation = ParseJson(Cluster::WebhookAnnotation(pod));
+    ASSERT_TRUE(annotation) << Cluster::WebhookAnnotation(pod);
     EXPECT_EQ(*annotation, Json({{"containers", {{"main", {{"requests", {{"cpu", cpu}}}}}}},
                                  {"initContainers", {{"init", Guaranteed(2)}}}}));
   }
@@ -94,9 +94,8 @@ TEST_F(KubernetesTest, PodsCarryTheirRequirements) {
 TEST_F(KubernetesTest, PodsComeIntoBeingWithoutTheWebhook) {
   const Json spec = PodSpec({ContainerSpec("main", Burstable())});
   cluster_->StopWebhook();
-  const auto without = cluster_->CreatePod("dry", spec, kDry);
-  ASSERT_THAT(without, IsOk());
-  EXPECT_THAT(Cluster::WebhookAnnotation(*without), IsEmpty());
+  const auto without = Must(cluster_->CreatePod("dry", spec, kDry));
+  EXPECT_THAT(Cluster::WebhookAnnotation(without), IsEmpty());
   ASSERT_THAT(cluster_->StartWebhook(), IsOk());
   EXPECT_THAT(WaitUntil("the webhook is back", std::chrono::seconds(20),
                         [&spec] {

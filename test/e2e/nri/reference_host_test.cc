@@ -151,18 +151,16 @@ TEST_F(ReferenceHostTest, APodLivesThroughEveryEvent) {
 
   auto resize = About<nri_api::UpdateContainerRequest>("exclusive", true, 3);
   *resize.mutable_linux_resources() = ResourcesOf(3, true);
-  const auto resized = host_->Ask<nri_api::UpdateContainerResponse>("update", resize);
-  ASSERT_TRUE(resized.ok()) << Describe(resized.status());
-  EXPECT_THAT(Told(resized->update()),
+  const auto resized = Must(host_->Ask<nri_api::UpdateContainerResponse>("update", resize));
+  EXPECT_THAT(Told(resized.update()),
               ::testing::UnorderedElementsAre("id-exclusive 1-2", "id-shared 0,4-7"));
   // The container gets the others' CPU when they have left it.
   ExpectUpdate("id-exclusive 1-3");
   EXPECT_TRUE(Event("post-update", "exclusive", true).ok());
 
-  const auto stopped = host_->Ask<nri_api::StopContainerResponse>(
-      "stop", About<nri_api::StopContainerRequest>("exclusive", true, 3));
-  ASSERT_TRUE(stopped.ok()) << Describe(stopped.status());
-  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-shared 0-7"));
+  const auto stopped = Must(host_->Ask<nri_api::StopContainerResponse>(
+      "stop", About<nri_api::StopContainerRequest>("exclusive", true, 3)));
+  EXPECT_THAT(Told(stopped.update()), ElementsAre("id-shared 0-7"));
   for (const char* const event : {"remove", "stop-pod", "remove-pod"}) {
     const Status status = Event(event, "exclusive", true);
     EXPECT_TRUE(status.ok()) << event << ": " << Describe(status);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "test/integration/agent/claims_fixture.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -75,16 +76,15 @@ TEST_F(ClaimsTest, D4ARefusalNamesTheShortageAndOthersAreServed) {
   ASSERT_THAT(Give("a", 4), IsOk()) << Logs();
   Allocate("big", 4);
   Allocate("small", 1);
-  const auto response = kubelet_.Prepare(kDriver, {Claim("big"), Claim("small")});
-  ASSERT_THAT(response, IsOk());
-  const std::string refusal = response->claims().at("uid-big").error();
+  const auto response = Must(kubelet_.Prepare(kDriver, {Claim("big"), Claim("small")}));
+  const std::string refusal = response.claims().at("uid-big").error();
   EXPECT_THAT(refusal, testing::HasSubstr("needs 4 exclusive CPUs"));
   EXPECT_THAT(refusal,
               testing::AnyOf(testing::HasSubstr("3 of 8 free"), testing::HasSubstr("2 of 8 free")))
       << "the small one may have come before";
   EXPECT_THAT(refusal, testing::HasSubstr(
                            fmt::format("CPUs {} held by default/a/claim", CpusOf("a").ToString())));
-  EXPECT_EQ(response->claims().at("uid-small").error(), "");
+  EXPECT_EQ(response.claims().at("uid-small").error(), "");
   EXPECT_TRUE(CpusOf("big").empty());
 }
 
@@ -184,9 +184,8 @@ TEST_F(ClaimsTest, D10ADeviceOfAClaimThatIsNotHeldIsToldOrRefused) {
   EXPECT_TRUE(Logged("shows " + DeviceOf("never")));
   ASSERT_THAT(Give("a", 1), IsOk()) << Logs();
   const auto pod = MakeBestEffortPod("forged");
-  const auto id = client.RunPod(pod);
-  ASSERT_THAT(id, IsOk());
-  EXPECT_FALSE(client.CreateContainer(*id, pod, Carrier("main", "never")).ok());
+  const auto id = Must(client.RunPod(pod));
+  EXPECT_FALSE(client.CreateContainer(id, pod, Carrier("main", "never")).ok());
 }
 
 // Without reserved CPUs, which shared containers could use.
@@ -226,20 +225,17 @@ TEST_F(ClaimsTest, D12ContainersOfOnePodShareAClaimThatSaysSo) {
   ASSERT_THAT(Prepare("own"), IsOk()) << Logs();
   CriClient client = Relayed();
   const auto pod = MakeBestEffortPod("p");
-  const auto id = client.RunPod(pod);
-  ASSERT_THAT(id, IsOk());
+  const auto id = Must(client.RunPod(pod));
   const auto create = [&](const std::string& container, const std::string& claim) {
-    return client.CreateContainer(*id, pod, Carrier(container, claim));
+    return client.CreateContainer(id, pod, Carrier(container, claim));
   };
   for (const std::string name : {"one", "two"}) {
-    const auto container = create(name, "shared");
-    ASSERT_THAT(container, IsOk());
-    EXPECT_THAT(client.StartContainer(*container), IsOk());
-    EXPECT_EQ(CpusAtRuntime(*container), CpusOf("shared"));
+    const auto container = Must(create(name, "shared"));
+    EXPECT_THAT(client.StartContainer(container), IsOk());
+    EXPECT_EQ(CpusAtRuntime(container), CpusOf("shared"));
   }
-  const auto first = create("three", "own");
-  ASSERT_THAT(first, IsOk());
-  EXPECT_EQ(CpusAtRuntime(*first), CpusOf("own"));
+  const auto first = Must(create("three", "own"));
+  EXPECT_EQ(CpusAtRuntime(first), CpusOf("own"));
   const auto second = create("four", "own");
   EXPECT_THAT(Describe(second.status()), testing::HasSubstr("default/own is in use"));
 }

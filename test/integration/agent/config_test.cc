@@ -143,8 +143,7 @@ TEST_F(AgentConfigTest, ADaemonThatDoesNotAnswerADeliveryIsPending) {
 }
 
 TEST_F(AgentConfigTest, ASocketWithAFullQueueIsPending) {
-  const auto socket = ListeningSocket::Create(Path("config.sock"));
-  ASSERT_TRUE(socket.ok()) << Describe(socket.status());
+  const auto socket = Must(ListeningSocket::Create(Path("config.sock")));
   SetPolicy(kDefaultMap, "first");
   StartAgent();
   EXPECT_TRUE(NodeSays(kStatus, "pending")) << AgentLog();
@@ -161,9 +160,8 @@ TEST_F(AgentConfigTest, AsksOnlyForItsNodeAndItsMaps) {
 TEST_F(AgentConfigTest, EndsInGoodOrder) {
   StartAll();
   agent_->Signal(SIGTERM);
-  const auto status = agent_->Wait(seconds(20));
-  ASSERT_TRUE(status.ok());
-  EXPECT_EQ(*status, 0) << AgentLog();
+  const auto status = Must(agent_->Wait(seconds(20)));
+  EXPECT_EQ(status, 0) << AgentLog();
   EXPECT_NE(Probe("alive"), 0);
 }
 
@@ -188,9 +186,8 @@ TEST_F(NodeAccessTest, OnlyOwnerAndGroupMayConnect) {
 }
 
 TEST_F(NodeAccessTest, GivesTheNode) {
-  const auto node = client_.Node();
-  ASSERT_THAT(node, IsOk());
-  EXPECT_EQ((*node)["metadata"]["name"], kNode);
+  const auto node = Must(client_.Node());
+  EXPECT_EQ(node["metadata"]["name"], kNode);
 }
 
 TEST_F(NodeAccessTest, PatchesWhatIsAllowed) {
@@ -234,10 +231,8 @@ TEST_F(NodeAccessTest, PassesOnWhatTheServerSays) {
 }
 
 TEST_F(NodeAccessTest, ASecondAgentDoesNotTakeTheSocket) {
-  auto second = ChildProcess::Start(Flags(), Path("second.log"));
-  ASSERT_TRUE(second.ok());
-  EXPECT_EQ((*second)->Wait(std::chrono::seconds(20)).value_or(-1), 2)
-      << TextOf(Path("second.log"));
+  auto second = Must(ChildProcess::Start(Flags(), Path("second.log")));
+  EXPECT_EQ(second->Wait(std::chrono::seconds(20)).value_or(-1), 2) << TextOf(Path("second.log"));
   EXPECT_EQ(Probe("alive"), 0);
 }
 

@@ -44,12 +44,12 @@ class ClaimedPolicyTest : public testing::Test {
 };
 
 TEST_F(ClaimedPolicyTest, AClaimGetsCpusOfItsNodeWhereverThePolicyWouldPlaceIt) {
-  const auto first = node_.Reserve(ClaimOf("a", {{.device = "cpu-numa-1", .node = 1, .cpus = 4}}));
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_TRUE(first->All().IsSubsetOf(test::Cpus("8-15")));
-  const auto second = node_.Reserve(ClaimOf("b", {{.device = "cpu-numa-0", .node = 0, .cpus = 4}}));
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(second->All().IsSubsetOf(test::Cpus("1-7")));
+  const auto first =
+      Must(node_.Reserve(ClaimOf("a", {{.device = "cpu-numa-1", .node = 1, .cpus = 4}})));
+  EXPECT_TRUE(first.All().IsSubsetOf(test::Cpus("8-15")));
+  const auto second =
+      Must(node_.Reserve(ClaimOf("b", {{.device = "cpu-numa-0", .node = 0, .cpus = 4}})));
+  EXPECT_TRUE(second.All().IsSubsetOf(test::Cpus("1-7")));
 }
 
 // The claim was allocated while the CPU was online, by which the device of the cache is named.
@@ -67,14 +67,12 @@ TEST(ClaimedPolicyCacheTest, AClaimOfACacheWhoseLowestCpuIsOfflineIsGranted) {
 }
 
 TEST_F(ClaimedPolicyTest, SharedContainersLeaveTheCpusOfAClaimAndComeBack) {
-  const auto shared = node_.Create("shared", QosClass::kBurstable, 500);
-  ASSERT_TRUE(shared.ok());
-  EXPECT_EQ(node_.CpusOf(*shared), "0-15");
-  const auto grant = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 8}}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(node_.CpusOf(*shared), "0-7");
+  const auto shared = Must(node_.Create("shared", QosClass::kBurstable, 500));
+  EXPECT_EQ(node_.CpusOf(shared), "0-15");
+  const auto grant = Must(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 8}})));
+  EXPECT_EQ(node_.CpusOf(shared), "0-7");
   EXPECT_FALSE(node_.GiveBack("a").empty());
-  EXPECT_EQ(node_.CpusOf(*shared), "0-15");
+  EXPECT_EQ(node_.CpusOf(shared), "0-15");
   EXPECT_TRUE(node_.policy().held().empty());
 }
 
@@ -91,10 +89,10 @@ TEST_F(ClaimedPolicyTest, ARefusalNamesNeedRoomAndHoldersAndChangesNothing) {
 }
 
 TEST_F(ClaimedPolicyTest, AClaimOfSeveralPartsGetsAllOrNothing) {
-  const auto grant = node_.Reserve(ClaimOf("a", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 3}}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(grant->cpus[0].size(), 2);
-  EXPECT_TRUE(grant->cpus[1].IsSubsetOf(test::Cpus("8-15")));
+  const auto grant =
+      Must(node_.Reserve(ClaimOf("a", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 3}})));
+  EXPECT_EQ(grant.cpus[0].size(), 2);
+  EXPECT_TRUE(grant.cpus[1].IsSubsetOf(test::Cpus("8-15")));
   const std::string before = node_.State();
   EXPECT_FALSE(node_.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 6}})).ok());
   EXPECT_EQ(node_.State(), before);
@@ -104,13 +102,12 @@ TEST_F(ClaimedPolicyTest, AContainerRunsOnTheCpusOfItsClaims) {
   const auto a = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}}));
   const auto b = node_.Reserve(ClaimOf("b", {{.node = 0, .cpus = 1}}));
   ASSERT_TRUE(a.ok() && b.ok());
-  const auto carrier = node_.CreateCarrier("c", {"a", "b"});
-  ASSERT_TRUE(carrier.ok()) << carrier.status();
-  EXPECT_EQ(node_.ExclusiveOf(*carrier), (a->All() | b->All()).ToString());
-  EXPECT_EQ(node_.snapshot().At(*carrier).placement.reason, "claim ns/a, claim ns/b");
-  EXPECT_THAT(node_.policy().Explain(*carrier),
+  const auto carrier = Must(node_.CreateCarrier("c", {"a", "b"}));
+  EXPECT_EQ(node_.ExclusiveOf(carrier), (a->All() | b->All()).ToString());
+  EXPECT_EQ(node_.snapshot().At(carrier).placement.reason, "claim ns/a, claim ns/b");
+  EXPECT_THAT(node_.policy().Explain(carrier),
               ElementsAre(HasSubstr("claim ns/a"), HasSubstr("claim ns/b")));
-  node_.Remove(*carrier);
+  node_.Remove(carrier);
   EXPECT_EQ(node_.policy().held().Find("a")->Cpus(), a->All());
 }
 
@@ -122,41 +119,34 @@ TEST_F(ClaimedPolicyTest, AContainerThatNamesAnUnknownClaimIsRefused) {
 
 TEST_F(ClaimedPolicyTest, AClaimIsForOneContainer) {
   ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.cpus = 2}})).ok());
-  const auto first = node_.CreateCarrier("first", {"a"});
-  ASSERT_TRUE(first.ok());
-  const auto second = node_.CreateCarrier("second", {"a"}, *first);
+  const auto first = Must(node_.CreateCarrier("first", {"a"}));
+  const auto second = node_.CreateCarrier("second", {"a"}, first);
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(Message(second.status())), HasSubstr("is in use by container ns/first"));
-  node_.Remove(*first);
+  node_.Remove(first);
   EXPECT_TRUE(node_.CreateCarrier("second", {"a"}).ok());
 }
 
 TEST_F(ClaimedPolicyTest, TheNextAttemptOfAContainerTakesTheClaimOver) {
   const auto grant = node_.Reserve(ClaimOf("a", {{.cpus = 2}}));
-  const auto first = node_.CreateCarrier("c", {"a"});
-  ASSERT_TRUE(first.ok());
-  const Container former = node_.snapshot().At(*first);
-  const auto second = node_.CreateNextAttempt(former);
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(node_.CpusOf(*second), grant->All().ToString());
+  const auto first = Must(node_.CreateCarrier("c", {"a"}));
+  const Container former = node_.snapshot().At(first);
+  const auto second = Must(node_.CreateNextAttempt(former));
+  EXPECT_EQ(node_.CpusOf(second), grant->All().ToString());
 }
 
 TEST_F(ClaimedPolicyTest, ContainersOfOnePodMayShareAClaimThatSaysSo) {
-  const auto grant = node_.Reserve(ClaimOf("a", {{.cpus = 2}}, {.share_within_pod = true}));
-  ASSERT_TRUE(grant.ok());
-  const auto first = node_.CreateCarrier("first", {"a"});
-  ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = node_.CreateCarrier("second", {"a"}, *first);
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(node_.CpusOf(*first), grant->All().ToString());
-  EXPECT_EQ(node_.CpusOf(*second), grant->All().ToString());
+  const auto grant = Must(node_.Reserve(ClaimOf("a", {{.cpus = 2}}, {.share_within_pod = true})));
+  const auto first = Must(node_.CreateCarrier("first", {"a"}));
+  const auto second = Must(node_.CreateCarrier("second", {"a"}, first));
+  EXPECT_EQ(node_.CpusOf(first), grant.All().ToString());
+  EXPECT_EQ(node_.CpusOf(second), grant.All().ToString());
   EXPECT_FALSE(node_.CreateCarrier("other", {"a"}).ok()) << "in another pod";
 }
 
 TEST_F(ClaimedPolicyTest, WhatStillCarriesAReturnedClaimIsPlacedAsOthers) {
   ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})).ok());
-  const auto carrier = node_.CreateCarrier("c", {"a"});
-  ASSERT_TRUE(carrier.ok());
+  const auto carrier = Must(node_.CreateCarrier("c", {"a"}));
   node_.GiveBack("a");
   EXPECT_TRUE(node_.policy().held().empty());
   const auto all = node_.Create("rest", QosClass::kGuaranteed, 14000);
@@ -184,9 +174,9 @@ TEST(ClaimsOfPoliciesTest, SharedContainersKeepACpu) {
 
 TEST(ClaimsOfPoliciesTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
   ClaimedNode node(StaticPolicyFactory(), TwoNodes(2), "0", "");
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 4}}, {.whole_cores = true}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All());
+  const auto grant =
+      Must(node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 4}}, {.whole_cores = true})));
+  EXPECT_EQ(node.machine().WithSiblings(grant.All()), grant.All());
   EXPECT_EQ(
       node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 3}}, {.whole_cores = true})).status().code(),
       StatusCode::kInvalidArgument);
@@ -198,13 +188,11 @@ TEST(ClaimsOfPoliciesTest, AClaimInItsNodeHasCpusOfTheKindThatThePolicyPrefers) 
   for (const int cpu : {1, 8, 13})
     parts.cpus[static_cast<size_t>(cpu)].isolated = true;
   ClaimedNode isolated_first(StaticPlusPolicyFactory(), test::MakeMachine(parts), "0", "");
-  const auto one = isolated_first.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}}));
-  ASSERT_TRUE(one.ok()) << one.status();
-  EXPECT_EQ(one->All(), test::Cpus("8,13"));
+  const auto one = Must(isolated_first.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})));
+  EXPECT_EQ(one.All(), test::Cpus("8,13"));
   ClaimedNode isolated_last(StaticPolicyFactory(), test::MakeMachine(parts), "0", "");
-  const auto other = isolated_last.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_TRUE(other->All().IsSubsetOf(test::Cpus("9-12,14-15"))) << other->All().ToString();
+  const auto other = Must(isolated_last.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
+  EXPECT_TRUE(other.All().IsSubsetOf(test::Cpus("9-12,14-15"))) << other.All().ToString();
 }
 
 const std::vector<PolicyFactory>& PoliciesWithClaims() {
@@ -283,8 +271,7 @@ TEST(ClaimParametersTest, AClaimLiesInOneL3CacheWhereItSaysSo) {
 TEST(ClaimParametersTest, ContainersSeeOneThreadOfEachCoreWhereThePolicyHidesTheOthers) {
   for (const PolicyFactory& factory : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
     ClaimedNode node(factory, TwoNodes(2), "0", "");
-    const auto shared = node.Create("shared", QosClass::kBurstable, 500);
-    ASSERT_TRUE(shared.ok());
+    const auto shared = Must(node.Create("shared", QosClass::kBurstable, 500));
     const auto grant =
         node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}, {.avoid_siblings = true}));
     ASSERT_TRUE(grant.ok()) << factory.name << ": " << grant.status();
@@ -292,10 +279,9 @@ TEST(ClaimParametersTest, ContainersSeeOneThreadOfEachCoreWhereThePolicyHidesThe
     EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All()) << factory.name;
     EXPECT_EQ(grant->Seen().size(), 2) << factory.name;
     EXPECT_EQ(node.machine().WithSiblings(grant->Seen()), grant->All()) << factory.name;
-    EXPECT_FALSE(node.snapshot().At(*shared).placement.cpus->Intersects(grant->All()));
-    const auto carrier = node.CreateCarrier("c", {"a"});
-    ASSERT_TRUE(carrier.ok()) << carrier.status();
-    EXPECT_EQ(node.CpusOf(*carrier), grant->Seen().ToString()) << factory.name;
+    EXPECT_FALSE(node.snapshot().At(shared).placement.cpus->Intersects(grant->All()));
+    const auto carrier = Must(node.CreateCarrier("c", {"a"}));
+    EXPECT_EQ(node.CpusOf(carrier), grant->Seen().ToString()) << factory.name;
     // No container gets the threads that are hidden.
     for (int more = 0; node.Create("more", QosClass::kGuaranteed, 1000).ok() && more < 16; ++more)
       node.Check();
@@ -321,9 +307,8 @@ TEST(ClaimParametersTest, APolicyThatHidesNoThreadsRefusesAClaimThatAvoidsSiblin
     // Without a second thread in any core there is nothing to hide.
     ClaimedNode plain(factory, TwoNodes(), "0", "");
     const auto grant =
-        plain.Reserve(ClaimOf("a", {{.node = 1, .cpus = 3}}, {.avoid_siblings = true}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
-    EXPECT_EQ(grant->Seen(), grant->All());
+        Must(plain.Reserve(ClaimOf("a", {{.node = 1, .cpus = 3}}, {.avoid_siblings = true})));
+    EXPECT_EQ(grant.Seen(), grant.All());
   }
 }
 
@@ -339,8 +324,7 @@ TEST(ClaimsOfPoliciesTest, PoliciesWithoutExclusiveCpusRefuseClaims) {
 
 TEST(ClaimsOfPoliciesTest, APolicyThatWouldTakeCpusFromAClaimIsRefused) {
   ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-  ASSERT_TRUE(grant.ok());
+  const auto grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
   const auto carrier = node.CreateCarrier("c", {"a"});
   const std::string before = node.State();
   const Status refused =
@@ -351,8 +335,8 @@ TEST(ClaimsOfPoliciesTest, APolicyThatWouldTakeCpusFromAClaimIsRefused) {
   for (const PolicyFactory& next : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
     const Status switched = node.Switch(next, "");
     EXPECT_TRUE(switched.ok()) << switched;
-    EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant->All());
-    EXPECT_EQ(node.CpusOf(*carrier), grant->All().ToString());
+    EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant.All());
+    EXPECT_EQ(node.CpusOf(*carrier), grant.All().ToString());
   }
 }
 
@@ -364,10 +348,9 @@ TEST(ClaimsOfPoliciesTest, ClaimsOutlastTheNullPolicy) {
   ASSERT_TRUE(node.policy().held().Find("a") != nullptr);
   std::unique_ptr<ClaimedPolicy> null = node.MakePolicy(NullPolicyFactory(), "");
   null->Hold(node.policy().held());
-  const StatusOr<Plan> plan = null->Reconcile(node.snapshot());
-  ASSERT_TRUE(plan.ok());
-  ASSERT_NE(plan->Find(*carrier), nullptr);
-  EXPECT_FALSE(plan->Find(*carrier)->cpus);
+  const Plan plan = Must(null->Reconcile(node.snapshot()));
+  ASSERT_NE(plan.Find(*carrier), nullptr);
+  EXPECT_FALSE(plan.Find(*carrier)->cpus);
   EXPECT_EQ(null->held().Find("a")->Cpus(), grant->All());
 }
 
@@ -380,11 +363,10 @@ TEST(ClaimsOfPoliciesTest, TheNullPolicyFreesAContainerWhoseClaimIsOfflineOnce) 
   std::unique_ptr<ClaimedPolicy> null = node.MakePolicy(NullPolicyFactory(), "");
   null->Hold(node.policy().held());
   null->SetUsable(node.machine().online() - grant->All());
-  const StatusOr<Plan> plan = null->Reconcile(node.snapshot());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(std::ranges::count(plan->changes, *carrier, &PlacementChange::key), 1);
-  ASSERT_NE(plan->Find(*carrier), nullptr);
-  EXPECT_FALSE(plan->Find(*carrier)->cpus);
+  const Plan plan = Must(null->Reconcile(node.snapshot()));
+  EXPECT_EQ(std::ranges::count(plan.changes, *carrier, &PlacementChange::key), 1);
+  ASSERT_NE(plan.Find(*carrier), nullptr);
+  EXPECT_FALSE(plan.Find(*carrier)->cpus);
 }
 
 // The policy behind knows nothing of a claim that has lost all CPUs.
@@ -393,12 +375,11 @@ TEST(ClaimsOfPoliciesTest, ClassesAreThoseOfTheClaimThatHasCpus) {
                    "{PoolClasses: {exclusive: {cpuClass: fast}}}");
   ASSERT_TRUE(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})).ok());
   ASSERT_TRUE(node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}})).ok());
-  const auto carrier = node.CreateCarrier("c", {"a", "b"});
-  ASSERT_TRUE(carrier.ok()) << carrier.status();
+  const auto carrier = Must(node.CreateCarrier("c", {"a", "b"}));
   node.policy().SetUsable(test::Cpus("0-7"));
   ASSERT_TRUE(node.Reconcile().ok());
   ASSERT_TRUE(node.policy().held().Find("a")->Cpus().empty());
-  EXPECT_THAT(node.policy().ClassesOf(*carrier), ElementsAre(testing::Pair("cpu", "fast")));
+  EXPECT_THAT(node.policy().ClassesOf(carrier), ElementsAre(testing::Pair("cpu", "fast")));
 }
 
 // One type whose balloons share idle CPUs.
@@ -423,17 +404,14 @@ TEST(ClaimsInBalloonsTest, AClaimHasABalloonOfItsOwnInsideItsNode) {
 
 TEST(ClaimsInBalloonsTest, OtherContainersNeverJoinOrShareTheBalloonOfAClaim) {
   ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", kSharingBalloons);
-  const auto shared = node.Create("shared", QosClass::kBurstable, 500);
-  ASSERT_TRUE(shared.ok());
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_FALSE(node.snapshot().At(*shared).placement.cpus->Intersects(grant->All()));
+  const auto shared = Must(node.Create("shared", QosClass::kBurstable, 500));
+  const auto grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}})));
+  EXPECT_FALSE(node.snapshot().At(shared).placement.cpus->Intersects(grant.All()));
   // Far more than is left: it shares for want of room, and with no claim.
-  const auto large = node.Create("large", QosClass::kBurstable, 14000);
-  ASSERT_TRUE(large.ok()) << large.status();
-  EXPECT_FALSE(node.snapshot().At(*large).placement.cpus->Intersects(grant->All()));
+  const auto large = Must(node.Create("large", QosClass::kBurstable, 14000));
+  EXPECT_FALSE(node.snapshot().At(large).placement.cpus->Intersects(grant.All()));
   node.GiveBack("a");
-  EXPECT_GE(node.snapshot().At(*large).placement.cpus->size(), 14) << "what it asks for";
+  EXPECT_GE(node.snapshot().At(large).placement.cpus->size(), 14) << "what it asks for";
 }
 
 TEST(ClaimsInBalloonsTest, ARefusalTellsWhatIsIdleThereAndChangesNothing) {
@@ -453,9 +431,9 @@ TEST(ClaimsInBalloonsTest, ARefusalTellsWhatIsIdleThereAndChangesNothing) {
 TEST(ClaimsInBalloonsTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
   ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(2), "0", "");
   ASSERT_TRUE(node.Reserve(ClaimOf("thread", {{.node = 1, .cpus = 1}})).ok());
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}}, {.whole_cores = true}));
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All());
+  const auto grant =
+      Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}}, {.whole_cores = true})));
+  EXPECT_EQ(node.machine().WithSiblings(grant.All()), grant.All());
 }
 
 // The type of claims is none of the configuration.
@@ -476,16 +454,14 @@ TEST(ClaimsInBalloonsTest, AConfiguredTypeMayHaveItsName) {
 // Lost CPUs do not come back by others: the claim's containers were told the rest.
 TEST(ClaimsInBalloonsTest, AClaimThatLostCpusDoesNotGrow) {
   ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", "");
-  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
-  ASSERT_TRUE(grant.ok());
-  CpuSet left = grant->All();
-  left.Remove(grant->All().First());
-  node.policy().SetUsable(node.machine().online() - CpuSet{grant->All().First()});
+  const auto grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));
+  CpuSet left = grant.All();
+  left.Remove(grant.All().First());
+  node.policy().SetUsable(node.machine().online() - CpuSet{grant.All().First()});
   ASSERT_TRUE(node.Reconcile().ok());
   EXPECT_EQ(node.policy().held().Find("a")->Cpus(), left);
-  const auto other = node.Create("c", QosClass::kGuaranteed, 2000);
-  ASSERT_TRUE(other.ok());
-  node.Remove(*other);
+  const auto other = Must(node.Create("c", QosClass::kGuaranteed, 2000));
+  node.Remove(other);
   EXPECT_EQ(node.policy().held().Find("a")->Cpus(), left);
 }
 
@@ -526,16 +502,14 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusKeepsNoneFromOthers) {
     const ContainerKey carrier = Must(node.CreateCarrier("c", {"a"}));
     std::vector<ContainerKey> others;
     for (int i = 0; i < 8; ++i) {
-      const auto other = node.Create("other", QosClass::kGuaranteed, 1000);
-      ASSERT_TRUE(other.ok()) << other.status();
-      others.push_back(*other);
+      const auto other = Must(node.Create("other", QosClass::kGuaranteed, 1000));
+      others.push_back(other);
     }
     ASSERT_TRUE(node.TakeOffline(grant.All()).ok());
     EXPECT_EQ(node.policy().held().Find("a")->Cpus(), CpuSet());
-    const auto late = node.Create("late", QosClass::kGuaranteed, 1000);
-    ASSERT_TRUE(late.ok()) << late.status();
+    const auto late = Must(node.Create("late", QosClass::kGuaranteed, 1000));
     node.Remove(others.front());
-    node.Remove(*late);
+    node.Remove(late);
     EXPECT_FALSE(node.CpusOf(carrier).empty());
     node.Remove(carrier);
     node.GiveBack("a");

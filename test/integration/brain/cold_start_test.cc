@@ -17,6 +17,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -68,12 +69,11 @@ TEST_F(ColdStartTest, CountsFromTheStartAndNotFromTheCreation) {
   Pod annotated = *node_.node().manager().snapshot().FindPod(pod);
   annotated.annotations = {{"cold-start.resource-policy.nri.io", "duration: 60s"}};
   node_.node().manager().PodCreated(annotated);
-  const auto id = node_.node().Create(TestNode::Request(pod, "c", 500));
-  ASSERT_TRUE(id.ok()) << id.status();
-  const auto mems = [&] { return node_.node().runtime.Find(*id)->resources.cpuset_mems; };
+  const auto id = Must(node_.node().Create(TestNode::Request(pod, "c", 500)));
+  const auto mems = [&] { return node_.node().runtime.Find(id)->resources.cpuset_mems; };
   clock_.Advance(seconds(600));
   EXPECT_EQ(mems(), "7");
-  node_.node().Start(*id);
+  node_.node().Start(id);
   clock_.Advance(seconds(60));
   node_.node().runtime.AnswerAll();
   EXPECT_EQ(mems(), "1,7");
@@ -159,10 +159,9 @@ TEST_F(ColdStartTest, EndsAlsoWhileAnUpdateThatWillFailIsUnderWay) {
   Run(Cold());
   TestNode& node = node_.node();
   const ContainerId id(node_.IdOf("pc0"));
-  const auto admission = node.manager().AdmitUpdate(id, TestNode::Resources(600));
-  ASSERT_TRUE(admission.ok()) << admission.status();
+  const auto admission = Must(node.manager().AdmitUpdate(id, TestNode::Resources(600)));
   clock_.Advance(seconds(60));
-  node.manager().UpdateFailed(*admission);
+  node.manager().UpdateFailed(admission);
   clock_.Advance(seconds(0));
   EXPECT_EQ(node_.MemsInForce("pc0"), "1,7");
   EXPECT_EQ(node_.Mems("pc0"), "1,7");

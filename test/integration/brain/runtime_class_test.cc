@@ -15,10 +15,12 @@
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/policy_node.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Must;
 using testing::HasSubstr;
 
 using enum QosClass;
@@ -70,11 +72,10 @@ TEST_P(PodOverheadTest, ExclusiveCpusThatOverheadNeedsAreRefusedWithTheShortage)
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("needs 6 exclusive CPUs"));
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("1500m are overhead of pods"));
-  const auto db = node_.Create("db", kGuaranteed, 5000);
-  ASSERT_TRUE(db.ok()) << db.status();
-  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 5);
-  EXPECT_EQ(node_.Resize(*db, 6000).code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 5);
+  const auto db = Must(node_.Create("db", kGuaranteed, 5000));
+  EXPECT_EQ(node_.PlacementOf(db).exclusive.size(), 5);
+  EXPECT_EQ(node_.Resize(db, 6000).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(node_.PlacementOf(db).exclusive.size(), 5);
 }
 
 TEST_P(PodOverheadTest, OnlyGrowthIsRefused) {
@@ -92,9 +93,8 @@ TEST_P(PodOverheadTest, OnlyGrowthIsRefused) {
   EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 4);
   const Container former = node_.snapshot().At(*db);
   node_.snapshot().Remove(*db);
-  const auto again = node_.Create("db", kGuaranteed, 4000, &former);
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(node_.PlacementOf(*again).exclusive, former.placement.exclusive);
+  const auto again = Must(node_.Create("db", kGuaranteed, 4000, &former));
+  EXPECT_EQ(node_.PlacementOf(again).exclusive, former.placement.exclusive);
 }
 
 TEST_P(PodOverheadTest, PoolsShowItAndWhatIsLeft) {
@@ -221,9 +221,8 @@ TEST_P(PinningTest, RandomLivesBindNoneAndLeaveNothing) {
       const std::string& handler = handlers[random() % handlers.size()];
       const std::string name = fmt::format("pod{}", step);
       const auto made =
-          node_.CreateIn(PodOf(handler, name, QosClass::kGuaranteed), name, milli_cpu);
-      ASSERT_TRUE(made.ok()) << made.status();
-      alive.emplace_back(*made, handler);
+          Must(node_.CreateIn(PodOf(handler, name, QosClass::kGuaranteed), name, milli_cpu));
+      alive.emplace_back(made, handler);
     } else if (!alive.empty() && random() % 3 == 0) {
       ASSERT_TRUE(node_.Resize(alive[at].first, milli_cpu).ok());
     } else if (!alive.empty()) {

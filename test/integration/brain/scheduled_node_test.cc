@@ -20,6 +20,7 @@
 #include "test/integration/brain/claimed_node.h"
 #include "test/support/machines/machines.h"
 #include "test/support/scheduler_model/topology_match.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -70,12 +71,11 @@ TEST(ScheduledNodeTest, PodsThatThePluginDoesNotCompareAreRefusedWhereTheConfigu
 TEST(ClaimPlacesTest, AffinityKeepsNoPartFromItsNumaNode) {
   ClaimedNode node(TopologyAwarePolicyFactory(), S2NoHt(), "0", "{ColocatePods: true}");
   for (const int second : {0, 1}) {
-    const auto grant = node.Reserve(ClaimOf("claim-" + std::to_string(second),
-                                            {{.device = "cpu", .node = 1 - second, .cpus = 1},
-                                             {.device = "cpu", .node = second, .cpus = 1}}));
-    ASSERT_TRUE(grant.ok()) << grant.status();
-    EXPECT_EQ(node.machine().NodesOf(grant->cpus[0]), NodeSet{1 - second});
-    EXPECT_EQ(node.machine().NodesOf(grant->cpus[1]), NodeSet{second});
+    const auto grant = Must(node.Reserve(ClaimOf("claim-" + std::to_string(second),
+                                                 {{.device = "cpu", .node = 1 - second, .cpus = 1},
+                                                  {.device = "cpu", .node = second, .cpus = 1}})));
+    EXPECT_EQ(node.machine().NodesOf(grant.cpus[0]), NodeSet{1 - second});
+    EXPECT_EQ(node.machine().NodesOf(grant.cpus[1]), NodeSet{second});
   }
 }
 
@@ -132,8 +132,7 @@ TEST(ClaimPlacesTest, APartIsInOneCacheOfItsNodeWhereThePolicyAsksForOneCache) {
 // Row N5: a policy that keeps CPUs for the requests of shared containers grants no others.
 TEST(SchedulerRowsTest, RequestsOfSharedContainersAreNotAvailable) {
   ClaimedNode node(TopologyAwarePolicyFactory(), U16TwoNodes(), "0", "");
-  const auto shared = node.Create("shared", QosClass::kBurstable, 2500);
-  ASSERT_TRUE(shared.ok()) << shared.status();
+  const auto shared = Must(node.Create("shared", QosClass::kBurstable, 2500));
   const SchedulerView view =
       MakeSchedulerView(node.machine(), node.policy(), node.snapshot(), false);
   std::vector<int64_t> kept;

@@ -11,6 +11,7 @@
 #include "test/integration/brain/default_policy.h"
 #include "test/integration/brain/staged_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -170,11 +171,10 @@ TEST_F(StagedRestartsTest, LabelsThatAStageSetAreNotTheContainers) {
       adjustment.Wide().labels.Set("role", "of a plugin");
   };
   const StringMap labels = {{"role", "web"}, {"tier", "front"}};
-  const StatusOr<ContainerId> id =
-      node_.Create(node_.RunPod(guaranteed_), "app", Guaranteed(1000), labels);
-  ASSERT_TRUE(id.ok());
+  const ContainerId id =
+      Must(node_.Create(node_.RunPod(guaranteed_), "app", Guaranteed(1000), labels));
   node_.Kill();
-  EXPECT_EQ(node_.Known(*id).labels, labels);
+  EXPECT_EQ(node_.Known(id).labels, labels);
 }
 
 TEST_F(StagedRestartsTest, ARuntimeThatDoesNotTellThePodsClassTakesNoCpus) {
@@ -204,11 +204,10 @@ TEST_F(StagedRestartsTest, ADerivedClassFallsWithAContainerThatAsksForLess) {
   EXPECT_EQ(node_.Known(first).placement.exclusive.size(), 2);
   LinuxResources some;
   some.cpu_shares = 1024;
-  const StatusOr<ContainerId> second = node_.Create(pod, "second", some);
-  ASSERT_TRUE(second.ok());
+  const ContainerId second = Must(node_.Create(pod, "second", some));
   EXPECT_EQ(node_.PodOf(first).qos, QosClass::kBurstable);
   KillAndExpect(first, "");
-  KillAndExpect(*second, "");
+  KillAndExpect(second, "");
   EXPECT_EQ(node_.PodOf(first).qos, QosClass::kBurstable);
 }
 
@@ -237,12 +236,11 @@ TEST_F(StagedRestartsTest, ADerivedClassFallsWithAContainerWhoseCreationHadNoRep
   request.resources = {};
   request.resources.cpu_shares = 1024;
   ResourceManager& manager = node_.node().manager();
-  const auto admission = manager.AdmitCreate(CreateRequest(request));
-  ASSERT_TRUE(admission.ok());
-  manager.set_later().CreationSent(admission->key, {});
-  manager.CreateUnclear(admission->key);
+  const auto admission = Must(manager.AdmitCreate(CreateRequest(request)));
+  manager.set_later().CreationSent(admission.key, {});
+  manager.CreateUnclear(admission.key);
   ASSERT_EQ(node_.PodOf(first).qos, QosClass::kGuaranteed);
-  node_.node().Hold(request, *admission);
+  node_.node().Hold(request, admission);
   ASSERT_TRUE(node_.node().AnswerNextList());
   EXPECT_EQ(node_.PodOf(first).qos, QosClass::kBurstable);
   EXPECT_EQ(node_.Known(first).placement.exclusive.size(), 0);
@@ -261,12 +259,12 @@ TEST_F(PlusRestartsTest, SharesThatAStageSetGrantNoCpus) {
   node_.first = Shares(Operation::kCreateContainer, 2048);
   LinuxResources nothing;
   nothing.cpu_shares = kMinShares;
-  const auto id = node_.Create(node_.RunPod(PodIn("/kubepods/besteffort/pod2")), "app", nothing);
-  ASSERT_TRUE(id.ok());
-  ASSERT_TRUE(node_.Start(*id).ok());
+  const auto id =
+      Must(node_.Create(node_.RunPod(PodIn("/kubepods/besteffort/pod2")), "app", nothing));
+  ASSERT_TRUE(node_.Start(id).ok());
   for (int restarts = 0; restarts < 2; ++restarts) {
-    EXPECT_TRUE(node_.Known(*id).placement.exclusive.empty());
-    EXPECT_EQ(node_.Known(*id).requirements.cpu_request.value, 0);
+    EXPECT_TRUE(node_.Known(id).placement.exclusive.empty());
+    EXPECT_EQ(node_.Known(id).requirements.cpu_request.value, 0);
     node_.Kill();
   }
 }

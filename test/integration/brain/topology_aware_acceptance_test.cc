@@ -15,6 +15,7 @@
 #include "pkg/sys/temp_dir.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -51,10 +52,9 @@ TEST(TopologyAwareAcceptanceTest, AResizeWithinAPodWithResourcesOfItsOwnIsNotRef
   ASSERT_TRUE(node.Create(TestNode::Request(pod, "shares", 7000)).ok());
   const ContainerId own = *node.Create(TestNode::Request(pod, "own", 1000));
   node.runtime.AnswerAll();
-  const auto grown = node.manager().AdmitUpdate(own, TestNode::Resources(6000));
-  ASSERT_TRUE(grown.ok()) << grown.status();
+  const auto grown = Must(node.manager().AdmitUpdate(own, TestNode::Resources(6000)));
   EXPECT_EQ(Cpus(node.Exclusive(own)).size(), 6);
-  node.manager().UpdateSucceeded(*grown);
+  node.manager().UpdateSucceeded(grown);
   EXPECT_TRUE(node.manager().AdmitUpdate(own, TestNode::Resources(2000)).ok());
   EXPECT_EQ(Cpus(node.Exclusive(own)).size(), 2);
 }
@@ -234,15 +234,13 @@ TEST(TopologyAwareAcceptanceTest, ResourcesAreTakenAsTheConfigurationSaysThem) {
     EXPECT_FALSE(Resolved("cpuset:4-13", reserved).ok()) << reserved;
   TempDir directory;
   ASSERT_TRUE(AtomicWriteFile(directory.File("cpuset.cpus"), "1-4,11\n", 0644).ok());
-  const auto cgroup = Resolved("cgroup:" + directory.path(), "cpuset:11");
-  ASSERT_TRUE(cgroup.ok()) << cgroup.status();
-  EXPECT_EQ(cgroup->available.ToString(), "1-4,11");
+  const auto cgroup = Must(Resolved("cgroup:" + directory.path(), "cpuset:11"));
+  EXPECT_EQ(cgroup.available.ToString(), "1-4,11");
   for (const auto& [reserved, cpus] :
        {std::pair("cpuset:10-11", "10-11"), std::pair("2250m", "4-6")}) {
-    const auto resolved = Resolved("cpuset:4-13", reserved);
-    ASSERT_TRUE(resolved.ok()) << resolved.status();
-    TopologyAwareNode node(N4C16(), {.available = resolved->available.ToString(),
-                                     .reserved = resolved->reserved.ToString()});
+    const auto resolved = Must(Resolved("cpuset:4-13", reserved));
+    TopologyAwareNode node(N4C16(), {.available = resolved.available.ToString(),
+                                     .reserved = resolved.reserved.ToString()});
     node.MustRun({.name = "p", .qos = kBestEffort, .milli_cpu = {0}, .name_space = "kube-system"});
     EXPECT_EQ(node.CpuList("pc0"), cpus);
   }

@@ -14,6 +14,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
+#include "test/support/status_matchers.h"
 #include "test/support/streams/pod_stream.h"
 
 namespace resmgr::test {
@@ -85,18 +86,16 @@ TEST(SmallestNodeTest, AGuaranteedPodOfOneCpuAndABestEffortPodBothRun) {
     for (const bool guaranteed_first : {true, false}) {
       SCOPED_TRACE(testing::Message() << policy.name << " " << guaranteed_first);
       const Machine machine = MakeMachine({.cores = 2});
-      const auto made = policy.factory().create(
-          {.machine = machine, .available = machine.allowed(), .reserved = Cpus("0")});
-      ASSERT_TRUE(made.ok()) << made.status();
+      const auto made = Must(policy.factory().create(
+          {.machine = machine, .available = machine.allowed(), .reserved = Cpus("0")}));
       TestSnapshot snapshot;
       std::vector<ContainerKey> keys(2);
       for (const bool guaranteed : {guaranteed_first, !guaranteed_first}) {
         Container& container = snapshot.Add(
             "c", guaranteed ? QosClass::kGuaranteed : QosClass::kBestEffort, guaranteed ? 1000 : 0);
         const auto plan =
-            (*made)->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
-        ASSERT_TRUE(plan.ok()) << plan.status();
-        snapshot.Apply(*plan);
+            Must(made->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr));
+        snapshot.Apply(plan);
         keys[guaranteed ? 0 : 1] = container.key;
       }
       EXPECT_EQ(snapshot.At(keys[0]).placement.exclusive.ToString(), "1");
@@ -112,21 +111,18 @@ TEST(SmallestNodeTest, AGuaranteedPodHasTheRestOfAFractionalReservation) {
                                     NamedPolicy{"TopologyAware", TopologyAwarePolicyFactory}}) {
     SCOPED_TRACE(policy.name);
     const Machine machine = MakeMachine({.cores = 2});
-    const auto made = policy.factory().create({.machine = machine,
-                                               .available = machine.allowed(),
-                                               .reserved = Cpus("0"),
-                                               .unreserved = MilliCpu{250}});
-    ASSERT_TRUE(made.ok()) << made.status();
+    const auto made = Must(policy.factory().create({.machine = machine,
+                                                    .available = machine.allowed(),
+                                                    .reserved = Cpus("0"),
+                                                    .unreserved = MilliCpu{250}}));
     TestSnapshot snapshot;
     Container& container = snapshot.Add("c", QosClass::kGuaranteed, 1200);
     const auto plan =
-        (*made)->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    snapshot.Apply(*plan);
+        Must(made->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr));
+    snapshot.Apply(plan);
     Container& rest = snapshot.Add("rest", QosClass::kGuaranteed, 50);
-    const auto last = (*made)->Allocate(snapshot, snapshot.PodOf(rest.key), rest, nullptr);
-    ASSERT_TRUE(last.ok()) << last.status();
-    EXPECT_THAT(std::string(last->Find(rest.key)->reason), Not(HasSubstr("more is asked for")));
+    const auto last = Must(made->Allocate(snapshot, snapshot.PodOf(rest.key), rest, nullptr));
+    EXPECT_THAT(std::string(last.Find(rest.key)->reason), Not(HasSubstr("more is asked for")));
   }
 }
 
@@ -138,16 +134,14 @@ TEST(SmallestNodeTest, OverheadFitsInTheRestOfAFractionalReservation) {
     SCOPED_TRACE(policy.name);
     const Machine machine = MakeMachine({.cores = 2});
     for (const int64_t unreserved : {250, 200}) {
-      const auto made = policy.factory().create({.machine = machine,
-                                                 .available = machine.allowed(),
-                                                 .reserved = Cpus("0"),
-                                                 .unreserved = MilliCpu{unreserved}});
-      ASSERT_TRUE(made.ok()) << made.status();
+      const auto made = Must(policy.factory().create({.machine = machine,
+                                                      .available = machine.allowed(),
+                                                      .reserved = Cpus("0"),
+                                                      .unreserved = MilliCpu{unreserved}}));
       TestSnapshot snapshot;
       Container& container = snapshot.Add("c", QosClass::kGuaranteed, 1000);
       snapshot.PodOf(container.key).overhead.cpu_shares = SharesFromMilliCpu(MilliCpu{250});
-      const auto plan =
-          (*made)->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
+      const auto plan = made->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
       EXPECT_EQ(plan.ok(), unreserved == 250) << plan.status();
     }
   }

@@ -8,6 +8,7 @@
 #include "pkg/sys/temp_dir.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -36,24 +37,22 @@ INSTANTIATE_TEST_SUITE_P(BothVersions, FakeRuntimeVersionTest,
 
 TEST_P(FakeRuntimeVersionTest, RunsAContainerAndUpdatesItsCpus) {
   CriClient client(Socket(), GetParam());
-  const auto pod = client.RunPod(MakeGuaranteedPod("a"));
-  ASSERT_TRUE(pod.ok()) << pod.status();
+  const auto pod = Must(client.RunPod(MakeGuaranteedPod("a")));
   auto config = MakeGuaranteedContainer("main", 2);
   config.mutable_linux()->mutable_resources()->set_cpuset_cpus("2-3");
-  const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("a"), config);
-  ASSERT_TRUE(id.ok()) << id.status();
-  ASSERT_TRUE(client.StartContainer(*id).ok());
-  EXPECT_EQ(*client.AllowedCpus(*id), "2-3");
+  const auto id = Must(client.CreateContainer(pod, MakeGuaranteedPod("a"), config));
+  ASSERT_TRUE(client.StartContainer(id).ok());
+  EXPECT_EQ(*client.AllowedCpus(id), "2-3");
 
   cri::LinuxContainerResources resources;
   resources.set_cpuset_cpus("4");
-  ASSERT_TRUE(client.UpdateContainer(*id, resources).ok());
-  EXPECT_EQ(*client.AllowedCpus(*id), "4");
-  EXPECT_EQ(runtime_.FindContainer(*id)->resources.cpu_shares(), 2048);
+  ASSERT_TRUE(client.UpdateContainer(id, resources).ok());
+  EXPECT_EQ(*client.AllowedCpus(id), "4");
+  EXPECT_EQ(runtime_.FindContainer(id)->resources.cpu_shares(), 2048);
 
-  ASSERT_TRUE(client.StopContainer(*id).ok());
-  ASSERT_TRUE(client.RemoveContainer(*id).ok());
-  ASSERT_TRUE(client.RemovePod(*pod).ok());
+  ASSERT_TRUE(client.StopContainer(id).ok());
+  ASSERT_TRUE(client.RemoveContainer(id).ok());
+  ASSERT_TRUE(client.RemovePod(pod).ok());
   EXPECT_TRUE(runtime_.WithStore(
       [](CriStore& store) { return store.containers().empty() && store.sandboxes().empty(); }));
 }
@@ -71,14 +70,12 @@ TEST_F(FakeRuntimeTest, ForgetsEveryCallThatAClientHasTheAnswerOf) {
 
 TEST_P(FakeRuntimeVersionTest, ShowsCgroupParentAndResourcesInVerboseStatus) {
   CriClient client(Socket(), GetParam());
-  const auto pod = client.RunPod(MakeBurstablePod("b"));
-  ASSERT_TRUE(pod.ok());
-  const auto id =
-      client.CreateContainer(*pod, MakeBurstablePod("b"), MakeBurstableContainer("main", {500}));
-  ASSERT_TRUE(id.ok());
+  const auto pod = Must(client.RunPod(MakeBurstablePod("b")));
+  const auto id = Must(
+      client.CreateContainer(pod, MakeBurstablePod("b"), MakeBurstableContainer("main", {500})));
 
   cri::PodSandboxStatusRequest pod_request;
-  pod_request.set_pod_sandbox_id(*pod);
+  pod_request.set_pod_sandbox_id(pod);
   pod_request.set_verbose(true);
   cri::PodSandboxStatusResponse pod_status;
   ASSERT_TRUE(client.Unary("PodSandboxStatus", pod_request, &pod_status).ok());
@@ -86,7 +83,7 @@ TEST_P(FakeRuntimeVersionTest, ShowsCgroupParentAndResourcesInVerboseStatus) {
   EXPECT_EQ(pod_info["config"]["linux"]["cgroup_parent"], "/kubepods/burstable/poduid-b");
 
   cri::ContainerStatusRequest request;
-  request.set_container_id(*id);
+  request.set_container_id(id);
   request.set_verbose(true);
   cri::ContainerStatusResponse status;
   ASSERT_TRUE(client.Unary("ContainerStatus", request, &status).ok());
@@ -151,18 +148,16 @@ TEST_F(FakeRuntimeTest, StreamsEventsOfContainers) {
   CriClient client(Socket());
   const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
   ASSERT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 1));
-  const auto pod = client.RunPod(MakeBestEffortPod("e"));
-  ASSERT_TRUE(pod.ok());
+  const auto pod = Must(client.RunPod(MakeBestEffortPod("e")));
   const auto id =
-      client.CreateContainer(*pod, MakeBestEffortPod("e"), MakeBestEffortContainer("main"));
-  ASSERT_TRUE(id.ok());
+      Must(client.CreateContainer(pod, MakeBestEffortPod("e"), MakeBestEffortContainer("main")));
   ASSERT_TRUE(events->WaitForMessages(1, seconds(10)));
   events->Cancel();
   const auto result = events->Wait(seconds(10));
   ASSERT_TRUE(result.has_value());
   cri::ContainerEventResponse event;
   ASSERT_TRUE(event.ParseFromString(result->messages.at(0)));
-  EXPECT_EQ(event.container_id(), *id);
+  EXPECT_EQ(event.container_id(), id);
   EXPECT_EQ(event.container_event_type(), cri::CONTAINER_CREATED_EVENT);
 }
 

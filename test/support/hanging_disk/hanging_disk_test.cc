@@ -57,19 +57,17 @@ TEST_F(HangingDiskTest, HangsUntilItAnswersAndLetsThoseGoThatAreKilled) {
   const auto start = [this](const std::string& name) {
     return ChildProcess::Start({"touch", Path("disk/" + name)}, Path("log"));
   };
-  auto killed = start("killed");
-  ASSERT_THAT(killed, IsOk());
+  auto killed = Must(start("killed"));
   ASSERT_TRUE(disk_.WaitForCall(seconds(20)));
-  EXPECT_TRUE((*killed)->Running());
-  (*killed)->Signal(9);
-  EXPECT_THAT((*killed)->Wait(seconds(20)), IsOk());
+  EXPECT_TRUE(killed->Running());
+  killed->Signal(9);
+  EXPECT_THAT(killed->Wait(seconds(20)), IsOk());
 
-  const auto patient = start("patient");
-  ASSERT_THAT(patient, IsOk());
+  const auto patient = Must(start("patient"));
   ASSERT_TRUE(disk_.WaitForCall(seconds(20)));
-  EXPECT_TRUE((*patient)->Running());
+  EXPECT_TRUE(patient->Running());
   disk_.Answer();
-  EXPECT_EQ((*patient)->Wait(seconds(20)).value_or(-1), 0);
+  EXPECT_EQ(patient->Wait(seconds(20)).value_or(-1), 0);
   EXPECT_EQ(disk_.Content("patient"), "");
 }
 

@@ -9,10 +9,12 @@
 
 #include "pkg/nri/host/mapping/mapped_parts.h"
 #include "pkg/nri/testing/messages.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::nri {
 namespace {
 
+using test::Must;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -64,11 +66,10 @@ class AdjustmentMappingTest : public testing::Test {
 };
 
 TEST_F(AdjustmentMappingTest, NothingIsNoEdit) {
-  const auto mapped = Map("linux { resources { cpu {} memory {} } rdt {} } hooks {}");
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_TRUE(mapped->adjustment.empty());
-  EXPECT_TRUE(mapped->host_files.empty());
-  EXPECT_THAT(mapped->warnings, IsEmpty());
+  const auto mapped = Must(Map("linux { resources { cpu {} memory {} } rdt {} } hooks {}"));
+  EXPECT_TRUE(mapped.adjustment.empty());
+  EXPECT_TRUE(mapped.host_files.empty());
+  EXPECT_THAT(mapped.warnings, IsEmpty());
 }
 
 TEST_F(AdjustmentMappingTest, WhatTheCriCannotSetIsRefusedByName) {
@@ -139,10 +140,9 @@ TEST_F(AdjustmentMappingTest, WarningsAreBounded) {
   std::string text;
   for (int i = 0; i < 20; ++i)
     text += "mounts { destination: '-/m" + std::to_string(i) + "\\n' }";
-  const auto mapped = Map(text);
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_THAT(mapped->warnings, SizeIs(MappedAdjustment::kMostWarnings));
-  EXPECT_THAT(mapped->warnings[0], HasSubstr("/m0\\x0a"));
+  const auto mapped = Must(Map(text));
+  EXPECT_THAT(mapped.warnings, SizeIs(MappedAdjustment::kMostWarnings));
+  EXPECT_THAT(mapped.warnings[0], HasSubstr("/m0\\x0a"));
 }
 
 TEST_F(AdjustmentMappingTest, TheKubeletsAnnotationsAreNotTouched) {
@@ -172,15 +172,14 @@ TEST_F(AdjustmentMappingTest, ArgumentsNeedTheFormerOnes) {
 }
 
 TEST_F(AdjustmentMappingTest, AddedAndRemovedIsReplaced) {
-  const auto mapped = Map(R"(
+  const auto mapped = Must(Map(R"(
     annotations { key: "-a" value: "" } annotations { key: "a" value: "2" }
     env { key: "-MINE" } env { key: "MINE" value: "2" }
     env { key: "OF_IMAGE" value: "2" } env { key: "-OF_IMAGE" }
     mounts { destination: "-/data" }
-    mounts { destination: "/data" source: "/new" type: "bind" options: "rbind" })");
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_THAT(mapped->warnings, IsEmpty());
-  const WideAdjustment& wide = *mapped->adjustment.wide();
+    mounts { destination: "/data" source: "/new" type: "bind" options: "rbind" })"));
+  EXPECT_THAT(mapped.warnings, IsEmpty());
+  const WideAdjustment& wide = mapped->adjustment.wide();
   EXPECT_EQ(wide.annotations.Find("a")->value, "2");
   EXPECT_EQ(wide.environment.Find("MINE")->value, "2");
   EXPECT_EQ(wide.environment.Find("OF_IMAGE")->value, "2");
@@ -217,21 +216,20 @@ TEST_F(AdjustmentMappingTest, AReplacedDeviceIsNotMissing) {
 }
 
 TEST_F(AdjustmentMappingTest, DevicesAreThoseOfTheNode) {
-  auto mapped = Map(R"(linux {
+  auto mapped = Must(Map(R"(linux {
     devices { path: "/dev/x" type: "c" major: 1 minor: 3 }
     devices { path: "/dev/y" type: "b" major: 8 minor: 0 file_mode { value: 288 } }
-    devices { path: "-/dev/mine" } })");
-  ASSERT_TRUE(mapped.ok());
-  ASSERT_THAT(mapped->host_files.devices, SizeIs(2));
-  EXPECT_EQ(mapped->adjustment.wide()->devices.Find("/dev/mine")->value, std::nullopt);
+    devices { path: "-/dev/mine" } })"));
+  ASSERT_THAT(mapped.host_files.devices, SizeIs(2));
+  EXPECT_EQ(mapped.adjustment.wide()->devices.Find("/dev/mine")->value, std::nullopt);
 
   const Status added = AddHostFiles(
       {.devices = {{.path = "/dev/null", .mode = 0666}, {.path = "/dev/sda", .mode = 0440}}},
-      context(), *mapped);
+      context(), mapped);
 
   EXPECT_TRUE(added.ok());
-  EXPECT_TRUE(mapped->host_files.empty());
-  const auto& devices = mapped->adjustment.wide()->devices;
+  EXPECT_TRUE(mapped.host_files.empty());
+  const auto& devices = mapped.adjustment.wide()->devices;
   EXPECT_EQ(devices.Find("/dev/x")->value,
             (Device{.container_path = "/dev/x", .host_path = "/dev/null", .permissions = "rw"}));
   EXPECT_EQ(devices.Find("/dev/y")->value,
@@ -309,10 +307,10 @@ TEST_F(AdjustmentMappingTest, AWritableMountWithOthersBelowIsAWarning) {
 }
 
 TEST_F(AdjustmentMappingTest, ARecursiveMountIsAsThePluginWantsIt) {
-  const auto mapped = Map("mounts { destination: '/m' source: '/h' options: ['rbind', 'ro'] }");
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_TRUE(mapped->host_files.empty());
-  EXPECT_EQ(mapped->adjustment.wide()->mounts.Find("/m")->value,
+  const auto mapped =
+      Must(Map("mounts { destination: '/m' source: '/h' options: ['rbind', 'ro'] }"));
+  EXPECT_TRUE(mapped.host_files.empty());
+  EXPECT_EQ(mapped.adjustment.wide()->mounts.Find("/m")->value,
             (Mount{.container_path = "/m", .host_path = "/h", .read_only = true}));
 }
 
@@ -382,21 +380,19 @@ TEST_F(AdjustmentMappingTest, ADeviceWithAnotherModeOrOwnerIsRefusedOrToldOf) {
 }
 
 TEST_F(AdjustmentMappingTest, ASeccompPolicyBecomesAFile) {
-  auto mapped = Map("linux { seccomp_policy { default_action: 'SCMP_ACT_ALLOW' } }");
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_EQ(mapped->host_files.seccomp_policy, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
-  EXPECT_TRUE(AddHostFiles({.seccomp_profile = "/run/p.json"}, context(), *mapped).ok());
-  EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, "/run/p.json");
+  auto mapped = Must(Map("linux { seccomp_policy { default_action: 'SCMP_ACT_ALLOW' } }"));
+  EXPECT_EQ(mapped.host_files.seccomp_policy, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
+  EXPECT_TRUE(AddHostFiles({.seccomp_profile = "/run/p.json"}, context(), mapped).ok());
+  EXPECT_EQ(mapped.adjustment.wide()->seccomp_profile, "/run/p.json");
 }
 
 TEST_F(AdjustmentMappingTest, ByTheDockerApiASeccompPolicyIsInTheRequest) {
   traits_ = TraitsOf("docker", "20.10.24+dfsg1", false);
   owners_ = {{.field = api::FIELD_SECCOMP_POLICY, .plugin = "10-a"}};
   constexpr const char* kPlain = "linux { seccomp_policy { default_action: 'SCMP_ACT_ALLOW' } }";
-  const auto mapped = Map(kPlain);
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_TRUE(mapped->host_files.empty());
-  EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
+  const auto mapped = Must(Map(kPlain));
+  EXPECT_TRUE(mapped.host_files.empty());
+  EXPECT_EQ(mapped.adjustment.wide()->seccomp_profile, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
   // Parts that the runtime ignores are not dropped in silence.
   for (const char* const member : {"flags: 'SECCOMP_FILTER_FLAG_LOG'", "default_errno { value: 1 }",
                                    "listener_path: '/l'", "listener_metadata: 'm'"}) {
@@ -418,11 +414,10 @@ TEST_F(AdjustmentMappingTest, ByTheDockerApiASeccompPolicyIsInTheRequest) {
 TEST_F(AdjustmentMappingTest, TheDockerApiHasLimitsAndUnsetsVariables) {
   traits_ = TraitsOf("docker", "20.10.24", false);
   const auto mapped =
-      Map("rlimits { type: 'RLIMIT_NOFILE' hard: 200 soft: 100 } env { key: '-MINE' } "
-          "env { key: '-OF_IMAGE' } env { key: '-OF_IMAGE_UNKNOWN' }");
-  ASSERT_TRUE(mapped.ok()) << Describe(mapped.status());
-  EXPECT_THAT(mapped->warnings, IsEmpty());
-  const WideAdjustment& wide = *mapped->adjustment.wide();
+      Must(Map("rlimits { type: 'RLIMIT_NOFILE' hard: 200 soft: 100 } env { key: '-MINE' } "
+               "env { key: '-OF_IMAGE' } env { key: '-OF_IMAGE_UNKNOWN' }"));
+  EXPECT_THAT(mapped.warnings, IsEmpty());
+  const WideAdjustment& wide = mapped->adjustment.wide();
   EXPECT_EQ(wide.resource_limits.Find("RLIMIT_NOFILE")->value,
             (ResourceLimit{.type = "RLIMIT_NOFILE", .hard = 200, .soft = 100}));
   for (const char* const name : {"MINE", "OF_IMAGE", "OF_IMAGE_UNKNOWN"}) {

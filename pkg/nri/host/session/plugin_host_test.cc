@@ -13,12 +13,14 @@
 #include "pkg/nri/host/session/plugin_registry.h"
 #include "pkg/nri/testing/host_fixture.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::nri {
 namespace {
 
 using std::chrono::milliseconds;
 using test::Dialect;
+using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -47,9 +49,8 @@ TEST_F(PluginHostTest, APluginIsConfiguredSynchronizedAndAsked) {
     response.mutable_adjust()->add_env()->set_key(request.container().name());
     return response;
   };
-  const auto answer = AskCreate(*listener.ready[0]);
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->adjust().env(0).key(), "c");
+  const auto answer = Must(AskCreate(*listener.ready[0]));
+  EXPECT_EQ(answer.adjust().env(0).key(), "c");
 }
 
 TEST_F(PluginHostTest, EventsComeByTheMethodThatThePluginHas) {
@@ -330,15 +331,13 @@ TEST_F(HostHandshakeTest, TheSocketIsForRootAlone) {
   EXPECT_EQ(found.st_mode & 0777, 0600U);
   ASSERT_EQ(::stat(directory.File("run").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0700U);
-  StatusOr<UniqueFd> socket = ConnectUnix(options.socket);
-  ASSERT_TRUE(socket.ok());
-  const test::FakePlugin plugin(loop, *std::move(socket));
+  UniqueFd socket = Must(ConnectUnix(options.socket));
+  const test::FakePlugin plugin(loop, std::move(socket));
   ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 1; }));
 }
 
 TEST_F(HostHandshakeTest, ASocketThatAnotherProcessServesIsLeftToIt) {
-  const auto theirs = ListeningSocket::Create(options.socket);
-  ASSERT_TRUE(theirs.ok());
+  const auto theirs = Must(ListeningSocket::Create(options.socket));
   ::unlink((options.socket + ".lock").c_str());
   EXPECT_EQ(host().Start().code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(ConnectUnix(options.socket).ok());
