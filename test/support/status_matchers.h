@@ -43,8 +43,8 @@ T Ok(StatusOr<T> value) {
   return value.ok() ? *std::move(value) : T();
 }
 
-// The value; an error ends the test with the place of the call. Also for fixtures: a failed ASSERT in
-// a function returns to its caller, which would go on without the program that did not start.
+// The value; an error ends the test with the place of the call. Also for fixtures: a failed ASSERT
+// in a function returns to its caller, which would go on without the program that did not start.
 template <typename T>
 T Must(StatusOr<T> result, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (!result.ok()) {
