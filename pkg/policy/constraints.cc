@@ -7,14 +7,11 @@
 
 #include "pkg/base/amount_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/sys/files.h"
+#include "pkg/topology/kernel_lists.h"
 
 namespace resmgr {
 
 namespace {
-
-// More than a list of every other CPU up to CpuSet::kMaxId.
-constexpr size_t kMaxCpusetFile = size_t{64} * 1024;
 
 std::vector<std::string> CgroupDirectories(std::string_view name, std::string_view mount) {
   std::vector<std::string> directories;
@@ -25,13 +22,6 @@ std::vector<std::string> CgroupDirectories(std::string_view name, std::string_vi
   return directories;
 }
 
-StatusOr<CpuSet> ReadSet(const std::string& path) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxCpusetFile));
-  StatusOr<CpuSet> cpus = CpuSet::Parse(Trim(text));
-  if (!cpus.ok()) return Annotate(cpus.status(), path);
-  return cpus;
-}
-
 StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& options) {
   const std::vector<std::string> directories = CgroupDirectories(name, options.cgroup_mount);
   bool found = false;
@@ -39,14 +29,14 @@ StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& op
     // The effective CPUs are read first: with cgroup v2 a child with an empty cpuset.cpus has its
     // parent's CPUs.
     for (const char* file : {"cpuset.cpus.effective", "cpuset.cpus"}) {
-      StatusOr<CpuSet> cpus = ReadSet(fmt::format("{}/{}", directory, file));
+      StatusOr<CpuSet> cpus = ReadKernelCpus(fmt::format("{}/{}", directory, file));
       if (cpus.status().code() == StatusCode::kNotFound) continue;
       if (!cpus.ok()) return cpus;
       found = true;
       // Adds the CPUs that partitions below this cgroup (classes.isolation) took out of its
       // effective CPUs.
       const StatusOr<CpuSet> taken =
-          ReadSet(fmt::format("{}/cpuset.cpus.exclusive.effective", directory));
+          ReadKernelCpus(fmt::format("{}/cpuset.cpus.exclusive.effective", directory));
       if (taken.ok()) *cpus |= *taken;
       if (!cpus->empty()) return cpus;
     }

@@ -14,13 +14,11 @@
 #include "pkg/base/characters.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/cgroups.h"
-#include "pkg/sys/files.h"
+#include "pkg/topology/kernel_lists.h"
 
 namespace resmgr {
 namespace {
 
-// Limit of a file: longer than a list of every other CPU up to CpuSet::kMaxId.
-constexpr size_t kMostListBytes = size_t{64} << 10;
 // Limits, since other programs may make any number of cgroups.
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostPartitions = 256;
@@ -28,8 +26,7 @@ constexpr size_t kMostPartitions = 256;
 constexpr int kMostNamed = 4;
 
 std::string Text(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(path, kMostListBytes);
-  return text.ok() ? std::string(Trim(*text)) : "";
+  return ReadKernelText(path).value_or("");
 }
 
 // The set in the file; empty if the file is missing or empty.
@@ -189,9 +186,8 @@ std::string PodsPath(const CgroupPlaces& places, const CpusetHierarchy& hierarch
 // The path of this process in /proc/self/cgroup: "0::/system.slice/a.service" on v2, "9:cpuset:/a"
 // on v1; nullopt without such a line.
 std::optional<std::string> OwnPath(const CgroupPlaces& places, bool unified) {
-  const auto text = ReadFile(places.root + "/proc/self/cgroup", kMostListBytes);
-  if (!text.ok()) return std::nullopt;
-  for (const std::string_view line : Split(*text, '\n')) {
+  const std::string text = Text(places.root + "/proc/self/cgroup");
+  for (const std::string_view line : Split(text, '\n')) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
@@ -404,9 +400,8 @@ const std::vector<CpusetLimits::Partition>& CpusetLimits::Partitions() {
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places) {
   const CpusetHierarchy hierarchy = HierarchyOf(places);
   CgroupSets sets = ReadNearest(hierarchy, PodsPath(places, hierarchy));
-  const StatusOr<std::string> online = ReadFile(hierarchy.online, kMostListBytes);
-  if (!online.ok() || sets.cpus.empty()) return sets;
-  const CpuSet missing = CpuSet::Parse(Trim(*online)).value_or(CpuSet()) - sets.cpus;
+  if (sets.cpus.empty()) return sets;
+  const CpuSet missing = ReadList<CpuSet>(hierarchy.online) - sets.cpus;
   if (!missing.empty()) sets.why = CpusetLimits(hierarchy).WhyNot(sets.name, missing);
   return sets;
 }

@@ -16,13 +16,13 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/kernel_lists.h"
 
 namespace resmgr {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxFile = size_t{64} * 1024;
 constexpr int kMaxLevels = 32;  // limit of directories above a device
 constexpr int kMaxParts = 64;   // limit of parts of one device
 constexpr int kMaxNesting = 4;  // limit of levels of devices within devices
@@ -233,13 +233,11 @@ std::optional<Locality> DeviceLocality::OfAll(const std::string& directory, int 
 
 // If a device has no node, numa_node reads -1, and its list of CPUs has all CPUs.
 std::optional<Locality> DeviceLocality::ReadLocality(const std::string& directory) const {
-  const StatusOr<std::string> node = ReadFile(directory + "/numa_node", kMaxFile);
-  const std::optional<int64_t> id = node.ok() ? ParseInt(Trim(*node)) : std::nullopt;
+  const std::optional<int64_t> id = ParseInt(ReadKernelText(directory + "/numa_node").value_or(""));
   if (!id || *id < 0 || *id > NodeSet::kMaxId) return std::nullopt;
   Locality locality;
   locality.nodes.Add(static_cast<int>(*id));
-  const StatusOr<std::string> list = ReadFile(directory + "/local_cpulist", kMaxFile);
-  if (list.ok()) locality.cpus = CpuSet::Parse(Trim(*list)).value_or(CpuSet());
+  locality.cpus = ReadKernelCpus(directory + "/local_cpulist").value_or(CpuSet());
   return locality;
 }
 

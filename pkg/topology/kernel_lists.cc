@@ -13,24 +13,33 @@
 namespace resmgr {
 namespace {
 
-// Limit of a file: longer than a list of every other CPU up to CpuSet::kMaxId.
-constexpr size_t kMostOfAFile = size_t{64} * 1024;
-
-std::string ReadText(const std::string& path) {
+std::string PathOf(std::string_view device) {
   const char* const root = std::getenv("HWLOC_FSROOT");
-  const StatusOr<std::string> text =
-      ReadFile(fmt::format("{}/sys/devices/{}", root == nullptr ? "" : root, path), kMostOfAFile);
-  return text.ok() ? std::string(Trim(*text)) : "";
+  return fmt::format("{}/sys/devices/{}", root == nullptr ? "" : root, device);
 }
 
-CpuSet ListedCpus(const std::string& path) {
-  return CpuSet::Parse(ReadText(path)).value_or(CpuSet());
+CpuSet ListedCpus(std::string_view device) {
+  return ReadKernelCpus(PathOf(device)).value_or(CpuSet());
 }
 
 }  // namespace
 
+StatusOr<std::string> ReadKernelText(const std::string& path) {
+  // More than a list of every other CPU up to CpuSet::kMaxId.
+  constexpr size_t kMost = size_t{64} << 10;
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMost));
+  return std::string(Trim(text));
+}
+
+StatusOr<CpuSet> ReadKernelCpus(const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadKernelText(path));
+  StatusOr<CpuSet> cpus = CpuSet::Parse(text);
+  if (!cpus.ok()) return Annotate(cpus.status(), path);
+  return cpus;
+}
+
 std::string IsolatedByKernel() {
-  return ReadText("system/cpu/isolated");
+  return ReadKernelText(PathOf("system/cpu/isolated")).value_or("");
 }
 
 void ApplyLocalNodes(Machine::Parts& parts) {

@@ -4,9 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
+
+// The text of one of the kernel's short files, such as a list of CPUs, without white space around
+// it. Errors as from ReadFile (pkg/sys/files.h).
+StatusOr<std::string> ReadKernelText(const std::string& path);
+// The list of CPUs in a file of the kernel; an error about the list begins with the path.
+StatusOr<CpuSet> ReadKernelCpus(const std::string& path);
 
 // Lists that this machine's kernel has in sysfs, and that hwloc does not read or does not keep.
 // They are below the directory HWLOC_FSROOT, if that variable is set. A file that is missing or

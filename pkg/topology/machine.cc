@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/files.h"
+#include "pkg/topology/kernel_lists.h"
 
 namespace resmgr {
 namespace {
@@ -167,9 +167,6 @@ class FingerprintHash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// Limit of a file: longer than a list of every other CPU up to CpuSet::kMaxId.
-constexpr size_t kLongestList = size_t{64} * 1024;
-
 }  // namespace
 
 StatusOr<Machine> Machine::Create(Parts parts) {
@@ -306,10 +303,8 @@ StatusOr<CpuSet> ReadOnlineCpus(const std::string& root) {
   const char* const other = std::getenv("HWLOC_FSROOT");
   const std::string path = (root.empty() && other != nullptr ? std::string(other) : root) +
                            "/sys/devices/system/cpu/online";
-  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kLongestList));
-  StatusOr<CpuSet> online = CpuSet::Parse(Trim(text));
-  if (!online.ok()) return Annotate(online.status(), path);
-  if (online->empty()) return Unavailable("{} names no CPU", path);
+  RESMGR_ASSIGN_OR_RETURN(CpuSet online, ReadKernelCpus(path));
+  if (online.empty()) return Unavailable("{} names no CPU", path);
   return online;
 }
 
