@@ -247,18 +247,17 @@ bool MountTellsLocality(std::string_view container_path, std::string_view host_p
   constexpr std::array<std::string_view, 5> kOfLibraries = {"/lib", "/lib32", "/lib64", "/libx32",
                                                             "/libexec"};
   constexpr std::array<std::string_view, 3> kOfTheKubelet = {
-      "kubernetes.io~configmap", "kubernetes.io~secret", "kubernetes.io~projected"};
+      "/kubernetes.io~configmap/", "/kubernetes.io~secret/", "/kubernetes.io~projected/"};
   if (read_only || container_path == "/dev/termination-log") return false;
   if (container_path.starts_with("/etc/")) return false;
   std::string_view path = container_path;
   if (constexpr std::string_view kUsr = "/usr"; IsAtOrBelow(path, kUsr))
     path.remove_prefix(kUsr.size());
   const auto above = [path](std::string_view directory) { return IsAtOrBelow(path, directory); };
-  const auto named = [host_path](std::string_view part) {
-    return host_path.find(part) != std::string_view::npos;
+  const auto within = [host_path](std::string_view directory) {
+    return host_path.find(directory) != std::string_view::npos;
   };
-  return std::none_of(kOfLibraries.begin(), kOfLibraries.end(), above) &&
-         std::none_of(kOfTheKubelet.begin(), kOfTheKubelet.end(), named);
+  return std::ranges::none_of(kOfLibraries, above) && std::ranges::none_of(kOfTheKubelet, within);
 }
 
 MountTable::MountTable(std::string_view mountinfo) {

@@ -172,6 +172,8 @@ TEST(MountTellsLocalityTest, LeavesOutWhatEveryContainerHas) {
   EXPECT_FALSE(MountTellsLocality("/dev/termination-log", "/var/lib/kubelet/x", false));
   EXPECT_FALSE(MountTellsLocality(
       "/config", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~configmap/c", false));
+  EXPECT_TRUE(MountTellsLocality("/data", "/mnt/kubernetes.io~secret-recipes/a", false));
+  EXPECT_TRUE(MountTellsLocality("/data", "/mnt/not-kubernetes.io~projected", false));
 }
 
 constexpr char kTable[] =
