@@ -22,6 +22,20 @@ StatusOr<Classes> ReadClasses(std::string_view text, void (*describe)(ConfigSect
   return ReadSection<Classes>(&node, "classes", describe, nullptr);
 }
 
+// The configuration that is read from what is shown of this one.
+template <typename Classes>
+Classes ShownAndRead(Classes config, void (*describe)(ConfigSection&, Classes&)) {
+  std::vector<ConfigKey> keys;
+  ConfigSection writer(keys);
+  describe(writer, config);
+  const ConfigNode shown = ValuesOf(keys);
+  ConfigSection reader(shown, "classes");
+  Classes again;
+  describe(reader, again);
+  EXPECT_EQ(reader.Finish(), OkStatus());
+  return again;
+}
+
 class BlockioConfigTest : public testing::Test {
  protected:
   static StatusOr<BlockioConfig> Read(std::string_view text) {
@@ -83,20 +97,12 @@ TEST_F(BlockioConfigTest, MistakesHaveTheirPlace) {
 }
 
 TEST_F(BlockioConfigTest, WhatIsShownIsReadAgain) {
-  BlockioConfig config =
+  const BlockioConfig config =
       Read(
           "blockio: {Assign: runtime, Classes: {a: [{Devices: ['/dev/sd*'], ThrottleReadBps: 5k},"
           " {Weight: 20}], b: []}}")
           .value();
-  std::vector<ConfigKey> keys;
-  ConfigSection writer(keys);
-  DescribeBlockio(writer, config);
-  const ConfigNode shown = ValuesOf(keys);
-  ConfigSection reader(shown, "classes");
-  BlockioConfig again;
-  DescribeBlockio(reader, again);
-  ASSERT_TRUE(reader.Finish().ok());
-  EXPECT_EQ(again, config);
+  EXPECT_EQ(ShownAndRead(config, DescribeBlockio), config);
 }
 
 using Kind = ClockRate::Kind;
@@ -177,12 +183,11 @@ TEST(CpuClassesConfigTest, TakesProfilesOfThePowerManager) {
 }
 
 TEST(CpuClassesConfigTest, RefusesWhatCannotBe) {
-  EXPECT_NE(CpuError("{minFreq: 1GHz}").find("a class has no name"), std::string::npos);
-  EXPECT_NE(CpuError("{name: a}, {name: a}").find("\"a\" is there twice"), std::string::npos);
-  EXPECT_NE(CpuError("{name: a, minFreq: fast}").find("is no clock rate"), std::string::npos);
-  EXPECT_NE(CpuError("{name: a, energyPerformancePreference: 256}").find("from 0 to 255"),
-            std::string::npos);
-  EXPECT_NE(CpuError("{name: a, freqGovernor: a/b}").find("can be no governor"), std::string::npos);
+  EXPECT_THAT(CpuError("{minFreq: 1GHz}"), HasSubstr("a class has no name"));
+  EXPECT_THAT(CpuError("{name: a}, {name: a}"), HasSubstr("\"a\" is there twice"));
+  EXPECT_THAT(CpuError("{name: a, minFreq: fast}"), HasSubstr("is no clock rate"));
+  EXPECT_THAT(CpuError("{name: a, energyPerformancePreference: 256}"), HasSubstr("from 0 to 255"));
+  EXPECT_THAT(CpuError("{name: a, freqGovernor: a/b}"), HasSubstr("can be no governor"));
   EXPECT_NE(CpuError("{name: a, turboPriority: -1}"), "");
   EXPECT_NE(CpuError("{name: a, maxFreqs: 1}"), "");
 }
@@ -303,20 +308,12 @@ TEST_F(SchedulingConfigTest, MistakesHaveTheirPlace) {
 }
 
 TEST_F(SchedulingConfigTest, WhatIsShownIsReadAgain) {
-  SchedulingConfig config =
+  const SchedulingConfig config =
       Read(
           "scheduling: [{name: a, policy: deadline, runtime: 1ms, deadline: 2ms, period: 3ms,"
           " flags: [reclaim]}, {name: b, nice: 3, ioClass: be, ioPriority: 0, burst: 100%}]")
           .value();
-  std::vector<ConfigKey> keys;
-  ConfigSection writer(keys);
-  DescribeScheduling(writer, config);
-  const ConfigNode shown = ValuesOf(keys);
-  ConfigSection reader(shown, "classes");
-  SchedulingConfig again;
-  DescribeScheduling(reader, again);
-  ASSERT_TRUE(reader.Finish().ok());
-  EXPECT_EQ(again, config);
+  EXPECT_EQ(ShownAndRead(config, DescribeScheduling), config);
 }
 
 }  // namespace
