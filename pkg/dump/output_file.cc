@@ -25,20 +25,24 @@ constexpr mode_t kDirectoryMode = 0700;
 // making a terminal the daemon's.
 constexpr int kOpenFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 
-// Takes back the beginning of a line at the end of what was written.
-void TakeBackPartOfLine(int fd, std::string_view written) {
-  const size_t part = written.size() - (written.rfind('\n') + 1);
+// Takes back the beginning of a line at the end of what was written. Returns the size of the whole
+// lines.
+size_t TakeBackPartOfLine(int fd, std::string_view written) {
+  const size_t whole = written.rfind('\n') + 1;
+  const auto part = static_cast<off_t>(written.size() - whole);
   struct stat info = {};
-  if (part == 0 || ::fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(part)) return;
-  if (::ftruncate(fd, info.st_size - static_cast<off_t>(part)) != 0) return;
+  if (part > 0 && ::fstat(fd, &info) == 0 && info.st_size >= part) {
+    [[maybe_unused]] const int cut = ::ftruncate(fd, info.st_size - part);
+  }
+  return whole;
 }
 
-// After an error the file ends with a whole line.
-Status WriteLines(int fd, std::string_view text) {
-  const size_t done = WriteFully(fd, text);
-  if (done == text.size()) return OkStatus();
+// After an error the file ends with a whole line. `written`: the bytes of the lines in it.
+Status WriteLines(int fd, std::string_view text, size_t& written) {
+  written = WriteFully(fd, text);
+  if (written == text.size()) return OkStatus();
   const Status failed = Unavailable("{}", std::strerror(errno));
-  TakeBackPartOfLine(fd, text.substr(0, done));
+  written = TakeBackPartOfLine(fd, text.substr(0, written));
   return failed;
 }
 
@@ -157,14 +161,15 @@ Status OutputFile::Flush() {
 void OutputFile::WriteBuffer() {
   if (buffer_.empty()) return;
   const auto now = std::chrono::steady_clock::now();
+  size_t written = 0;
   if (!failing_ || now >= retry_at_) {
-    const Status written = WriteLines(fd_.get(), buffer_);
-    if (!written.ok() && !failing_) failure_ = written;
-    failing_ = !written.ok();
+    const Status done = WriteLines(fd_.get(), buffer_, written);
+    if (!done.ok() && !failing_) failure_ = done;
+    failing_ = !done.ok();
     retry_at_ = now + pause_;
   }
-  ++(failing_ ? lost_buffers_ : written_buffers_);
   buffer_.clear();
+  told_(written);
 }
 
 }  // namespace resmgr::dump

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -52,10 +54,9 @@ class OutputFile {
   // are whole.
   Status Flush();
 
-  // How often buffered bytes were written, and how often they, or a part of them, were lost: after
-  // Append and Flush these tell what became of what was appended before.
-  uint64_t written_buffers() const { return written_buffers_; }
-  uint64_t lost_buffers() const { return lost_buffers_; }
+  // `told` is called with the number of bytes that reached the file, whenever the buffer was
+  // emptied: these are its first lines, and all lines behind them are lost.
+  void TellWritten(std::function<void(size_t bytes)> told) { told_ = std::move(told); }
 
   // Whether the path leads to another file or none, since this one was renamed or removed.
   bool IsMoved() const;
@@ -78,8 +79,7 @@ class OutputFile {
   const ino_t inode_;
   const std::chrono::milliseconds pause_;
   std::string buffer_;
-  uint64_t written_buffers_ = 0;
-  uint64_t lost_buffers_ = 0;
+  std::function<void(size_t bytes)> told_ = [](size_t) {};
   bool failing_ = false;
   std::chrono::steady_clock::time_point retry_at_;
   Status failure_;  // not returned yet

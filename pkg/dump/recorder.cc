@@ -122,11 +122,6 @@ double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-std::string LossLines(uint64_t calls, uint64_t use) {
-  return (calls > 0 ? fmt::format("{{\"lost_calls\":{}}}\n", calls) : "") +
-         (use > 0 ? fmt::format("{{\"lost_use\":{}}}\n", use) : "");
-}
-
 }  // namespace
 
 bool IsRecorded(const MethodTypes& types) {
@@ -145,23 +140,50 @@ Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::
 
 void Recorder::ContinueIn(std::unique_ptr<OutputFile> file) {
   file_ = std::move(file);
-  unwritten_ = {};
-  written_buffers_ = lost_buffers_ = 0;
-  file_->Append(header_);
+  file_->TellWritten([this](size_t bytes) { NoteWritten(bytes); });
+  buffered_.clear();
+  lost_ = {};
+  Buffer(header_, {.header = true});
 }
 
-void Recorder::Append(std::string_view lines, Unwritten what) {
-  if (std::exchange(written_buffers_, file_->written_buffers()) != file_->written_buffers())
-    unwritten_ = {};
-  if (std::exchange(lost_buffers_, file_->lost_buffers()) != file_->lost_buffers()) {
-    gaps_.fetch_add(1, std::memory_order_relaxed);
-    // A file that was begun on a full disk has no header yet.
-    if (file_->written_buffers() == 0) file_->Append(header_);
-    file_->Append(LossLines(unwritten_.calls, unwritten_.use));
+void Recorder::Append(std::string_view text, Lines line) {
+  TellLost();
+  Buffer(text, line);
+}
+
+void Recorder::TellLost() {
+  const Lines lost = std::exchange(lost_, {});
+  if (lost.bytes == 0) return;
+  gaps_.fetch_add(1, std::memory_order_relaxed);
+  // A file that was begun on a full disk has no header yet.
+  if (lost.header) Buffer(header_, {.header = true});
+  BufferLoss(lost);
+}
+
+void Recorder::Buffer(std::string_view text, Lines line) {
+  line.bytes = text.size();
+  buffered_.push_back(line);
+  file_->Append(text);
+}
+
+void Recorder::BufferLoss(const Lines& loss) {
+  if (loss.calls > 0)
+    Buffer(fmt::format("{{\"lost_calls\":{}}}\n", loss.calls), {.calls = loss.calls});
+  if (loss.use > 0) Buffer(fmt::format("{{\"lost_use\":{}}}\n", loss.use), {.use = loss.use});
+}
+
+// Called within Buffer and the file's Flush.
+void Recorder::NoteWritten(size_t bytes) {
+  for (const Lines& line : buffered_) {
+    const bool there = line.bytes <= bytes;
+    bytes -= there ? line.bytes : bytes;
+    if (there) continue;
+    lost_.calls += line.calls;
+    lost_.use += line.use;
+    lost_.header |= line.header;
+    lost_.bytes += line.bytes;
   }
-  file_->Append(lines);
-  unwritten_.calls += what.calls;
-  unwritten_.use += what.use;
+  buffered_.clear();
 }
 
 void Recorder::Take(const Event& event) {
@@ -217,8 +239,8 @@ void Recorder::End(const Event& event) {
 void Recorder::Lost(const Event& event) {
   for (const uint64_t call : event.cut_calls)
     calls_.erase(call);
-  Append(LossLines(event.lost_calls, event.lost_use),
-         {.calls = event.lost_calls, .use = event.lost_use});
+  TellLost();
+  BufferLoss({.calls = event.lost_calls, .use = event.lost_use});
 }
 
 void Recorder::Use(const Event& event) {

@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -40,20 +43,24 @@ class Recorder {
   void End(const Event& event);
   void Lost(const Event& event);
   void Use(const Event& event);
-  // Lines that were appended, and those that the file lacks by the lines that tell so, until they
-  // are in the file.
-  struct Unwritten {
+  // One line or several, and what the recording lacks without them.
+  struct Lines {
     uint64_t calls = 0;
     uint64_t use = 0;
+    bool header = false;
+    size_t bytes = 0;
   };
-  // Appends lines, behind one that tells what was lost before.
-  void Append(std::string_view lines, Unwritten what);
+  // Appends a line, behind those that tell what was lost before.
+  void Append(std::string_view text, Lines line);
+  void TellLost();
+  void Buffer(std::string_view text, Lines line);
+  void BufferLoss(const Lines& loss);
+  void NoteWritten(size_t bytes);
 
   std::unique_ptr<OutputFile> file_;
   std::atomic<uint64_t>& gaps_;
-  Unwritten unwritten_;
-  uint64_t written_buffers_ = 0;  // of the file, as of the last Append
-  uint64_t lost_buffers_ = 0;
+  std::vector<Lines> buffered_;  // each line in the file's buffer
+  Lines lost_;                   // lines that the file lacks, and does not tell of yet
   const std::chrono::steady_clock::time_point start_;
   const std::string header_;
   std::unordered_map<uint64_t, nlohmann::json> calls_;  // data of calls in flight

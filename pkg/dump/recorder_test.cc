@@ -105,50 +105,71 @@ TEST_F(RecorderTest, UseWithoutRoomIsCountedAndTold) {
   EXPECT_THAT(Log(), testing::Contains(testing::HasSubstr("the recording fell behind")));
 }
 
-// A disk that is full for a while.
-TEST_F(RecorderTest, TellsHowManyLinesItsFileLacks) {
-  auto file = OutputFile::Create({.path = PathOf("r.jsonl")}, std::chrono::milliseconds(0));
-  ASSERT_TRUE(file.ok());
-  std::atomic<uint64_t> gaps{0};
-  Recorder recorder(*std::move(file), {}, {}, gaps);
-  const auto use = [&recorder] {
-    recorder.Take({.kind = Event::Kind::kUse, .use = {{.container = "c1"}}});
-  };
-  use();
-  ASSERT_TRUE(recorder.file().Flush().ok());
-  for (int i = 0; i < 2; ++i) {
-    use();
-    recorder.Take({.kind = Event::Kind::kLost, .lost_calls = 3});
-    const FullAfter full(1);
-    recorder.file().Flush().IgnoreError();
+// A recorder whose file may lack room.
+class FullDiskTest : public DumpFixture {
+ protected:
+  void Use(const std::string& container = "c1") {
+    recorder_.Take({.kind = Event::Kind::kUse, .use = {{.container = container}}});
   }
-  EXPECT_EQ(gaps, 1U) << "of the second one the next line tells";
-  use();
-  ASSERT_TRUE(recorder.file().Flush().ok());
-  use();
-  ASSERT_TRUE(recorder.file().Flush().ok());
+  Status Flush() { return recorder_.file().Flush(); }
+  std::vector<std::string> Lines() const { return LinesOf(PathOf("r.jsonl")); }
+
+  std::atomic<uint64_t> gaps_{0};
+  Recorder recorder_{*OutputFile::Create({.path = PathOf("r.jsonl")}, std::chrono::milliseconds(0)),
+                     {},
+                     {},
+                     gaps_};
+};
+
+TEST_F(FullDiskTest, TellsHowManyLinesItsFileLacks) {
+  Use();
+  ASSERT_TRUE(Flush().ok());
+  for (int i = 0; i < 2; ++i) {
+    Use();
+    recorder_.Take({.kind = Event::Kind::kLost, .lost_calls = 3});
+    const FullAfter full(1);
+    Flush().IgnoreError();
+  }
+  EXPECT_EQ(gaps_, 1U) << "of the second one the next line tells";
+  Use();
+  ASSERT_TRUE(Flush().ok());
+  Use();
+  ASSERT_TRUE(Flush().ok());
   std::vector<std::string> kinds;
-  for (const std::string& line : LinesOf(PathOf("r.jsonl"))) {
+  for (const std::string& line : Lines()) {
     const json parsed = json::parse(line);
     kinds.push_back(parsed.contains("op") ? "use" : parsed.contains("version") ? "head" : line);
   }
   EXPECT_THAT(kinds,
               ElementsAre("head", "use", R"({"lost_calls":6})", R"({"lost_use":2})", "use", "use"));
-  EXPECT_EQ(gaps, 2U);
+  EXPECT_EQ(gaps_, 2U);
 }
 
-TEST_F(RecorderTest, AFileThatWasBegunOnAFullDiskHasItsHeader) {
-  auto file = OutputFile::Create({.path = PathOf("r.jsonl")}, std::chrono::milliseconds(0));
-  ASSERT_TRUE(file.ok());
-  std::atomic<uint64_t> gaps{0};
-  Recorder recorder(*std::move(file), {}, {}, gaps);
+// The kernel writes the lines that the disk has room for.
+TEST_F(FullDiskTest, LinesInFrontOfAFullDiskAreNotLost) {
+  Use();
+  recorder_.Take({.kind = Event::Kind::kLost, .lost_calls = 3, .lost_use = 4});
+  Use(std::string(1000, 'c'));
+  Use();
+  {
+    const FullAfter full(400);
+    EXPECT_FALSE(Flush().ok());
+  }
+  Use();
+  ASSERT_TRUE(Flush().ok());
+  EXPECT_EQ(gaps_, 1U);
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr("version"), HasSubstr("c1"), R"({"lost_calls":3})",
+                                   R"({"lost_use":4})", R"({"lost_use":2})", HasSubstr("c1")));
+}
+
+TEST_F(FullDiskTest, AFileThatWasBegunOnAFullDiskHasItsHeader) {
   {
     const FullAfter full(1);
-    EXPECT_FALSE(recorder.file().Flush().ok());
+    EXPECT_FALSE(Flush().ok());
   }
-  recorder.Take({.kind = Event::Kind::kUse, .use = {{.container = "c1"}}});
-  ASSERT_TRUE(recorder.file().Flush().ok());
-  const std::vector<std::string> lines = LinesOf(PathOf("r.jsonl"));
+  Use();
+  ASSERT_TRUE(Flush().ok());
+  const std::vector<std::string> lines = Lines();
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_TRUE(json::parse(lines[0]).contains("version"));
   EXPECT_TRUE(json::parse(lines[1]).contains("op"));
