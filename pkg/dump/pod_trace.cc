@@ -58,23 +58,14 @@ bool HasNames(std::string_view bytes, std::string_view pod, char uid_tag,
   return false;
 }
 
-// A member of a JSON object that is a text; "" for anything else.
-std::string TextMember(const nlohmann::json& object, std::string_view name) {
-  if (!object.is_object()) return "";
-  const auto member = object.find(name);
-  return member != object.end() && member->is_string() ? member->get<std::string>() : "";
-}
-
 // Whether the body of a creation at the Docker API has the labels by which dockershim and
 // cri-dockerd mark containers of the pod.
 bool HasPodLabels(std::string_view body, std::string_view name_space, std::string_view pod) {
   constexpr std::string_view kPodLabel = "io.kubernetes.pod.name";
   if (!Contains(body, kPodLabel)) return false;
   const std::optional<nlohmann::json> create = ParseJson(body);
-  if (!create || !create->is_object()) return false;
-  const auto labels = create->find("Labels");
-  return labels != create->end() && TextMember(*labels, kPodLabel) == pod &&
-         TextMember(*labels, "io.kubernetes.pod.namespace") == name_space;
+  return create && json_path::TextAt(*create, {"Labels", kPodLabel}) == pod &&
+         json_path::TextAt(*create, {"Labels", "io.kubernetes.pod.namespace"}) == name_space;
 }
 
 bool IsNri(const MethodTypes& types) {
@@ -104,7 +95,7 @@ std::string MadeId(std::string_view method, std::string_view reply) {
     return std::string(FirstText(reply));
   if (method != "ContainerCreate") return "";
   const std::optional<nlohmann::json> made = ParseJson(reply);
-  return made ? TextMember(*made, "Id") : "";
+  return made ? json_path::TextAt(*made, {"Id"}) : "";
 }
 
 }  // namespace

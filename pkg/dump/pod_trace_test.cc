@@ -67,6 +67,13 @@ class PodTraceTest : public DumpFixture {
     request.set_container_id(id);
     return request.SerializeAsString();
   }
+  // A trace of the pod shop/web, whose calls are from now on in it.
+  std::shared_ptr<PodTrace> Trace(std::vector<std::string> ids = {}) {
+    auto trace = std::make_shared<PodTrace>("shop", "web", std::move(ids));
+    EXPECT_TRUE(DumpFixture::Start({}).ok());
+    EXPECT_TRUE(dumper_->Trace(trace).ok());
+    return trace;
+  }
   // All that was traced, once the dumper has written it.
   std::string Text(PodTrace& trace) {
     EXPECT_TRUE(dumper_->Trace(nullptr).ok());
@@ -105,10 +112,7 @@ TEST_F(PodTraceTest, HasTheCallsAboutThePodAlone) {
 }
 
 TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace =
-      std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{"c0ffee00c0ffee"});
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace({"c0ffee00c0ffee"});
   DockerCall("ContainerCreate", Labels("shop", "web"), R"({"Id":"5a4db0c55a4db0c5"})");  // 1
   DockerCall("ContainerCreate", Labels("shop", "web-2"), R"({"Id":"0000000000000000"})");
   DockerCall("ContainerCreate", Labels("other", "web"));
@@ -132,9 +136,7 @@ TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
 
 // Updates that the daemon asks the runtime for have the container's id only.
 TEST_F(PodTraceTest, ObjectsOfNriAreKnownByTheIdsOfTheirEvents) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{});
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   const auto call = [this](const std::string& path, const std::string& request,
                            const std::string& reply) {
     const CallRef made = {.id = ++last_call_, .path = path};
@@ -158,27 +160,21 @@ TEST_F(PodTraceTest, ObjectsOfNriAreKnownByTheIdsOfTheirEvents) {
 }
 
 TEST_F(PodTraceTest, CallsWithoutRoomAreCounted) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{});
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   dumper_->GiveUp({.id = ++last_call_, .path = std::string(kService) + "ListContainers"}, false);
   EXPECT_EQ(trace->TakeText().lost_calls, 1U);
   EXPECT_EQ(trace->TakeText().lost_calls, 0U);
 }
 
 TEST_F(PodTraceTest, NothingIsReportedOnceItIsOver) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kMessages);
   EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kNone);
 }
 
 TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   runtime::v1::RunPodSandboxRequest request;
   ASSERT_TRUE(request.ParseFromString(RunPod("shop", "web")));
   for (int i = 0; i < 1000; ++i)
@@ -196,9 +192,7 @@ TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
 }
 
 TEST_F(PodTraceTest, TheTextIsTakenInPiecesOfWholeLines) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   for (int i = 0; i < 20; ++i)
     Call("RunPodSandbox", RunPod("shop", "web"), "");
   EXPECT_TRUE(dumper_->Trace(nullptr).ok());
@@ -230,9 +224,7 @@ TEST_F(PodTraceTest, CallsThatNeverEndKeepNoLaterOneOut) {
 }
 
 TEST_F(PodTraceTest, ALineThatIsLongerThanAPieceComesAlone) {
-  ASSERT_TRUE(DumpFixture::Start({}).ok());
-  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
-  EXPECT_TRUE(dumper_->Trace(trace).ok());
+  const auto trace = Trace();
   Call("RunPodSandbox", RunPod("shop", "web"), "");
   EXPECT_TRUE(dumper_->Trace(nullptr).ok());
   ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));

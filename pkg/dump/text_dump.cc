@@ -2,9 +2,9 @@
 #include "pkg/dump/text_dump.h"
 
 #include <array>
-#include <ctime>
 #include <vector>
 
+#include <absl/time/time.h>
 #include <fmt/format.h>
 
 #include "pkg/base/amount_text.h"
@@ -22,17 +22,7 @@ const std::string kOtherMethods = "(other methods)";
 
 // "2006-Jan-02 15:04:05.000" in local time: 24 columns.
 std::string Stamp(std::chrono::system_clock::time_point time) {
-  static constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto milliseconds =
-      std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
-  const std::time_t seconds =
-      std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
-  std::tm local = {};
-  localtime_r(&seconds, &local);
-  return fmt::format("{:04}-{}-{:02} {:02}:{:02}:{:02}.{:03}", local.tm_year + 1900,
-                     kMonths.at(static_cast<size_t>(local.tm_mon)), local.tm_mday, local.tm_hour,
-                     local.tm_min, local.tm_sec, (milliseconds % 1000 + 1000) % 1000);
+  return absl::FormatTime("%Y-%b-%d %H:%M:%E3S", absl::FromChrono(time), absl::LocalTimeZone());
 }
 
 // "+1.234567", right-aligned in the same 24 columns.
