@@ -12,20 +12,19 @@
 namespace resmgr {
 namespace {
 
-class Together final : public prometheus::Collectable {
- public:
-  explicit Together(std::vector<std::shared_ptr<prometheus::Collectable>> parts)
-      : parts_(std::move(parts)) {}
+struct RegistryAndMore final : prometheus::Collectable {
+  RegistryAndMore(std::shared_ptr<prometheus::Registry> counted,
+                  std::function<std::vector<prometheus::MetricFamily>()> made)
+      : registry(std::move(counted)), more(std::move(made)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override {
-    std::vector<prometheus::MetricFamily> all;
-    for (const auto& part : parts_)
-      std::ranges::move(part->Collect(), std::back_inserter(all));
+    std::vector<prometheus::MetricFamily> all = registry->Collect();
+    std::ranges::move(more(), std::back_inserter(all));
     return all;
   }
 
- private:
-  const std::vector<std::shared_ptr<prometheus::Collectable>> parts_;
+  const std::shared_ptr<prometheus::Registry> registry;
+  const std::function<std::vector<prometheus::MetricFamily>()> more;
 };
 
 }  // namespace
@@ -40,6 +39,10 @@ Gauges& AddGauges(prometheus::Registry& registry, const char* name, const char* 
 
 Histograms& AddHistograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
+  counter.Increment(static_cast<double>(sum) - counter.Value());
 }
 
 prometheus::MetricFamily MakeFamily(const char* name, const char* help,
@@ -70,9 +73,10 @@ prometheus::ClientMetric CollectTimes(const TimeHistogram& times,
   return metric;
 }
 
-std::shared_ptr<prometheus::Collectable> CollectTogether(
-    std::vector<std::shared_ptr<prometheus::Collectable>> parts) {
-  return std::make_shared<Together>(std::move(parts));
+std::shared_ptr<prometheus::Collectable> CollectWith(
+    std::shared_ptr<prometheus::Registry> registry,
+    std::function<std::vector<prometheus::MetricFamily>()> more) {
+  return std::make_shared<RegistryAndMore>(std::move(registry), std::move(more));
 }
 
 }  // namespace resmgr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,6 +28,9 @@ Counters& AddCounters(prometheus::Registry& registry, const char* name, const ch
 Gauges& AddGauges(prometheus::Registry& registry, const char* name, const char* help);
 Histograms& AddHistograms(prometheus::Registry& registry, const char* name, const char* help);
 
+// Raises a counter to a sum that is counted elsewhere.
+void RaiseTo(prometheus::Counter& counter, uint64_t sum);
+
 // Helpers for scrapes of series that this module counts itself, without prometheus-cpp's counters.
 
 // A family without series.
@@ -36,8 +41,10 @@ prometheus::MetricFamily MakeFamily(const char* name, const char* help,
 prometheus::ClientMetric CollectTimes(const TimeHistogram& times,
                                       std::vector<prometheus::ClientMetric::Label> labels);
 
-// One collectable for several, whose families are in this order.
-std::shared_ptr<prometheus::Collectable> CollectTogether(
-    std::vector<std::shared_ptr<prometheus::Collectable>> parts);
+// A collectable with the families of the registry and, behind them, those that `more` makes at each
+// scrape, on any thread.
+std::shared_ptr<prometheus::Collectable> CollectWith(
+    std::shared_ptr<prometheus::Registry> registry,
+    std::function<std::vector<prometheus::MetricFamily>()> more);
 
 }  // namespace resmgr

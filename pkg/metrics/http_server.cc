@@ -2,6 +2,7 @@
 #include "pkg/metrics/http_server.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -47,26 +48,18 @@ constexpr milliseconds kAcceptPause{100};  // if no descriptor is left
 constexpr int kBacklog = 1024;
 
 std::string_view StatusLine(int code) {
-  switch (code) {
-    case 200:
-      return "200 OK";
-    case 308:
-      return "308 Permanent Redirect";
-    case 400:
-      return "400 Bad Request";
-    case 403:
-      return "403 Forbidden";
-    case 404:
-      return "404 Not Found";
-    case 405:
-      return "405 Method Not Allowed";
-    case 421:
-      return "421 Misdirected Request";
-    case 503:
-      return "503 Service Unavailable";
-    default:
-      return "500 Internal Server Error";
-  }
+  constexpr std::array<std::pair<int, std::string_view>, 8> kLines = {{
+      {200, "200 OK"},
+      {308, "308 Permanent Redirect"},
+      {400, "400 Bad Request"},
+      {403, "403 Forbidden"},
+      {404, "404 Not Found"},
+      {405, "405 Method Not Allowed"},
+      {421, "421 Misdirected Request"},
+      {503, "503 Service Unavailable"},
+  }};
+  const auto found = std::ranges::find(kLines, code, [](const auto& line) { return line.first; });
+  return found == kLines.end() ? "500 Internal Server Error" : found->second;
 }
 
 std::string TextOf(const HttpAnswer& answer, bool with_body) {

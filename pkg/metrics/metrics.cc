@@ -2,15 +2,11 @@
 #include "pkg/metrics/metrics.h"
 
 #include <array>
-#include <functional>
 #include <map>
+#include <mutex>
 #include <utility>
 
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
-
 #include "pkg/metrics/collect.h"
-#include "pkg/metrics/stage_metrics.h"
 
 namespace resmgr {
 namespace {
@@ -27,60 +23,19 @@ constexpr TimeHistogram::Bounds kBounds = {
     microseconds(500), milliseconds(1),  milliseconds(5),  milliseconds(25),  milliseconds(100),
     milliseconds(500), seconds(1),       seconds(5),       seconds(20),       seconds(120)};
 
-}  // namespace
-
-// connection_bytes_total{peer,direction}, read from the sums of each peer at a scrape. Thread-safe.
-class TrafficMetrics final : public prometheus::Collectable {
- public:
-  // The sums belong to this object, since a scrape may outlive the objects that count.
-  explicit TrafficMetrics(std::vector<std::string> peers);
-
-  // The sum of a peer, by its index among the names.
-  Traffic& of(size_t peer) { return *traffic_[peer]; }
-
-  std::vector<prometheus::MetricFamily> Collect() const override;
-
- private:
-  const std::vector<std::string> peers_;
-  std::vector<std::unique_ptr<Traffic>> traffic_;
-};
-
-TrafficMetrics::TrafficMetrics(std::vector<std::string> peers) : peers_(std::move(peers)) {
-  for (size_t i = 0; i < peers_.size(); ++i)
-    traffic_.push_back(std::make_unique<Traffic>());
-}
-
-std::vector<prometheus::MetricFamily> TrafficMetrics::Collect() const {
-  prometheus::MetricFamily family =
-      MakeFamily("cri_resmgr_connection_bytes_total",
-                 "Bytes that connections have received and sent", prometheus::MetricType::Counter);
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    const auto add = [&](const char* direction, uint64_t bytes) {
-      prometheus::ClientMetric metric;
-      metric.label = {{"direction", direction}, {"peer", peers_[i]}};
-      metric.counter.value = static_cast<double>(bytes);
-      family.metric.push_back(std::move(metric));
-    };
-    add("received", traffic_[i]->received());
-    add("sent", traffic_[i]->sent());
-  }
-  return {std::move(family)};
-}
-
 // calls_total, call_seconds and calls_in_flight. Only the event loop's thread counts; any thread
 // may collect.
-class CallMetrics final : public prometheus::Collectable {
+class CallMetrics {
  public:
   // Paths of methods ("/runtime.v1.RuntimeService/Version"). All others count as one, "other".
   explicit CallMetrics(const std::vector<std::string>& known_methods);
-  ~CallMetrics() override;
 
   // Returns the same object for the same arguments.
   CallCounter& Of(std::string_view path, bool intercepted);
   Tally& in_flight() { return in_flight_; }
 
   // A method's series appear with its first call, so that a scrape has only methods in use.
-  std::vector<prometheus::MetricFamily> Collect() const override;
+  std::vector<prometheus::MetricFamily> Collect() const;
 
  private:
   struct Method {
@@ -116,8 +71,6 @@ CallMetrics::CallMetrics(const std::vector<std::string>& known_methods) : other_
     methods_.try_emplace(path, all.substr(1, slash - 1), all.substr(slash + 1));
   }
 }
-
-CallMetrics::~CallMetrics() = default;
 
 CallCounter& CallMetrics::Of(std::string_view path, bool intercepted) {
   const auto found = methods_.find(path);
@@ -175,153 +128,238 @@ std::vector<prometheus::MetricFamily> CallMetrics::Collect() const {
   return families;
 }
 
+constexpr size_t kMostPlugins = 256;
+
+// In seconds, from the best time of a plugin on the same machine to beyond its timeout.
+prometheus::Histogram::BucketBoundaries StageBuckets() {
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+          0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
+}
+
+class StagePlugin final : public PluginCounter {
+ public:
+  StagePlugin(prometheus::Histogram& calls, prometheus::Counter& failures)
+      : calls_(calls), failures_(failures) {}
+
+  void Answered(std::chrono::nanoseconds took) override {
+    calls_.Observe(std::chrono::duration<double>(took).count());
+  }
+  void Failed() override { failures_.Increment(); }
+
+ private:
+  prometheus::Histogram& calls_;
+  prometheus::Counter& failures_;
+};
+
+// Counts one more of this stage.
+void CountOf(Counters& family, std::string_view stage) {
+  family.Add({{"stage", std::string(stage)}}).Increment();
+}
+
+// The label `peer`, in the order of Peer.
+constexpr std::array kPeers = {"client", "runtime", "image"};
+
+}  // namespace
+
 class Metrics::Impl {
  public:
   Impl(std::string_view version, const std::vector<std::string>& known_methods);
 
-  CallMetrics& calls() { return calls_; }
-  prometheus::Counter& Of(Event event) { return *events_[static_cast<size_t>(event)]; }
-  prometheus::Gauge& Of(Peer peer) { return *connections_[static_cast<size_t>(peer)]; }
-  StageMetrics& stages() { return stages_; }
-  TrafficMetrics& traffic() { return traffic_; }
-  void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
-  const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
+  PluginCounter& Plugin(std::string_view kind, std::string_view name);
+  prometheus::Histogram& WaitsFor(std::string_view stage);
+  // connection_bytes_total{peer,direction}
+  prometheus::MetricFamily CollectTraffic() const;
+
+  const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  Counters& runtime_calls =
+      AddCounters(*registry, "cri_resmgr_runtime_calls_total",
+                  "CRI calls that ended at one of several runtimes, with or without an error");
+  Counters& refused_claims =
+      AddCounters(*registry, "cri_resmgr_runtime_refused_claims_total",
+                  "Pod sandboxes and containers of one of several runtimes whose ids another has");
+  Gauges& runtime_connected = AddGauges(*registry, "cri_resmgr_runtime_connected",
+                                        "1 while this one of several runtimes answers");
+  CallMetrics calls;
+  std::array<prometheus::Counter*, 10> events{};
+  std::array<prometheus::Gauge*, kPeers.size()> connections{};
+  std::array<Traffic, kPeers.size()> traffic;
+  Counters& dropped_placements =
+      AddCounters(*registry, "cri_resmgr_dropped_placements_total",
+                  "CPUs or memory nodes that a stage wanted for a container, and "
+                  "that are the policy's to decide");
+  Counters& dropped_keys = AddCounters(*registry, "cri_resmgr_dropped_keys_total",
+                                       "Changes that contained labels or annotations which are the "
+                                       "kubelet's own, and which were left out");
+  Counters& ignored_failures = AddCounters(*registry, "cri_resmgr_ignored_failures_total",
+                                           "Calls that went on without a stage that failed");
+  Counters& stage_refusals =
+      AddCounters(*registry, "cri_resmgr_stage_refusals_total",
+                  "Calls that a stage refused, or that were refused since it failed");
+  Histograms& stage_waits =
+      AddHistograms(*registry, "cri_resmgr_stage_wait_seconds",
+                    "How long calls waited for a stage that did not answer at once");
+  Histograms& plugin_calls =
+      AddHistograms(*registry, "cri_resmgr_plugin_call_seconds", "How long plugins took to answer");
+  Counters& plugin_failures = AddCounters(*registry, "cri_resmgr_plugin_failures_total",
+                                          "Calls that a plugin refused, or did not answer in time");
+  Gauges& plugins_ready =
+      AddGauges(*registry, "cri_resmgr_plugins_ready", "Plugins that are connected and take part");
 
  private:
   void MakeEvents();
-  void MakeConnections();
 
-  const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  Counters& runtime_calls_ =
-      AddCounters(*registry_, "cri_resmgr_runtime_calls_total",
-                  "CRI calls that ended at one of several runtimes, with or without an error");
-  Counters& refused_claims_ =
-      AddCounters(*registry_, "cri_resmgr_runtime_refused_claims_total",
-                  "Pod sandboxes and containers of one of several runtimes whose ids another has");
-  Gauges& runtime_connected_ = AddGauges(*registry_, "cri_resmgr_runtime_connected",
-                                         "1 while this one of several runtimes answers");
-  CallMetrics calls_;
-  std::array<prometheus::Counter*, 10> events_{};
-  std::array<prometheus::Gauge*, 3> connections_{};
-  TrafficMetrics traffic_{{"client", "runtime", "image"}};  // in the order of Peer
-  StageMetrics stages_{*registry_};
+  std::mutex mutex_;
+  std::map<std::string, prometheus::Histogram*, std::less<>> waits_;    // by stage
+  std::map<std::pair<std::string, std::string>, StagePlugin> plugins_;  // by kind and name
 };
 
 Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& known_methods)
-    : calls_(known_methods) {
+    : calls(known_methods) {
   MakeEvents();
-  MakeConnections();
-  AddGauges(*registry_, "cri_resmgr_build_info", "Always 1; the label says which version runs")
+  Gauges& family = AddGauges(*registry, "cri_resmgr_connections", "Connections that stand now");
+  for (size_t i = 0; i < kPeers.size(); ++i)
+    connections[i] = &family.Add({{"peer", kPeers[i]}});
+  AddGauges(*registry, "cri_resmgr_build_info", "Always 1; the label says which version runs")
       .Add({{"version", std::string(version)}})
       .Set(1);
 }
 
 void Metrics::Impl::MakeEvents() {
   const auto set = [this](Event event, Counters& family, const prometheus::Labels& labels) {
-    events_[static_cast<size_t>(event)] = &family.Add(labels);
+    events[static_cast<size_t>(event)] = &family.Add(labels);
   };
-  auto& decisions = AddCounters(*registry_, "cri_resmgr_policy_decisions_total",
+  auto& decisions = AddCounters(*registry, "cri_resmgr_policy_decisions_total",
                                 "Placements that the policy was asked for");
   set(Event::kDecisionOk, decisions, {{"result", "ok"}});
   set(Event::kDecisionRefused, decisions, {{"result", "refused"}});
-  auto& updates = AddCounters(*registry_, "cri_resmgr_container_updates_total",
+  auto& updates = AddCounters(*registry, "cri_resmgr_container_updates_total",
                               "Updates of running containers that the daemon sent on its own");
   set(Event::kUpdatePushed, updates, {{"result", "pushed"}});
   set(Event::kUpdateFailed, updates, {{"result", "failed"}});
   set(Event::kUpdateMoot, updates, {{"result", "moot"}});
-  auto& starts = AddCounters(*registry_, "cri_resmgr_held_starts_total",
+  auto& starts = AddCounters(*registry, "cri_resmgr_held_starts_total",
                              "Starts that had to wait for others to leave their CPUs");
   set(Event::kStartWaited, starts, {{"result", "waited"}});
   set(Event::kStartRefused, starts, {{"result", "refused"}});
   set(Event::kStartLetThrough, starts, {{"result", "let_through"}});
   set(Event::kCpusetOverridden,
-      AddCounters(*registry_, "cri_resmgr_overridden_cpusets_total",
+      AddCounters(*registry, "cri_resmgr_overridden_cpusets_total",
                   "Updates that asked for other CPUs than the policy's, as a kubelet's CPU Manager "
                   "does"),
       {});
   set(Event::kDumpDropped,
-      AddCounters(*registry_, "cri_resmgr_dump_dropped_total",
+      AddCounters(*registry, "cri_resmgr_dump_dropped_total",
                   "Messages missing in the dump because its file was too slow"),
       {});
 }
 
-void Metrics::Impl::MakeConnections() {
-  Gauges& family = AddGauges(*registry_, "cri_resmgr_connections", "Connections that stand now");
-  connections_[static_cast<size_t>(Peer::kClient)] = &family.Add({{"peer", "client"}});
-  connections_[static_cast<size_t>(Peer::kRuntime)] = &family.Add({{"peer", "runtime"}});
-  connections_[static_cast<size_t>(Peer::kImage)] = &family.Add({{"peer", "image"}});
+PluginCounter& Metrics::Impl::Plugin(std::string_view kind, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  std::pair<std::string, std::string> key(kind, name);
+  if (plugins_.size() >= kMostPlugins && !plugins_.contains(key)) key.second = kOther;
+  const auto known = plugins_.find(key);
+  if (known != plugins_.end()) return known->second;
+  const prometheus::Labels labels = {{"kind", key.first}, {"plugin", key.second}};
+  return plugins_
+      .try_emplace(key, plugin_calls.Add(labels, StageBuckets()), plugin_failures.Add(labels))
+      .first->second;
 }
 
-void Metrics::Impl::ShowRuntime(std::string_view name, const RuntimeFigures& figures) {
-  const std::string runtime(name);
-  const auto show = [&](const char* result, uint64_t sum) {
-    prometheus::Counter& counter = runtime_calls_.Add({{"runtime", runtime}, {"result", result}});
-    counter.Increment(static_cast<double>(sum) - counter.Value());
-  };
-  show("ok", figures.calls - figures.errors);
-  show("error", figures.errors);
-  prometheus::Counter& claims = refused_claims_.Add({{"runtime", runtime}});
-  claims.Increment(static_cast<double>(figures.refused_claims) - claims.Value());
-  runtime_connected_.Add({{"runtime", runtime}}).Set(figures.connected ? 1 : 0);
+prometheus::Histogram& Metrics::Impl::WaitsFor(std::string_view stage) {
+  const std::lock_guard lock(mutex_);
+  auto known = waits_.find(stage);
+  if (known == waits_.end()) {
+    auto& made = stage_waits.Add({{"stage", std::string(stage)}}, StageBuckets());
+    known = waits_.emplace(stage, &made).first;
+  }
+  return *known->second;
+}
+
+prometheus::MetricFamily Metrics::Impl::CollectTraffic() const {
+  prometheus::MetricFamily family =
+      MakeFamily("cri_resmgr_connection_bytes_total",
+                 "Bytes that connections have received and sent", prometheus::MetricType::Counter);
+  for (size_t i = 0; i < kPeers.size(); ++i) {
+    const auto add = [&](const char* direction, uint64_t bytes) {
+      prometheus::ClientMetric metric;
+      metric.label = {{"direction", direction}, {"peer", kPeers[i]}};
+      metric.counter.value = static_cast<double>(bytes);
+      family.metric.push_back(std::move(metric));
+    };
+    add("received", traffic[i].received());
+    add("sent", traffic[i].sent());
+  }
+  return family;
 }
 
 Metrics::Metrics(std::string_view version, const std::vector<std::string>& known_methods)
     : impl_(std::make_shared<Impl>(version, known_methods)),
-      // Shared, since a scrape may go on after this object's end.
-      collected_(CollectTogether(
-          {impl_->registry(), {impl_, &impl_->calls()}, {impl_, &impl_->traffic()}})) {}
+      // Shares the counters, since a scrape may go on after this object's end.
+      collected_(CollectWith(impl_->registry, [impl = impl_] {
+        std::vector<prometheus::MetricFamily> families = impl->calls.Collect();
+        families.push_back(impl->CollectTraffic());
+        return families;
+      })) {}
 
 Metrics::~Metrics() = default;
 
 CallCounter& Metrics::Calls(std::string_view path, CallKind kind) {
-  return impl_->calls().Of(path, kind == CallKind::kIntercepted);
+  return impl_->calls.Of(path, kind == CallKind::kIntercepted);
 }
 
 void Metrics::CountInFlight(int change) {
-  impl_->calls().in_flight().Add(change);
+  impl_->calls.in_flight().Add(change);
 }
 
 void Metrics::Count(Event event, uint64_t times) {
-  impl_->Of(event).Increment(static_cast<double>(times));
+  impl_->events[static_cast<size_t>(event)]->Increment(static_cast<double>(times));
 }
 
 void Metrics::CountDroppedKeys(std::string_view stage) {
-  impl_->stages().CountDroppedKeys(stage);
+  CountOf(impl_->dropped_keys, stage);
 }
+
 void Metrics::CountDroppedPlacement(std::string_view stage) {
-  impl_->stages().CountDroppedPlacement(stage);
+  CountOf(impl_->dropped_placements, stage);
 }
 
 void Metrics::CountStageRefusal(std::string_view stage) {
-  impl_->stages().CountRefusal(stage);
+  CountOf(impl_->stage_refusals, stage);
 }
 
 void Metrics::CountIgnoredFailure(std::string_view stage) {
-  impl_->stages().CountIgnoredFailure(stage);
+  CountOf(impl_->ignored_failures, stage);
 }
 
 PluginCounter& Metrics::Plugin(std::string_view kind, std::string_view name) {
-  return impl_->stages().Plugin(kind, name);
+  return impl_->Plugin(kind, name);
 }
 
 void Metrics::SetReadyPlugins(std::string_view kind, size_t count) {
-  impl_->stages().SetReadyPlugins(kind, count);
+  impl_->plugins_ready.Add({{"kind", std::string(kind)}}).Set(static_cast<double>(count));
 }
 
 void Metrics::ShowRuntime(std::string_view name, const RuntimeFigures& figures) {
-  impl_->ShowRuntime(name, figures);
+  const std::string runtime(name);
+  const auto show = [&](const char* result, uint64_t sum) {
+    RaiseTo(impl_->runtime_calls.Add({{"runtime", runtime}, {"result", result}}), sum);
+  };
+  show("ok", figures.calls - figures.errors);
+  show("error", figures.errors);
+  RaiseTo(impl_->refused_claims.Add({{"runtime", runtime}}), figures.refused_claims);
+  impl_->runtime_connected.Add({{"runtime", runtime}}).Set(figures.connected ? 1 : 0);
 }
 
 void Metrics::SetConnections(Peer peer, size_t count) {
-  impl_->Of(peer).Set(static_cast<double>(count));
+  impl_->connections[static_cast<size_t>(peer)]->Set(static_cast<double>(count));
 }
 
 void Metrics::WaitedForStage(std::string_view stage, std::chrono::nanoseconds time) {
-  impl_->stages().Waited(stage, time);
+  impl_->WaitsFor(stage).Observe(std::chrono::duration<double>(time).count());
 }
 
 Traffic& Metrics::Bytes(Peer peer) {
-  return impl_->traffic().of(static_cast<size_t>(peer));
+  return impl_->traffic[static_cast<size_t>(peer)];
 }
 
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const {

@@ -6,13 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <prometheus/collectable.h>
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/registry.h>
-
 #include "pkg/metrics/call_times.h"
 #include "pkg/metrics/collect.h"
 
@@ -24,128 +17,31 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Raises a counter to a sum that is counted elsewhere.
-void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
-  counter.Increment(static_cast<double>(sum) - counter.Value());
-}
-
-}  // namespace
-
-// policy_decision_seconds{operation}. Only the event loop's thread observes; any may collect.
-class DecisionMetrics final : public prometheus::Collectable {
- public:
-  // Values of the label, in the order of NodeMetrics::Operation.
-  static constexpr std::array kOperations = {"reconcile", "allocate", "update", "release",
-                                             "rebalance"};
-
-  ~DecisionMetrics() override;
-
-  // `operation` is an index of kOperations.
-  TimeHistogram& Of(size_t operation) { return times_[operation]; }
-
-  std::vector<prometheus::MetricFamily> Collect() const override;
-
- private:
-  static const TimeHistogram::Bounds kBounds;
-
-  std::array<TimeHistogram, kOperations.size()> times_ = {
-      TimeHistogram(kBounds), TimeHistogram(kBounds), TimeHistogram(kBounds),
-      TimeHistogram(kBounds), TimeHistogram(kBounds)};
-};
+// Values of the label `operation`, in the order of NodeMetrics::Operation.
+constexpr std::array kOperations = {"reconcile", "allocate", "update", "release", "rebalance"};
 
 // From a decision about one shared container to the reconciliation of thousands.
-constexpr TimeHistogram::Bounds DecisionMetrics::kBounds = {
+constexpr TimeHistogram::Bounds kDecisionBounds = {
     microseconds(1),  nanoseconds(2500), microseconds(5),   microseconds(10),  microseconds(25),
     microseconds(50), microseconds(100), microseconds(250), microseconds(500), milliseconds(1),
     milliseconds(5),  milliseconds(25),  milliseconds(100), seconds(1),        seconds(10)};
 
-DecisionMetrics::~DecisionMetrics() = default;
-
-std::vector<prometheus::MetricFamily> DecisionMetrics::Collect() const {
-  prometheus::MetricFamily family =
-      MakeFamily("cri_resmgr_policy_decision_seconds", "What the policy took for its decisions",
-                 prometheus::MetricType::Histogram);
-  for (size_t i = 0; i < kOperations.size(); ++i)
-    family.metric.push_back(CollectTimes(times_[i], {{"operation", kOperations[i]}}));
-  return {std::move(family)};
-}
-
-// claims, claim_cpus{node}, claim_calls_total{call,result}, and claim_prepare_seconds, which is
-// collected here; the others by the registry. Only the event loop's thread changes them; any may
-// collect.
-class ClaimMetrics final : public prometheus::Collectable {
- public:
-  explicit ClaimMetrics(prometheus::Registry& registry);
-  ~ClaimMetrics() override;
-
-  // Sets the numbers of CPUs by NUMA node. A node that is missing in `cpus` keeps its series, with
-  // 0.
-  void Show(size_t claims, const std::map<int, int>& cpus);
-  void Count(const NodeMetrics::ClaimCall& call);
-
-  std::vector<prometheus::MetricFamily> Collect() const override;
-
- private:
-  static const TimeHistogram::Bounds kBounds;
-
-  prometheus::Gauge& claims_;
-  prometheus::Family<prometheus::Gauge>& cpus_;
-  std::map<int, prometheus::Gauge*> nodes_;
-  prometheus::Family<prometheus::Counter>& calls_;
-  prometheus::Counter& prepared_;
-  prometheus::Counter& not_prepared_;
-  prometheus::Counter& unprepared_;
-  prometheus::Counter& not_unprepared_;
-  TimeHistogram times_{kBounds};
-};
-
 // From a claim that already holds its CPUs to a call that takes as long as the kubelet waits.
-constexpr TimeHistogram::Bounds ClaimMetrics::kBounds = {
+constexpr TimeHistogram::Bounds kClaimBounds = {
     milliseconds(1),    milliseconds(2),   milliseconds(5),   milliseconds(10),  milliseconds(25),
     milliseconds(50),   milliseconds(100), milliseconds(250), milliseconds(500), seconds(1),
     milliseconds(2500), seconds(5),        seconds(10),       seconds(20),       seconds(40)};
 
-ClaimMetrics::ClaimMetrics(prometheus::Registry& registry)
-    : claims_(AddGauges(registry, "cri_resmgr_claims", "Claims that hold CPUs").Add({})),
-      cpus_(AddGauges(registry, "cri_resmgr_claim_cpus", "CPUs that claims hold, by NUMA node")),
-      calls_(AddCounters(registry, "cri_resmgr_claim_calls_total",
-                         "Claims that the kubelet asked to prepare and to unprepare, by result")),
-      prepared_(calls_.Add({{"call", "prepare"}, {"result", "ok"}})),
-      not_prepared_(calls_.Add({{"call", "prepare"}, {"result", "failed"}})),
-      unprepared_(calls_.Add({{"call", "unprepare"}, {"result", "ok"}})),
-      not_unprepared_(calls_.Add({{"call", "unprepare"}, {"result", "failed"}})) {}
-
-ClaimMetrics::~ClaimMetrics() = default;
-
-void ClaimMetrics::Show(size_t claims, const std::map<int, int>& cpus) {
-  claims_.Set(static_cast<double>(claims));
-  for (const auto& [node, gauge] : nodes_)
-    if (!cpus.contains(node)) gauge->Set(0);
-  for (const auto& [node, count] : cpus) {
-    prometheus::Gauge*& gauge = nodes_[node];
-    if (gauge == nullptr) gauge = &cpus_.Add({{"node", std::to_string(node)}});
-    gauge->Set(count);
-  }
-}
-
-void ClaimMetrics::Count(const NodeMetrics::ClaimCall& call) {
-  (call.prepare ? prepared_ : unprepared_).Increment(static_cast<double>(call.ok));
-  (call.prepare ? not_prepared_ : not_unprepared_).Increment(static_cast<double>(call.failed));
-  if (call.prepare) times_.Observe(call.took);
-}
-
-std::vector<prometheus::MetricFamily> ClaimMetrics::Collect() const {
-  prometheus::MetricFamily family = MakeFamily("cri_resmgr_claim_prepare_seconds",
-                                               "How long the kubelet waited for a pod's claims",
-                                               prometheus::MetricType::Histogram);
-  family.metric.push_back(CollectTimes(times_, {}));
-  return {std::move(family)};
-}
+}  // namespace
 
 class NodeMetrics::Impl {
  public:
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  DecisionMetrics decisions;
+  // policy_decision_seconds{operation}
+  std::array<TimeHistogram, kOperations.size()> decisions = {
+      TimeHistogram(kDecisionBounds), TimeHistogram(kDecisionBounds),
+      TimeHistogram(kDecisionBounds), TimeHistogram(kDecisionBounds),
+      TimeHistogram(kDecisionBounds)};
   Counters& refusals = AddCounters(*registry, "cri_resmgr_policy_refusals_total",
                                    "Containers and updates that were refused, by reason");
   prometheus::Counter& moves =
@@ -243,7 +139,20 @@ class NodeMetrics::Impl {
       AddGauges(*registry, "cri_resmgr_not_updated_containers",
                 "Containers whose last update by the daemon the runtime did not carry out")
           .Add({});
-  ClaimMetrics claims{*registry};
+  prometheus::Gauge& claims =
+      AddGauges(*registry, "cri_resmgr_claims", "Claims that hold CPUs").Add({});
+  Gauges& claim_cpus =
+      AddGauges(*registry, "cri_resmgr_claim_cpus", "CPUs that claims hold, by NUMA node");
+  std::map<int, prometheus::Gauge*> claim_nodes;  // of claim_cpus
+  Counters& claim_calls =
+      AddCounters(*registry, "cri_resmgr_claim_calls_total",
+                  "Claims that the kubelet asked to prepare and to unprepare, by result");
+  prometheus::Counter& prepared = claim_calls.Add({{"call", "prepare"}, {"result", "ok"}});
+  prometheus::Counter& not_prepared = claim_calls.Add({{"call", "prepare"}, {"result", "failed"}});
+  prometheus::Counter& unprepared = claim_calls.Add({{"call", "unprepare"}, {"result", "ok"}});
+  prometheus::Counter& not_unprepared =
+      claim_calls.Add({{"call", "unprepare"}, {"result", "failed"}});
+  TimeHistogram claim_times{kClaimBounds};  // claim_prepare_seconds
   Gauges& problems = AddGauges(*registry, "cri_resmgr_problems",
                                "Problems that cri-resmgr-ctl status lists, by kind");
   Gauges& policy = AddGauges(*registry, "cri_resmgr_policy_info",
@@ -263,6 +172,20 @@ class NodeMetrics::Impl {
   std::map<std::string, PoolGauges> pools;
   std::map<std::string, prometheus::Gauge*> balloon_types;
   std::pair<std::string, prometheus::Gauge*> active{"", nullptr};
+
+  std::vector<prometheus::MetricFamily> CollectTimes() const {
+    std::vector<prometheus::MetricFamily> families = {
+        MakeFamily("cri_resmgr_policy_decision_seconds", "What the policy took for its decisions",
+                   prometheus::MetricType::Histogram),
+        MakeFamily("cri_resmgr_claim_prepare_seconds",
+                   "How long the kubelet waited for a pod's claims",
+                   prometheus::MetricType::Histogram)};
+    for (size_t i = 0; i < kOperations.size(); ++i)
+      families[0].metric.push_back(
+          resmgr::CollectTimes(decisions[i], {{"operation", kOperations[i]}}));
+    families[1].metric.push_back(resmgr::CollectTimes(claim_times, {}));
+    return families;
+  }
 
   void Show(const Pool& pool) {
     const auto [found, added] = pools.try_emplace(pool.name);
@@ -329,7 +252,7 @@ NodeMetrics::NodeMetrics() : impl_(std::make_shared<Impl>()) {
 NodeMetrics::~NodeMetrics() = default;
 
 void NodeMetrics::Decided(Operation operation, std::chrono::nanoseconds took) {
-  impl_->decisions.Of(static_cast<size_t>(operation)).Observe(took);
+  impl_->decisions[static_cast<size_t>(operation)].Observe(took);
 }
 
 void NodeMetrics::Refused(std::string_view reason) {
@@ -369,12 +292,23 @@ void NodeMetrics::SchedulerViewMade(std::chrono::nanoseconds took) {
   impl_->scheduler_view_seconds.Increment(std::chrono::duration<double>(took).count());
 }
 
+// A node that is missing in `cpus` keeps its series, with 0.
 void NodeMetrics::ShowClaims(size_t claims, const std::map<int, int>& cpus) {
-  impl_->claims.Show(claims, cpus);
+  impl_->claims.Set(static_cast<double>(claims));
+  for (const auto& [node, gauge] : impl_->claim_nodes)
+    if (!cpus.contains(node)) gauge->Set(0);
+  for (const auto& [node, count] : cpus) {
+    prometheus::Gauge*& gauge = impl_->claim_nodes[node];
+    if (gauge == nullptr) gauge = &impl_->claim_cpus.Add({{"node", std::to_string(node)}});
+    gauge->Set(count);
+  }
 }
 
 void NodeMetrics::ClaimsAnswered(const ClaimCall& call) {
-  impl_->claims.Count(call);
+  (call.prepare ? impl_->prepared : impl_->unprepared).Increment(static_cast<double>(call.ok));
+  (call.prepare ? impl_->not_prepared : impl_->not_unprepared)
+      .Increment(static_cast<double>(call.failed));
+  if (call.prepare) impl_->claim_times.Observe(call.took);
 }
 
 void NodeMetrics::ShowProblems(std::string_view kind, size_t count) {
@@ -428,7 +362,7 @@ void NodeMetrics::Show(const Node& node) {
 }
 
 std::shared_ptr<prometheus::Collectable> NodeMetrics::collectable() const {
-  return CollectTogether({impl_->registry, {impl_, &impl_->decisions}, {impl_, &impl_->claims}});
+  return CollectWith(impl_->registry, [impl = impl_] { return impl->CollectTimes(); });
 }
 
 }  // namespace resmgr
