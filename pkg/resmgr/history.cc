@@ -34,7 +34,7 @@ History::Entry EntryOf(std::string_view name, const SavedRefusal& saved) {
           .event = History::Event::kRefused,
           .container = std::string(name),
           .pod = saved.pod,
-          .place = std::make_shared<const Place>(),
+          .place = std::make_shared<const Place>(Place{saved.cpus, saved.mems, saved.exclusive}),
           .reason = std::make_shared<const std::string>(saved.reason),
           .asked = std::make_shared<const History::Asked>(
               History::Asked{.qos = saved.qos, .requirements = saved.requirements}),
@@ -236,7 +236,10 @@ void RefusalNotes::OnRefused(const Act& /*act*/, const Status& /*why*/) {
                                 .qos = entry.asked->qos,
                                 .requirements = entry.asked->requirements,
                                 .reason = *entry.reason,
-                                .error = entry.error}));
+                                .error = entry.error,
+                                .cpus = entry.place->cpus,
+                                .mems = entry.place->mems,
+                                .exclusive = entry.place->exclusive}));
   state_.Commit();
 }
 

@@ -198,6 +198,25 @@ TEST_F(RefusalNotesTest, ARestartForgetsNoRefusal) {
   EXPECT_EQ(entry.asked->qos, kGuaranteed);
 }
 
+// `history -f` would show an entry that differs as a new one.
+TEST_F(RefusalNotesTest, ARestartForgetsNoPlace) {
+  StartDaemon();
+  node_->Run("web", kBurstable, 100);
+  const ContainerId dsp = *node_->Create("dsp", kGuaranteed, 1000);
+  std::optional<Status> decided;
+  const auto wait =
+      node_->manager().AdmitStart(dsp, [&](const Status& status) { decided = status; });
+  ASSERT_TRUE(node_->RunUntil([&] { return decided.has_value(); }));
+  ASSERT_FALSE(decided->ok());
+  EXPECT_FALSE(node_->Create("large", kGuaranteed, 9000).ok());
+  const Place placed = *daemon_->history.Last(2).front()->place;
+  ASSERT_EQ(placed.exclusive, CpuSet{1});
+  StartDaemon();
+  ASSERT_THAT(Refused(), ElementsAre("ns/dsp/dsp", "ns/large/large"));
+  EXPECT_EQ(*daemon_->history.Last(2).front()->place, placed);
+  EXPECT_EQ(*daemon_->history.Last(1).front()->place, Place()) << "it never had one";
+}
+
 TEST_F(RefusalNotesTest, ARefusalIsForgottenOnceItsContainerIsPlaced) {
   StartDaemon();
   const ContainerId dsp = node_->Run("dsp", kGuaranteed, 7000);

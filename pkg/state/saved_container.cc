@@ -30,6 +30,11 @@ void Add(uint32_t field, const std::optional<std::string>& text, FieldWriter& ou
   if (text) out.Bytes(field, *text);
 }
 
+template <typename Tag>
+void Add(uint32_t field, const std::optional<IdSet<Tag>>& set, FieldWriter& out) {
+  if (set) out.Bytes(field, set->ToString());
+}
+
 void AddNonZero(uint32_t field, int64_t number, FieldWriter& out) {
   if (number != 0) out.Number(field, static_cast<uint64_t>(number));
 }
@@ -99,8 +104,8 @@ void AddOrigin(uint32_t field, const OriginView& origin, const Container& contai
   }
   AddNonEmpty(9, container.name, out);
   AddNonZero(10, container.attempt, out);
-  if (container.placement.cpus) out.Bytes(11, container.placement.cpus->ToString());
-  if (container.placement.mems) out.Bytes(12, container.placement.mems->ToString());
+  Add(11, container.placement.cpus, out);
+  Add(12, container.placement.mems, out);
   out.End(begin);
 }
 
@@ -405,6 +410,9 @@ std::string EncodeRefusal(const SavedRefusal& refusal) {
     AddRequirements(4, refusal.requirements, fields);
     AddNonEmpty(5, refusal.reason, fields);
     AddNonEmpty(6, refusal.error, fields);
+    Add(7, refusal.cpus, fields);
+    Add(8, refusal.mems, fields);
+    AddNonEmpty(9, refusal.exclusive, fields);
   }
   return bytes;
 }
@@ -415,12 +423,20 @@ StatusOr<SavedRefusal> DecodeRefusal(std::string_view bytes) {
     return InvalidArgument("not a saved refusal");
   }
   const std::chrono::milliseconds time(in.time_ms());
-  return SavedRefusal{.time = std::chrono::system_clock::time_point(time),
-                      .pod = PodSandboxId(in.pod_id()),
-                      .qos = Decode(in.qos()).value_or(QosClass::kBestEffort),
-                      .requirements = Decode(in.requirements()),
-                      .reason = in.reason(),
-                      .error = in.error()};
+  SavedRefusal refusal{.time = std::chrono::system_clock::time_point(time),
+                       .pod = PodSandboxId(in.pod_id()),
+                       .qos = Decode(in.qos()).value_or(QosClass::kBestEffort),
+                       .requirements = Decode(in.requirements()),
+                       .reason = in.reason(),
+                       .error = in.error()};
+  if (in.has_cpus()) {
+    RESMGR_ASSIGN_OR_RETURN(refusal.cpus, CpuSet::Parse(in.cpus()));
+  }
+  if (in.has_mems()) {
+    RESMGR_ASSIGN_OR_RETURN(refusal.mems, NodeSet::Parse(in.mems()));
+  }
+  RESMGR_ASSIGN_OR_RETURN(refusal.exclusive, CpuSet::Parse(in.exclusive()));
+  return refusal;
 }
 
 }  // namespace resmgr

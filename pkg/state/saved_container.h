@@ -134,6 +134,10 @@ struct SavedRefusal {
   Requirements requirements{};
   std::string reason{};
   std::string error{};
+  // The place that the container has; empty in records of older daemons.
+  std::optional<CpuSet> cpus{};
+  std::optional<NodeSet> mems{};
+  CpuSet exclusive{};
 };
 std::string EncodeRefusal(const SavedRefusal& refusal);
 // InvalidArgument: the bytes are not a saved refusal.
