@@ -74,6 +74,10 @@ bool IsContainerName(std::string_view name) {
   return name.size() <= kLongest && name.find('.') == std::string_view::npos && IsSubdomain(name);
 }
 
+Status AboveLimit(const ConfigNode& resources, std::string_view path, std::string_view what) {
+  return ErrorAt(resources, path, fmt::format("more {} is requested than the limit allows", what));
+}
+
 // `resources` may be nullptr.
 Status ReadResources(const ConfigNode* resources, std::string_view path,
                      Manifest::Container& container) {
@@ -92,12 +96,10 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   needs.memory_request = requests.memory.value_or(needs.memory_limit);
   container.hugepage_limits = std::move(limits.hugepages);
   const std::string_view whole = path.substr(0, path.size() - 1);  // without its trailing dot
-  if (limits.cpu && needs.cpu_request > needs.cpu_limit) {
-    return ErrorAt(*resources, whole, "more CPU is requested than the limit allows");
-  }
-  if (limits.memory && needs.memory_request > needs.memory_limit) {
-    return ErrorAt(*resources, whole, "more memory is requested than the limit allows");
-  }
+  if (limits.cpu && needs.cpu_request > needs.cpu_limit)
+    return AboveLimit(*resources, whole, "CPU");
+  if (limits.memory && needs.memory_request > needs.memory_limit)
+    return AboveLimit(*resources, whole, "memory");
   return OkStatus();
 }
 
@@ -170,10 +172,6 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
   return OkStatus();
 }
 
-}  // namespace
-
-namespace {
-
 // The name of the ResourceClaim behind a claim of the pod: from the spec or, for a claim from a
 // template, from the pod's status; if neither has it, a text that no object can have as its name.
 StatusOr<std::string> ObjectOfClaim(const ConfigNode& claim, const ConfigNode* statuses,
@@ -216,17 +214,15 @@ StatusOr<std::map<std::string, std::string>> ReadPodClaims(const ConfigNode& doc
 Status ResolveClaims(const ConfigNode& document, const ConfigNode& spec, Manifest& pod) {
   if (pod.Claims().empty()) return OkStatus();
   RESMGR_ASSIGN_OR_RETURN(const auto objects, ReadPodClaims(document, spec));
-  for (auto* list : {&pod.init_containers, &pod.containers}) {
-    for (Manifest::Container& container : *list) {
-      for (std::string& claim : container.claims) {
-        const auto found = objects.find(claim);
-        if (found == objects.end()) {
-          return ErrorAt(spec, "spec.resourceClaims",
-                         fmt::format("has no \"{}\", which container {} names",
-                                     Printable(claim, 64), container.name));
-        }
-        claim = fmt::format("{}/{}", pod.namespace_name, found->second);
+  for (const Manifest::Container* const container : pod.All()) {
+    for (std::string& claim : pod.Find(container->name)->claims) {
+      const auto found = objects.find(claim);
+      if (found == objects.end()) {
+        return ErrorAt(spec, "spec.resourceClaims",
+                       fmt::format("has no \"{}\", which container {} names", Printable(claim, 64),
+                                   container->name));
       }
+      claim = fmt::format("{}/{}", pod.namespace_name, found->second);
     }
   }
   return OkStatus();
@@ -234,12 +230,19 @@ Status ResolveClaims(const ConfigNode& document, const ConfigNode& spec, Manifes
 
 }  // namespace
 
+std::vector<const Manifest::Container*> Manifest::All() const {
+  std::vector<const Container*> all;
+  for (const auto* const list : {&init_containers, &containers}) {
+    for (const Container& container : *list)
+      all.push_back(&container);
+  }
+  return all;
+}
+
 std::vector<std::string> Manifest::Claims() const {
   std::vector<std::string> claims;
-  for (const auto* list : {&init_containers, &containers}) {
-    for (const Container& container : *list)
-      claims.insert(claims.end(), container.claims.begin(), container.claims.end());
-  }
+  for (const Container* const container : All())
+    claims.insert(claims.end(), container->claims.begin(), container->claims.end());
   std::ranges::sort(claims);
   claims.erase(std::unique(claims.begin(), claims.end()), claims.end());
   return claims;
@@ -301,10 +304,8 @@ Requirements Manifest::Whole() const {
 QosClass Manifest::Qos() const {
   if (pod_level != Requirements()) return QosOf({&pod_level, 1});
   std::vector<Requirements> all;
-  for (const auto* list : {&init_containers, &containers}) {
-    for (const Container& container : *list)
-      all.push_back(container.requirements);
-  }
+  for (const Container* const container : All())
+    all.push_back(container->requirements);
   return QosOf(all);
 }
 
@@ -331,12 +332,10 @@ Status AddPodRequests(const ConfigNode& resources, Manifest& pod) {
   if (stated.memory && whole.memory_request < together.memory_request) {
     return ErrorAt(resources, path, "the containers request more memory than their pod");
   }
-  if (whole.cpu_limit.value > 0 && whole.cpu_request > whole.cpu_limit) {
-    return ErrorAt(resources, path, "more CPU is requested than the limit allows");
-  }
-  if (whole.memory_limit.value > 0 && whole.memory_request > whole.memory_limit) {
-    return ErrorAt(resources, path, "more memory is requested than the limit allows");
-  }
+  if (whole.cpu_limit.value > 0 && whole.cpu_request > whole.cpu_limit)
+    return AboveLimit(resources, path, "CPU");
+  if (whole.memory_limit.value > 0 && whole.memory_request > whole.memory_limit)
+    return AboveLimit(resources, path, "memory");
   return OkStatus();
 }
 
@@ -347,17 +346,15 @@ Status ReadPodLevel(const ConfigNode& spec, Manifest& pod) {
   RESMGR_RETURN_IF_ERROR(ReadResources(resources, "spec.resources.", whole));
   pod.pod_level = whole.requirements;
   const Requirements& most = pod.pod_level;
-  for (const auto* list : {&pod.init_containers, &pod.containers}) {
-    for (const Manifest::Container& container : *list) {
-      const Requirements& own = container.requirements;
-      if ((most.cpu_limit.value == 0 || own.cpu_limit <= most.cpu_limit) &&
-          (most.memory_limit.value == 0 || own.memory_limit <= most.memory_limit)) {
-        continue;
-      }
-      return ErrorAt(
-          *resources, "spec.resources",
-          fmt::format("the limits of container {} are above those of its pod", container.name));
+  for (const Manifest::Container* const container : pod.All()) {
+    const Requirements& own = container->requirements;
+    if ((most.cpu_limit.value == 0 || own.cpu_limit <= most.cpu_limit) &&
+        (most.memory_limit.value == 0 || own.memory_limit <= most.memory_limit)) {
+      continue;
     }
+    return ErrorAt(
+        *resources, "spec.resources",
+        fmt::format("the limits of container {} are above those of its pod", container->name));
   }
   if (resources != nullptr) RESMGR_RETURN_IF_ERROR(AddPodRequests(*resources, pod));
   RESMGR_ASSIGN_OR_RETURN(const ResourceList overhead, ReadList(&spec, "overhead", "spec."));
@@ -388,7 +385,6 @@ StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
 }
 
 StatusOr<ResourceResize> ReadResourceResize(const ConfigNode& resources, std::string_view path) {
-  ResourceResize change;
   for (const ConfigNode::Entry& entry : resources.entries) {
     if (entry.key != "limits" && entry.key != "requests") {
       return ErrorAt(entry.value, path,
@@ -403,11 +399,10 @@ StatusOr<ResourceResize> ReadResourceResize(const ConfigNode& resources, std::st
   }
   RESMGR_ASSIGN_OR_RETURN(const ResourceList limits, ReadList(&resources, "limits", path));
   RESMGR_ASSIGN_OR_RETURN(const ResourceList requests, ReadList(&resources, "requests", path));
-  change.cpu_limit = limits.cpu;
-  change.memory_limit = limits.memory;
-  change.cpu_request = requests.cpu;
-  change.memory_request = requests.memory;
-  return change;
+  return ResourceResize{.cpu_request = requests.cpu,
+                        .cpu_limit = limits.cpu,
+                        .memory_request = requests.memory,
+                        .memory_limit = limits.memory};
 }
 
 Requirements Changed(Requirements requirements, const ResourceResize& change) {

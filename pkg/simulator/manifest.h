@@ -40,6 +40,8 @@ struct Manifest {
   Requirements overhead{};
 
   std::string FullName() const;  // "namespace/name"
+  // The containers of both lists.
+  std::vector<const Container*> All() const;
   // The claims of all its containers, each once.
   std::vector<std::string> Claims() const;
   QosClass Qos() const;

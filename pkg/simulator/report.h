@@ -14,9 +14,10 @@
 
 namespace resmgr {
 
-// The effect of one step of a scenario on one container. If only the container's name is empty, on
-// the pod or claim; if both names are empty, on the node.
-struct StepEffect {
+// The effect of one step of a scenario on one container, with its present place, which is empty for
+// a container that is gone. If only the container's name is empty, on the pod or claim; if both
+// names are empty, on the node.
+struct StepEffect : SimulatedPlace {
   // Another container that this step moved.
   struct Change {
     std::string pod{};  // "namespace/name"
@@ -36,17 +37,6 @@ struct StepEffect {
   std::string op{};
   std::string pod{};  // "namespace/name"
   std::string container{};
-  // The present place, as sent to the runtime; empty for a container that is gone.
-  std::string cpus{};
-  std::string mems{};
-  std::string exclusive{};  // the exclusive part of `cpus`
-  int64_t shares = 0;
-  int64_t quota = 0;     // microseconds per period; -1 without a limit
-  std::string qos{};     // of its pod
-  MilliCpu cpu_limit{};  // 0: none, as for the next member
-  Bytes memory_limit{};
-  std::string pool{};                     // the policy's
-  std::string reason{};                   // for the place
   std::vector<std::string> candidates{};  // derivation of the place, if requested
   std::vector<PreviewedClass> classes{};
   std::string error{};  // the reason of a failure; empty for a success

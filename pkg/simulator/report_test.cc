@@ -13,24 +13,25 @@ namespace {
 using ::testing::HasSubstr;
 
 StepEffect SomeEffect() {
-  return {.step = 3,
-          .op = "create",
-          .pod = "shop/web",
-          .container = "main",
-          .cpus = "1-2",
-          .mems = "0",
-          .exclusive = "1-2",
-          .shares = 2048,
-          .quota = -1,
-          .pool = "exclusive",
-          .reason = "whole CPUs",
-          .candidates = {"node 0: the best"},
-          .changed = {{.pod = "shop/log",
-                       .container = "log",
-                       .old_cpus = "0-3",
-                       .old_mems = "0-1",
-                       .cpus = "0,3",
-                       .mems = "0-1"}}};
+  StepEffect effect = {{.cpus = "1-2",
+                        .mems = "0",
+                        .exclusive = "1-2",
+                        .shares = 2048,
+                        .quota = -1,
+                        .pool = "exclusive",
+                        .reason = "whole CPUs"}};
+  effect.step = 3;
+  effect.op = "create";
+  effect.pod = "shop/web";
+  effect.container = "main";
+  effect.candidates = {"node 0: the best"};
+  effect.changed = {{.pod = "shop/log",
+                     .container = "log",
+                     .old_cpus = "0-3",
+                     .old_mems = "0-1",
+                     .cpus = "0,3",
+                     .mems = "0-1"}};
+  return effect;
 }
 
 TEST(ReportTest, JsonHasItsKeysInOrder) {
@@ -45,8 +46,12 @@ TEST(ReportTest, JsonHasItsKeysInOrder) {
 }
 
 TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
-  const StepEffect refused = {
-      .step = 4, .op = "create", .pod = "shop/db", .container = "main", .error = "no room"};
+  StepEffect refused;
+  refused.step = 4;
+  refused.op = "create";
+  refused.pod = "shop/db";
+  refused.container = "main";
+  refused.error = "no room";
   EXPECT_EQ(ToTable({SomeEffect(), refused}),
             "STEP  OP      CONTAINER      CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA  POOL\n"
             "3     create  shop/web/main  1-2   1-2        0     2048    -      exclusive\n"
@@ -59,14 +64,14 @@ TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
 }
 
 TEST(ReportTest, TheTableTellsWhereAClaimIs) {
-  const StepEffect held = {.step = 1,
-                           .op = "prepare",
-                           .pod = "shop/fast",
-                           .cpus = "4-5",
-                           .exclusive = "4-5",
-                           .quota = -1,
-                           .pool = "exclusive",
-                           .reason = "cpu-numa-1: CPUs 4-5"};
+  StepEffect held = {{.cpus = "4-5",
+                      .exclusive = "4-5",
+                      .quota = -1,
+                      .pool = "exclusive",
+                      .reason = "cpu-numa-1: CPUs 4-5"}};
+  held.step = 1;
+  held.op = "prepare";
+  held.pod = "shop/fast";
   EXPECT_EQ(ToTable({held}),
             "STEP  OP       CONTAINER  CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA  POOL\n"
             "1     prepare  shop/fast  4-5   4-5        -     -       -      exclusive\n"
@@ -95,7 +100,8 @@ TEST(ReportTest, SameChangesShareALine) {
 TEST(ReportTest, TheSummaryCounts) {
   const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
   const SimulatedNode node(machine, std::make_unique<NullPolicy>());
-  const StepEffect refused = {.error = "no room"};
+  StepEffect refused;
+  refused.error = "no room";
   EXPECT_EQ(
       Summary({SomeEffect(), refused, SomeEffect()}, node),
       "placed         2 containers\n"

@@ -366,19 +366,19 @@ RunningContainer SimulatedNode::AsRunning(const RuntimeContainer& held) const {
   const Container* const known =
       key == keys_.end() ? nullptr : manager_->snapshot().FindContainer(key->second);
   const Placement& placement = known == nullptr ? kNone : known->placement;
-  return {.id = held.id,
-          .pod = pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
-          .name = held.name,
-          .cpus = held.resources.cpuset_cpus.value_or(""),
-          .mems = held.resources.cpuset_mems.value_or(""),
-          .exclusive = placement.exclusive.ToString(),
-          .shares = held.resources.cpu_shares.value_or(0),
-          .quota = QuotaOrNone(held.resources.cpu_quota),
-          .qos = pod == nullptr ? "" : std::string(ToString(pod->qos)),
-          .cpu_limit = known == nullptr ? MilliCpu() : known->requirements.cpu_limit,
-          .memory_limit = Bytes{held.resources.memory_limit.value_or(0)},
-          .pool = placement.pool,
-          .reason = placement.reason};
+  return {{.cpus = held.resources.cpuset_cpus.value_or(""),
+           .mems = held.resources.cpuset_mems.value_or(""),
+           .exclusive = placement.exclusive.ToString(),
+           .shares = held.resources.cpu_shares.value_or(0),
+           .quota = QuotaOrNone(held.resources.cpu_quota),
+           .qos = pod == nullptr ? "" : std::string(ToString(pod->qos)),
+           .cpu_limit = known == nullptr ? MilliCpu() : known->requirements.cpu_limit,
+           .memory_limit = Bytes{held.resources.memory_limit.value_or(0)},
+           .pool = placement.pool,
+           .reason = placement.reason},
+          held.id,
+          pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
+          held.name};
 }
 
 std::optional<RunningContainer> SimulatedNode::FindRunning(const ContainerId& id) const {

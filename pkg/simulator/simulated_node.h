@@ -31,21 +31,24 @@
 
 namespace resmgr {
 
-// A running container's resources, as sent to the runtime.
-struct RunningContainer {
-  ContainerId id{};
-  std::string pod{};  // "namespace/name"
-  std::string name{};
+// The resources of a container, as sent to the runtime, and the policy's reason.
+struct SimulatedPlace {
   std::string cpus{};       // "" if unset
   std::string mems{};       // "" if unset
   std::string exclusive{};  // the exclusive part of `cpus`
   int64_t shares = 0;       // 0 if unset
-  int64_t quota = -1;       // microseconds per period; -1 without a limit
+  int64_t quota = 0;        // microseconds per period; -1 without a limit
   std::string qos{};        // of its pod
   MilliCpu cpu_limit{};     // 0: none, as the next one
   Bytes memory_limit{};
   std::string pool{};    // the policy's pool; "" if it decided nothing
-  std::string reason{};  // the policy's reason for the place
+  std::string reason{};  // for the place
+};
+
+struct RunningContainer : SimulatedPlace {
+  ContainerId id{};
+  std::string pod{};  // "namespace/name"
+  std::string name{};
 };
 
 // The daemon's resource manager with a runtime in memory, for callers that stand for a relay. Each

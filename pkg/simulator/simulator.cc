@@ -80,16 +80,7 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
   effect.container = std::move(container);
   effect.error = Message(status);
   if (const auto own = node_->FindRunning(id)) {
-    effect.cpus = own->cpus;
-    effect.mems = own->mems;
-    effect.exclusive = own->exclusive;
-    effect.shares = own->shares;
-    effect.quota = own->quota;
-    effect.qos = own->qos;
-    effect.cpu_limit = own->cpu_limit;
-    effect.memory_limit = own->memory_limit;
-    effect.pool = own->pool;
-    effect.reason = own->reason;
+    static_cast<SimulatedPlace&>(effect) = *own;
     effect.classes = node_->ClassesOf(id);
     if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
       effect.candidates = node_->Explain(id);
