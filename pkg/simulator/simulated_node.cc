@@ -29,6 +29,12 @@ struct ContainerUseWanted {
 
 }  // namespace
 
+std::chrono::milliseconds SampleTime(std::chrono::milliseconds interval,
+                                     std::chrono::milliseconds passed) {
+  constexpr int kPart = 10'000;
+  return std::max(interval, passed / kPart);
+}
+
 SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
                              RuntimesConfig runtimes)
     : machine_(machine), runtimes_(std::move(runtimes)), runtime_(loop_) {
@@ -242,8 +248,9 @@ void SimulatedNode::Remove(const ContainerId& id) {
 
 void SimulatedNode::Wait(std::chrono::milliseconds time) {
   while (!wanted_.empty() && time.count() > 0) {
-    const auto slice = std::min<std::chrono::milliseconds>(time, usage_.interval);
+    const auto slice = std::min(time, SampleTime(usage_.interval, sampled_));
     Sample(slice);
+    sampled_ += slice;
     time -= slice;
   }
   clock_.Advance(time);

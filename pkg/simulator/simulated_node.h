@@ -51,6 +51,11 @@ struct RunningContainer : SimulatedPlace {
   std::string name{};
 };
 
+// The time that a sample of use covers if so much time has passed before: the interval, and after a
+// day or so a part of the time, so that the number of samples grows with its logarithm only.
+std::chrono::milliseconds SampleTime(std::chrono::milliseconds interval,
+                                     std::chrono::milliseconds passed);
+
 // The daemon's resource manager with a runtime in memory, for callers that stand for a relay. Each
 // call returns when all its effects have happened. Used by one thread.
 class SimulatedNode : private Observer {
@@ -165,7 +170,8 @@ class SimulatedNode : private Observer {
   std::shared_ptr<const ClassPreview> classes_;
   std::map<ContainerId, double> wanted_;  // wanted CPUs of existing containers
   UsageConfig usage_;
-  std::optional<UseRebalancer> by_use_;  // of the present daemon
+  std::chrono::milliseconds sampled_{0};  // the time of all samples so far
+  std::optional<UseRebalancer> by_use_;   // of the present daemon
 };
 
 }  // namespace resmgr

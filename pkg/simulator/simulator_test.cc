@@ -174,6 +174,20 @@ TEST_F(SimulatedUseTest, ARecordedDayIsReplayedWithWhatWasUsed) {
   EXPECT_EQ(last_.changed.size(), 1U) << last_.reason;
 }
 
+// A recording of a year in which hardly anything happened.
+TEST(SampleTimeTest, AYearHasNotManyMoreSamplesThanADay) {
+  using std::chrono::hours;
+  static constexpr std::chrono::milliseconds kInterval{10'000};
+  const auto samples = [](std::chrono::milliseconds time) {
+    int count = 0;
+    for (std::chrono::milliseconds passed{0}; passed < time; ++count)
+      passed += SampleTime(kInterval, passed);
+    return count;
+  };
+  EXPECT_EQ(samples(hours(24)), 24 * 360) << "each interval has one";
+  EXPECT_LT(samples(hours(24 * 366)), 10 * 24 * 360);
+}
+
 TEST_F(SimulatorTest, PlacesContainersAndMovesOthersAway) {
   EXPECT_THAT(Run(SharedPod("web") + Pod("db", "2")),
               ElementsAre("create default/web/main 0-7()",
