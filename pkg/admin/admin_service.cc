@@ -114,7 +114,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   return OrderedJsonText(status);
 }
 
-std::string Policies(const NodeView& node) {
+StatusOr<std::string> Policies(const NodeView& node, const Json& /*request*/) {
   OrderedJson list = OrderedJson::array();
   for (const PolicyFactory& factory : node.policies.factories()) {
     list.push_back({{"name", factory.name},
@@ -126,7 +126,7 @@ std::string Policies(const NodeView& node) {
 
 // The null policy has no pools. The answer is then an empty list and no error, since scripts ask
 // without knowing which policy is active.
-std::string Pools(const NodeView& node) {
+StatusOr<std::string> Pools(const NodeView& node, const Json& /*request*/) {
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
   return OrderedJsonText(PoolsJson(manager->policy(), manager->snapshot()));
@@ -159,7 +159,7 @@ StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
 }
 
 // As a table for people or, without `form`, as JSON.
-std::string Topology(const NodeView& node, const Json& request) {
+StatusOr<std::string> Topology(const NodeView& node, const Json& request) {
   const StatusOr<std::string> form = TextOf(request, "form");
   const bool table = form.ok() && *form == "table";
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
@@ -180,28 +180,27 @@ StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
 
 constexpr const char* kCtl = "cri-resmgr-ctl";
 
-StatusOr<DeliveredConfig> SourceOf(const std::string& message) {
-  const std::optional<Json> request = ParseJson(message);
+StatusOr<Json> ParseRequest(const std::string& message) {
+  std::optional<Json> request = ParseJson(message);
   if (!request || !request->is_object()) return InvalidArgument("the request is not a JSON object");
+  return *std::move(request);
+}
+
+StatusOr<DeliveredConfig> SourceOf(const std::string& message) {
+  RESMGR_ASSIGN_OR_RETURN(const Json request, ParseRequest(message));
   DeliveredConfig source;
-  RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(*request, "name"));
-  RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(*request, "text"));
+  RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(request, "name"));
+  RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(request, "text"));
   source.name = Printable(source.name, 256);
   return source;
 }
 
 void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::Reply& reply) {
-  if (const Status size = CheckMessageSize(message); !size.ok()) {
-    reply(size);
-    return;
-  }
+  if (const Status size = CheckMessageSize(message); !size.ok()) return reply(size);
   node.configurator.Check(
       kCtl, [message = std::move(message)] { return SourceOf(message); },
       [reply, &node](const StatusOr<Configurator::Preview>& preview) {
-        if (!preview.ok()) {
-          reply(preview.status());
-          return;
-        }
+        if (!preview.ok()) return reply(preview.status());
         // Under the null policy the containers that the new policy would place are not known.
         const bool known =
             node.host.manager() != nullptr || preview->config.policy.active == kNullPolicy;
@@ -215,10 +214,7 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
 
 void ConfigSet(const NodeView& node, std::string message, Configurator::Losses losses,
                const UnaryServer::Reply& reply) {
-  if (const Status size = CheckMessageSize(message); !size.ok()) {
-    reply(size);
-    return;
-  }
+  if (const Status size = CheckMessageSize(message); !size.ok()) return reply(size);
   Configurator& configurator = node.configurator;
   configurator.Deliver(
       kCtl, [message = std::move(message)] { return SourceOf(message); },
@@ -234,7 +230,7 @@ void ConfigSet(const NodeView& node, std::string message, Configurator::Losses l
       losses);
 }
 
-StatusOr<std::string> Log(const Json& request) {
+StatusOr<std::string> Log(const NodeView& /*node*/, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string level_name, TextOf(request, "level"));
   RESMGR_ASSIGN_OR_RETURN(const std::string source, TextOf(request, "source"));
   RESMGR_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(level_name));
@@ -303,12 +299,8 @@ using Handler = std::function<void(const Json& request, const UnaryServer::Reply
 UnaryServer::Method Decoded(Handler handler) {
   return
       [handler = std::move(handler)](const std::string& message, const UnaryServer::Reply& reply) {
-        const std::optional<Json> request = ParseJson(message);
-        if (!request || !request->is_object()) {
-          reply(InvalidArgument("the request is not a JSON object"));
-          return;
-        }
-        handler(*request, reply);
+        const StatusOr<Json> request = ParseRequest(message);
+        request.ok() ? handler(*request, reply) : reply(request.status());
       };
 }
 
@@ -367,14 +359,19 @@ void AdminService::PrintForWaiting() {
     reply(begun);
 }
 
-void AdminService::AddReadings(UnaryServer::Methods& methods) {
+void AdminService::AddAnswers(UnaryServer::Methods& methods) {
   const NodeView& node = node_;
   const auto add = AdderTo(methods);
+  for (const auto& [name, answer] :
+       {std::pair("Policies", &Policies), std::pair("Topology", &Topology),
+        std::pair("Pools", &Pools), std::pair("Containers", &Containers),
+        std::pair("History", &HistoryText), std::pair("Log", &Log),
+        std::pair("Rebalance", &Rebalance)}) {
+    add(name, [&node, answer = answer](const Json& request, const auto& reply) {
+      reply(answer(node, request));
+    });
+  }
   add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
-  add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
-  add("Topology",
-      [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
-  add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
   add("Plugins", [&node](const Json&, const auto& reply) {
     reply(OrderedJsonText(PluginsJson(node.door.plugins())));
   });
@@ -383,12 +380,8 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
       reply(OrderedJsonText(RuntimesJson(runtimes)));
     });
   });
-  add("Containers",
-      [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
   add("Explain",
       [this](const Json& request, const auto& reply) { explain_.Answer(request, reply); });
-  add("History",
-      [&node](const Json& request, const auto& reply) { reply(HistoryText(node, request)); });
   add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });
   add("Top", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> what = TextOrNone(request, "what");
@@ -426,9 +419,6 @@ void AdminService::AddChanges(UnaryServer::Methods& methods) {
   });
   add("ReleaseClaim",
       [&node](const Json& request, const auto& reply) { ReleaseClaim(node, request, reply); });
-  add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
-  add("Rebalance",
-      [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
   add("RebalanceByUse", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::optional<int>> moves = MostMoves(request);
     if (!moves.ok()) return reply(moves.status());
@@ -472,7 +462,7 @@ void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
 
 UnaryServer::Methods AdminService::Methods() {
   UnaryServer::Methods methods;
-  AddReadings(methods);
+  AddAnswers(methods);
   AddChanges(methods);
   AddDumps(methods);
   WaitForFirstLook(methods);

@@ -81,7 +81,7 @@ class AdminService {
  private:
   void ConfigShow(UnaryServer::Reply reply);
   void PrintForWaiting();
-  void AddReadings(UnaryServer::Methods& methods);
+  void AddAnswers(UnaryServer::Methods& methods);
   void AddChanges(UnaryServer::Methods& methods);
   void AddDumps(UnaryServer::Methods& methods);
   void WaitForFirstLook(UnaryServer::Methods& methods);

@@ -65,6 +65,21 @@ class AdminServiceTest : public test::ServedNode {
   }
   static Json Delivery(const std::string& text) { return {{"name", "test.yaml"}, {"text", text}}; }
 
+  // A move by which a container loses its exclusive CPU.
+  static ResourceManager::Move Loss() {
+    ResourceManager::Move move;
+    move.container = "default/dsp/main";
+    move.from.cpus = move.from.exclusive = CpuSet{1};
+    move.to.cpus = CpuSet{0, 1};
+    return move;
+  }
+  // The problem that `status` has, which is the only one.
+  Json OnlyProblem() {
+    const Json problems = AnswerTo("Status", Json::object())["problems"];
+    EXPECT_EQ(problems.size(), 1U) << problems;
+    return problems.empty() ? Json::object() : problems[0];
+  }
+
   const Claim claim_{.uid = "u-1",
                      .namespace_name = "shop",
                      .name = "fast",
@@ -156,10 +171,9 @@ TEST_F(AdminServiceTest, ADumpThatIsWrittenAgainIsNoProblem) {
 TEST_F(AdminServiceTest, AConfigurationThatIsRefusedIsAProblemUntilAnotherOneIsInForce) {
   EXPECT_EQ(CodeOf("ConfigSet", Delivery("policy: {Active: nosuch}")),
             StatusCode::kInvalidArgument);
-  const Json problems = AnswerTo("Status", Json::object())["problems"];
-  ASSERT_EQ(problems.size(), 1U) << problems;
-  EXPECT_EQ(problems[0]["kind"], "config-rejected");
-  EXPECT_THAT(problems[0]["message"].get<std::string>(),
+  const Json problem = OnlyProblem();
+  EXPECT_EQ(problem["kind"], "config-rejected");
+  EXPECT_THAT(problem["message"].get<std::string>(),
               testing::AllOf(HasSubstr("from cri-resmgr-ctl is refused"), HasSubstr("nosuch")));
   EXPECT_EQ(CodeOf("ConfigCheck", Delivery("policy: {Active: nosuch}")),
             StatusCode::kInvalidArgument);
@@ -189,13 +203,12 @@ TEST_F(AdminServiceTest, SharedContainersThatAskForMoreThanThereIsAreAProblem) {
   });
   host_.brain = &node.manager();
   runtime_state_ = "connected";
-  const Json problems = AnswerTo("Status", Json::object())["problems"];
-  ASSERT_EQ(problems.size(), 1U) << problems;
-  EXPECT_EQ(problems[0]["kind"], "overcommit");
-  EXPECT_THAT(problems[0]["message"].get<std::string>(),
+  const Json problem = OnlyProblem();
+  EXPECT_EQ(problem["kind"], "overcommit");
+  EXPECT_THAT(problem["message"].get<std::string>(),
               HasSubstr("pool shared ask for 0.5 CPUs more than its 2 CPUs (1-2)"));
-  EXPECT_EQ(problems[0]["objects"], Json::array({"pool shared"}));
-  EXPECT_EQ(problems[0]["next"], "cri-resmgr-ctl pools");
+  EXPECT_EQ(problem["objects"], Json::array({"pool shared"}));
+  EXPECT_EQ(problem["next"], "cri-resmgr-ctl pools");
 }
 
 TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
@@ -271,13 +284,12 @@ TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
   machine_problems_ = {{.kind = "drift", .message = "the cgroup of pods may not use CPU 1"}};
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());
   AnswerTo("ConfigSet", Delivery("policy: {Active: first-fit}"));
-  const Json problems = AnswerTo("Status", Json::object())["problems"];
-  ASSERT_EQ(problems.size(), 1U);
-  EXPECT_EQ(problems[0]["kind"], "drift");
-  EXPECT_EQ(problems[0]["message"], machine_problems_[0].message);
-  EXPECT_EQ(problems[0]["objects"], Json::array());
-  EXPECT_EQ(problems[0]["next"], "");
-  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"][0]["since"], problems[0]["since"])
+  const Json problem = OnlyProblem();
+  EXPECT_EQ(problem["kind"], "drift");
+  EXPECT_EQ(problem["message"], machine_problems_[0].message);
+  EXPECT_EQ(problem["objects"], Json::array());
+  EXPECT_EQ(problem["next"], "");
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"][0]["since"], problem["since"])
       << "since it was listed first";
 }
 
@@ -559,11 +571,7 @@ TEST_F(AdminServiceTest, EveryCallThatWaitsForAPrintIsAnswered) {
 }
 
 TEST_F(AdminServiceTest, ACheckTellsMovesAndLossesAndChangesNothing) {
-  ResourceManager::Move move;
-  move.container = "default/dsp/main";
-  move.from.cpus = move.from.exclusive = CpuSet{1};
-  move.to.cpus = CpuSet{0, 1};
-  host_.moves = {move};
+  host_.moves = {Loss()};
   const Json checked = AnswerTo("ConfigCheck", Delivery("policy: {Active: first-fit}"));
   EXPECT_EQ(checked["policy"], "first-fit");
   EXPECT_EQ(checked["moves"].size(), 1u);
@@ -573,11 +581,7 @@ TEST_F(AdminServiceTest, ACheckTellsMovesAndLossesAndChangesNothing) {
 }
 
 TEST_F(AdminServiceTest, OnlyConfigForceTakesExclusiveCpusAway) {
-  ResourceManager::Move move;
-  move.container = "default/dsp/main";
-  move.from.cpus = move.from.exclusive = CpuSet{1};
-  move.to.cpus = CpuSet{0, 1};
-  host_.moves = {move};
+  host_.moves = {Loss()};
   const Json delivery = Delivery("policy: {Active: first-fit}");
   const Answer refused = Ask("ConfigSet", delivery.dump());
   EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);

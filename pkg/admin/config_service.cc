@@ -35,10 +35,7 @@ StatusOr<DeliveredConfig> Decode(const std::string& message) {
 }
 
 void SetConfig(Configurator& configurator, std::string message, const UnaryServer::Reply& reply) {
-  if (const Status size = CheckMessageSize(message); !size.ok()) {
-    reply(size);
-    return;
-  }
+  if (const Status size = CheckMessageSize(message); !size.ok()) return reply(size);
   configurator.Deliver(
       kAgent, [message = std::move(message)] { return Decode(message); },
       [reply](const Status& status) {
