@@ -14,11 +14,6 @@ namespace {
 
 constexpr const char* kBlockioClasses = "Classes";
 
-template <typename Number>
-std::optional<std::string> ShownBlockioNumber(const std::optional<Number>& number) {
-  return number ? std::optional(fmt::format("{}", *number)) : std::nullopt;
-}
-
 StatusOr<uint64_t> ParseThrottle(std::string_view text) {
   const StatusOr<Bytes> amount = ParseConfiguredBytes(text);
   if (amount.ok()) return static_cast<uint64_t>(amount->value);
@@ -28,7 +23,7 @@ StatusOr<uint64_t> ParseThrottle(std::string_view text) {
 
 void DescribeThrottle(ConfigSection& section, std::string_view key,
                       std::optional<uint64_t>& target) {
-  section.Parse(key, ShownBlockioNumber(target), target, ParseThrottle, "");
+  section.Parse(key, ShownValue(target), target, ParseThrottle, "");
 }
 
 StatusOr<int64_t> ParseWeight(std::string_view text) {
@@ -59,7 +54,7 @@ void DescribeBlockioItem(ConfigSection& section, BlockioItem& item) {
   DescribeThrottle(section, "ThrottleWriteBps", item.write_bps);
   DescribeThrottle(section, "ThrottleReadIOPS", item.read_iops);
   DescribeThrottle(section, "ThrottleWriteIOPS", item.write_iops);
-  section.Parse("Weight", ShownBlockioNumber(item.weight), item.weight, ParseWeight, "");
+  section.Parse("Weight", ShownValue(item.weight), item.weight, ParseWeight, "");
   if (item.devices.empty() && item.throttles())
     section.Fail("Devices", "is missing: without it only Weight is possible");
 }

@@ -41,13 +41,17 @@ std::optional<std::string> ShownLatency(const std::string& text) {
   return text == kNoLatency ? text : text + "us";
 }
 
+Status CheckGlobs(const std::vector<std::string>& globs) {
+  const auto wrong = std::ranges::find_if_not(globs, IsGlob);
+  if (wrong == globs.end()) return OkStatus();
+  return InvalidArgument("\"{}\" has a [ without its ]", Printable(*wrong, 64));
+}
+
 void DescribeGlobs(ConfigSection& section, std::string_view key, std::vector<std::string>& globs,
                    std::string_view help) {
   section.List(key, globs, help);
-  const auto wrong =
-      std::ranges::find_if(globs, [](const std::string& glob) { return !IsGlob(glob); });
-  if (wrong != globs.end() && section.Node(key) != nullptr)
-    section.Fail(key, fmt::format("\"{}\" has a [ without its ]", Printable(*wrong, 64)));
+  const Status globs_ok = CheckGlobs(globs);
+  if (!globs_ok.ok() && section.Node(key) != nullptr) section.Fail(key, Message(globs_ok));
 }
 
 struct AllowedKind {
@@ -82,9 +86,7 @@ Status ReadSingleClasses(const ConfigNode& value, Namespaces& all) {
                              Printable(entry.key, 64));
     StatusOr<std::vector<std::string>> globs = TextsOf(entry.value);
     if (!globs.ok()) return globs.status();
-    for (const std::string& glob : *globs)
-      if (!IsGlob(glob))
-        return InvalidArgument("\"{}\" has a [ without its ]", Printable(glob, 64));
+    RESMGR_RETURN_IF_ERROR(CheckGlobs(*globs));
     all[entry.key] = *std::move(globs);
   }
   return OkStatus();
@@ -99,17 +101,12 @@ std::optional<ConfigNode> ShownSingleClasses(const Namespaces& all) {
 }
 
 // The kinds that have a class of this name in the configuration.
-std::vector<std::string_view> KindsWithClass(std::string_view name, const ClassesConfig& config) {
+std::vector<std::string_view> KindsWithClass(const std::string& name, const ClassesConfig& config) {
   std::vector<std::string_view> kinds;
-  const auto has_name = [name](const auto& one) { return one.name == name; };
-  if (std::ranges::any_of(config.memory, has_name)) kinds.emplace_back("memory");
-  const bool of_caches = std::ranges::any_of(config.rdt.partitions, [name](const auto& partition) {
-    return partition.second.classes.contains(name);
-  });
-  if (of_caches) kinds.emplace_back("rdt");
-  if (config.blockio.classes.contains(name)) kinds.emplace_back("blockio");
-  if (config.cpu.Find(name) != nullptr) kinds.emplace_back("cpu");
-  if (config.scheduling.Find(name) != nullptr) kinds.emplace_back("scheduling");
+  for (const AllowedKind& one : kAllowedKinds) {
+    const std::vector<std::string> names = config.NamesOf(one.kind);
+    if (std::ranges::find(names, name) != names.end()) kinds.push_back(one.kind);
+  }
   return kinds;
 }
 
@@ -168,6 +165,27 @@ bool ClassesConfig::Allows(std::string_view kind, std::string_view name,
          std::ranges::any_of(globs->second, [namespace_name](const std::string& glob) {
            return MatchesGlob(glob, namespace_name);
          });
+}
+
+std::vector<std::string> ClassesConfig::NamesOf(std::string_view kind) const {
+  std::vector<std::string> names;
+  const auto add = [&names](const auto& classes) {
+    for (const auto& one : classes)
+      names.push_back(one.name);
+  };
+  const auto add_keys = [&names](const auto& classes) {
+    for (const auto& one : classes)
+      names.push_back(one.first);
+  };
+  if (kind == "memory") add(memory);
+  if (kind == "cpu") add(cpu.classes);
+  if (kind == "scheduling") add(scheduling.classes);
+  if (kind == "blockio") add_keys(blockio.classes);
+  if (kind == "rdt") {
+    for (const auto& [name, partition] : rdt.partitions)
+      add_keys(partition.classes);
+  }
+  return names;
 }
 
 Status CheckGovernor(std::string_view name) {

@@ -66,6 +66,8 @@ struct ClassesConfig {
   // Whether pods of the namespace may choose a class of this kind. `name` "" stands for a class
   // without a name, or for any.
   bool Allows(std::string_view kind, std::string_view name, std::string_view namespace_name) const;
+  // The names of the kind's classes; none for a kind whose classes have no names.
+  std::vector<std::string> NamesOf(std::string_view kind) const;
   // Whether containers may have classes at all.
   bool any() const {
     return of_pools || isolation.any() || chooses() || rdt.any() || blockio.any() || cpu.any() ||

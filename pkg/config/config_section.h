@@ -211,6 +211,16 @@ class ConfigSection {
   Problems problems_;
 };
 
+// The text of a value for ConfigSection::Parse; nullopt if it is unset. `unit` is put behind it.
+template <typename T>
+std::optional<std::string> ShownValue(const std::optional<T>& value, std::string_view unit = "") {
+  return value ? std::optional(fmt::format("{}{}", *value, unit)) : std::nullopt;
+}
+// The same of a text, which is unset if it is empty.
+inline std::optional<std::string> ShownText(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 // The items of a list of single values, or one single value; a null node has none.
 StatusOr<std::vector<std::string>> TextsOf(const ConfigNode& value);
 

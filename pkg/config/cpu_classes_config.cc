@@ -61,11 +61,7 @@ StatusOr<int64_t> ParseLatency(std::string_view text) {
 
 void DescribeLatency(ConfigSection& section, std::string_view key, CpuClassConfig& item,
                      std::string_view help) {
-  section
-      .Parse(key,
-             item.max_latency_us ? std::optional(fmt::format("{}", *item.max_latency_us))
-                                 : std::nullopt,
-             item.max_latency_us, ParseLatency, help)
+  section.Parse(key, ShownValue(item.max_latency_us), item.max_latency_us, ParseLatency, help)
       .Default("none");
 }
 

@@ -37,19 +37,13 @@ StatusOr<std::string> BytesFileText(std::string_view text) {
 
 void DescribeFile(ConfigSection& section, std::string_view key, std::string& target,
                   std::string_view help) {
-  section
-      .Parse(key, target.empty() ? std::nullopt : std::optional(target), target, BytesFileText,
-             help)
-      .Default("none");
+  section.Parse(key, ShownText(target), target, BytesFileText, help).Default("none");
 }
 
 void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
   section.Text("name", item.name, "what annotations name", CheckClassName).Default("none");
   section
-      .Parse("swaplimitratio",
-             item.swap_limit_ratio ? std::optional(fmt::format("{}", *item.swap_limit_ratio))
-                                   : std::nullopt,
-             item.swap_limit_ratio, RatioOf,
+      .Parse("swaplimitratio", ShownValue(item.swap_limit_ratio), item.swap_limit_ratio, RatioOf,
              "the part of the container's memory limit above which it is throttled and swaps: "
              "`memory.high` is the limit without it, and `memory.swap.max` is `max`")
       .Default("none");
@@ -155,7 +149,7 @@ void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
       .Default("none");
   section
       .Parse(
-          "nodes", config.nodes.empty() ? std::nullopt : std::optional(config.nodes),
+          "nodes", ShownText(config.nodes),
           [&config](std::string_view text) -> Status {
             config.nodes = text;
             return CheckNodes(text);

@@ -27,35 +27,14 @@ std::string_view PoolClassKey(std::string_view kind) {
   return known == kPoolKeys.end() ? std::string_view() : known->key;
 }
 
-template <typename Class>
-std::vector<std::string> NamesOf(const std::vector<Class>& classes) {
-  std::vector<std::string> names;
-  for (const Class& one : classes)
-    names.push_back(one.name);
-  return names;
-}
-
 // The names of the kind's classes; nullopt: they depend on more than the configuration.
 std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
                                                    const ClassesConfig& config) {
-  if (kind == "cpu") return NamesOf(config.cpu.classes);
-  if (kind == "memory") return NamesOf(config.memory);
-  if (kind == "scheduling") return NamesOf(config.scheduling.classes);
   // The runtime's own file has them.
-  if (kind == "blockio" && config.blockio.assign == BlockioConfig::Assign::kRuntime)
-    return std::nullopt;
-  std::vector<std::string> names;
-  if (kind == "blockio") {
-    for (const auto& [name, items] : config.blockio.classes)
-      names.push_back(name);
-  } else if (kind == "rdt") {
-    for (const auto& [partition, settings] : config.rdt.partitions)
-      for (const auto& [name, settings_of_class] : settings.classes)
-        names.push_back(name);
-  } else {
-    return std::nullopt;
-  }
-  return names;
+  const bool elsewhere =
+      kind == "blockio" && config.blockio.assign == BlockioConfig::Assign::kRuntime;
+  if (elsewhere || PoolClassKey(kind).empty()) return std::nullopt;
+  return config.NamesOf(kind);
 }
 
 // Returns the keys of a policy's section about CPU classes, under their names in `classes`.

@@ -68,8 +68,7 @@ StatusOr<int64_t> BurstPercent(std::string_view text) {
 void DescribeBurst(ConfigSection& section, std::optional<int64_t>& percent) {
   section
       .Parse(
-          "burst", percent ? std::optional(fmt::format("{}%", *percent)) : std::nullopt, percent,
-          BurstPercent,
+          "burst", ShownValue(percent, "%"), percent, BurstPercent,
           "the CPU time, as a part of the container's CPU limit, that it may save up and use above "
           "the limit later: `cpu.max.burst`; never more than the limit")
       .Default("none");
