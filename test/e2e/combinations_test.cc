@@ -68,12 +68,8 @@ class RealCombinationsTest : public NodeTest,
       plugin_ = std::make_unique<SharesPlugin>(node().HostSocket());
     }
     if (beside() == Beside::kPluginOfTheRuntime) {
-      cri::VersionResponse version;
-      ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
-      if (version.runtime_version().find("1.6.") <= 1) {
-        GTEST_SKIP() << "containerd " << version.runtime_version()
-                     << " has no NRI; scripts/test-runtimes fetches one that has";
-      }
+      NeedsNewerThan16("NRI");
+      if (HasFatalFailure() || IsSkipped()) return;
       plugin_ =
           std::make_unique<SharesPlugin>(containerd().nri_socket(), SharesPlugin::Speaks::k061);
     }

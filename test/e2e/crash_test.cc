@@ -143,11 +143,6 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return shared.empty() ? CpuSet{0} : shared;
   }
 
-  nlohmann::json Ctl(const std::string& command) {
-    const StatusOr<std::string> output = node().Ctl(command);
-    EXPECT_TRUE(output.ok()) << Describe(output.status());
-    return nlohmann::json::parse(output.value_or("[]"), nullptr, /*allow_exceptions=*/false);
-  }
   static CpuSet SetIn(const nlohmann::json& entry, const char* key) {
     return CpuSet::Parse(entry.value(key, "")).value_or(CpuSet());
   }
@@ -155,11 +150,11 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   // The daemon's answer: the CPUs of each container, and of its pool.
   Cpus Ask() {
     std::map<std::string, CpuSet> pools;
-    for (const nlohmann::json& pool : Ctl("pools"))
+    for (const nlohmann::json& pool : Ctl({"pools"}))
       pools[pool.value("name", "")] = SetIn(pool, "cpus");
     Cpus told;
     pools_.clear();
-    for (const nlohmann::json& container : Ctl("containers")) {
+    for (const nlohmann::json& container : Ctl({"containers"})) {
       if (container.value("state", "") == "exited") continue;
       const std::string name = container.value("name", "");
       told[name] = SetIn(container, "cpus");
@@ -269,7 +264,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   }
 
   void ExpectNothingIsLeft() {
-    EXPECT_THAT(Ctl("containers"), IsEmpty());
+    EXPECT_THAT(Ctl({"containers"}), IsEmpty());
     // All CPUs that can be exclusive are available at once.
     const int most = TopologyAware() ? All().size() - 1 : Unreserved().size();
     const RunningPod all = Run(Guaranteed("all", most));

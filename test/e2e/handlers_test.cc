@@ -30,10 +30,7 @@ class HandlersTest : public NodeTest {
   HandlersTest() { Open({.config = kClasses}); }
 
   RunningPod RunWith(const std::string& handler, const Workload& workload) {
-    RunningPod pod{.workload = workload,
-                   .config = node().PodConfig(workload),
-                   .pod_id = "",
-                   .container_id = ""};
+    RunningPod pod = node().NewPod(workload);
     const auto id = node().client().RunPod(pod.config, handler);
     EXPECT_THAT(id, IsOk()) << node().RelayLog();
     pod.pod_id = id.value_or("");
@@ -63,14 +60,9 @@ class HandlersTest : public NodeTest {
       handlers.push_back(pod.runtime_handler());
     return handlers;
   }
-  nlohmann::json Ctl(const std::string& command) {
-    const auto text = node().Ctl(command);
-    EXPECT_THAT(text, IsOk());
-    return nlohmann::json::parse(text.value_or("null"), nullptr, false);
-  }
   // The overhead of all pods together besides their containers.
   nlohmann::json Overhead() {
-    for (const nlohmann::json& pool : Ctl("pools")) {
+    for (const nlohmann::json& pool : Ctl({"pools"})) {
       if (pool.contains("overhead")) return pool["overhead"];
     }
     return nullptr;
@@ -124,7 +116,7 @@ TEST_F(HandlersTest, R01EachHandlerIsTreatedAsItsClassSays) {
   expect_all("after a restart of containerd");
   EXPECT_EQ(containerd().Updates(), updates);
 
-  const nlohmann::json runtimes = Ctl("runtimes");
+  const nlohmann::json runtimes = Ctl({"runtimes"});
   ASSERT_EQ(runtimes.size(), 1U);
   EXPECT_EQ(runtimes[0]["pods"], 4);
   EXPECT_EQ(runtimes[0]["containers"], 4);

@@ -239,10 +239,7 @@ class KoordletTest : public NodeTest {
   // A pod with the marks that Koordinator's scheduler and webhook leave.
   RunningPod RunMarked(const Workload& workload, const std::string& qos, const char* annotation,
                        const std::string& value, const std::string& requested_cpus = "") {
-    RunningPod pod{.workload = workload,
-                   .config = node().PodConfig(workload),
-                   .pod_id = "",
-                   .container_id = ""};
+    RunningPod pod = node().NewPod(workload);
     (*pod.config.mutable_labels())[StandInKoordlet::kQosLabel] = qos;
     (*pod.config.mutable_annotations())[StandInKoordlet::kCpuQos] = kIdentity;
     if (*annotation != 0) (*pod.config.mutable_annotations())[annotation] = value;
@@ -337,10 +334,7 @@ TEST_F(KoordletTest, AVariableIsInTheContainer) {
 }
 
 TEST_F(KoordletTest, LimitsOfASharedGpuAreInTheContainer) {
-  RunningPod pod{.workload = BestEffort("hami"),
-                 .config = node().PodConfig(BestEffort("hami")),
-                 .pod_id = "",
-                 .container_id = ""};
+  RunningPod pod = node().NewPod(BestEffort("hami"));
   (*pod.config.mutable_labels())[StandInKoordlet::kIsolationLabel] = "HAMi-core";
   (*pod.config.mutable_annotations())[StandInKoordlet::kDevices] =
       R"({"gpu": [{"minor": 1, "resources": {"koordinator.sh/gpu-memory": "8Gi",

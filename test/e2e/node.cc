@@ -200,8 +200,7 @@ cri::ContainerConfig Node::ContainerConfig(const Workload& workload) {
 }
 
 StatusOr<RunningPod> Node::Run(const Workload& workload) {
-  RunningPod pod{
-      .workload = workload, .config = PodConfig(workload), .pod_id = "", .container_id = ""};
+  RunningPod pod = NewPod(workload);
   RESMGR_ASSIGN_OR_RETURN(pod.pod_id, client_->RunPod(pod.config));
   RESMGR_RETURN_IF_ERROR(StartContainer(workload, &pod));
   return pod;

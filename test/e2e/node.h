@@ -128,6 +128,10 @@ class Node {
   std::filesystem::path PodLogs() const { return directory_ / "logs"; }
   static cri::ContainerConfig ContainerConfig(const Workload& workload);
 
+  // A pod of this workload that does not run yet.
+  RunningPod NewPod(const Workload& workload) const {
+    return {.workload = workload, .config = PodConfig(workload), .pod_id = "", .container_id = ""};
+  }
   // Creates the pod and its container and starts it.
   StatusOr<RunningPod> Run(const Workload& workload);
   // Starts another container of this workload in an existing pod.

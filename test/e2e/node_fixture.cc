@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include "pkg/topology/machine_source.h"
 #include "test/support/status_matchers.h"
@@ -94,6 +93,21 @@ CpuSet NodeTest::CpuSetToBe(const RunningPod& pod) const {
   const nlohmann::json::json_pointer at("/runtimeSpec/linux/resources/cpu/cpus");
   return json.contains(at) ? CpuSet::Parse(json.at(at).get<std::string>()).value_or(CpuSet())
                            : CpuSet();
+}
+
+nlohmann::json NodeTest::Ctl(const Node::Words& words) const {
+  const StatusOr<std::string> output = node_->Ctl(words);
+  EXPECT_TRUE(output.ok()) << Describe(output.status()) << node_->RelayLog();
+  return nlohmann::json::parse(output.value_or("null"), nullptr, /*allow_exceptions=*/false);
+}
+
+void NodeTest::NeedsNewerThan16(std::string_view what) {
+  cri::VersionResponse version;
+  ASSERT_TRUE(node_->runtime().Unary("Version", cri::VersionRequest(), &version).ok());
+  // "1.6.20~ds1", "v1.6.20"
+  if (version.runtime_version().find("1.6.") > 1) return;
+  GTEST_SKIP() << "containerd " << version.runtime_version() << " has no " << what
+               << "; scripts/test-runtimes fetches one that has";
 }
 
 void NodeTest::ExpectOn(const RunningPod& pod, const CpuSet& cpus) const {

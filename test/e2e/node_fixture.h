@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/machine.h"
@@ -56,6 +58,11 @@ class NodeTest : public ::testing::Test {
   }
   // Waits: containers may change place some time after the one that was the reason.
   void ExpectOn(const RunningPod& pod, const CpuSet& cpus) const;
+
+  // The answer of cri-resmgr-ctl as JSON; null if it fails.
+  nlohmann::json Ctl(const Node::Words& words) const;
+  // Skips the test where containerd is of version 1.6, which does not have this.
+  void NeedsNewerThan16(std::string_view what);
 
   Node& node() { return *node_; }
   const Containerd& containerd() const { return node_->containerd(); }

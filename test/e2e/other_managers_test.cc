@@ -181,11 +181,6 @@ class AuditTest : public NodeTest, public ::testing::WithParamInterface<Names> {
  protected:
   void SetUp() override { Open({.cgroup_names = GetParam()}); }
 
-  Json Ctl(const std::vector<std::string>& arguments) {
-    const auto text = node().Ctl(arguments);
-    EXPECT_TRUE(text.ok()) << Describe(text.status()) << node().RelayLog();
-    return text.ok() ? Json::parse(*text) : Json();
-  }
   // Writes as any program with root's rights can.
   void Write(const RunningPod& pod, const CpuSet& cpus) {
     // The watch would report this write, which breaks the rules on purpose.

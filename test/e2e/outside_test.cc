@@ -125,14 +125,7 @@ class EventsTest : public NodeTest {
  protected:
   void SetUp() override {
     Open({});
-    if (HasFatalFailure()) return;
-    cri::VersionResponse version;
-    ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
-    // "1.6.20~ds1", "v1.6.20"
-    if (version.runtime_version().find("1.6.") <= 1) {
-      GTEST_SKIP() << "containerd " << version.runtime_version()
-                   << " has no container events; scripts/test-runtimes fetches one that has";
-    }
+    if (!HasFatalFailure()) NeedsNewerThan16("container events");
   }
   static bool Soon(const std::function<bool()>& condition) {
     return WaitUntil("it is learned", kSoon, condition).ok();

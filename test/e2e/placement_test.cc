@@ -2,7 +2,6 @@
 // Real containers through cri-resmgr with the static policy: their CPUs, read inside of them.
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <string>
 #include <tuple>
 
@@ -17,40 +16,20 @@ namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // The CPUs that the node keeps for the system; shared containers run there too.
 const CpuSet kReserved{0};
 
-class PlacementTest : public ::testing::TestWithParam<ApiVersion> {
+class PlacementTest : public NodeTest, public ::testing::WithParamInterface<ApiVersion> {
  protected:
   void SetUp() override {
-    auto node = Node::OnContainerd({.version = GetParam(), .relayed = true});
-    ASSERT_TRUE(node.ok()) << Describe(node.status());
-    node_ = *std::move(node);
-    if (!node_->HasVersion()) GTEST_SKIP() << "this containerd does not serve v1alpha2";
-  }
-
-  void TearDown() override {
-    if (node_ == nullptr) return;
-    node_->watch().LookAgain();
-    EXPECT_THAT(node_->watch().violations(), IsEmpty());
-    if (HasFailure()) GTEST_LOG_(INFO) << node_->RelayLog();
-  }
-
-  RunningPod Run(const Workload& workload) {
-    auto pod = node_->Run(workload);
-    EXPECT_TRUE(pod.ok()) << Describe(pod.status());
-    return pod.ok() ? *std::move(pod) : RunningPod{};
-  }
-
-  void Remove(const RunningPod& pod) {
-    const Status removed = node_->Remove(pod);
-    EXPECT_TRUE(removed.ok()) << Describe(removed);
+    Open({.version = GetParam(), .relayed = true});
+    if (!HasFatalFailure() && !node().HasVersion())
+      GTEST_SKIP() << "this containerd does not serve v1alpha2";
   }
 
   std::string Inside(const RunningPod& pod) {
-    const auto cpus = node_->CpusInside(pod);
+    const auto cpus = node().CpusInside(pod);
     return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
   }
 
@@ -65,19 +44,17 @@ class PlacementTest : public ::testing::TestWithParam<ApiVersion> {
   void ExpectServesAgain() {
     cri::VersionResponse version;
     const Status back = WaitUntil("the runtime is back", kPatience, [&] {
-      return node_->client().Unary("Version", cri::VersionRequest(), &version).ok();
+      return node().client().Unary("Version", cri::VersionRequest(), &version).ok();
     });
     EXPECT_TRUE(back.ok()) << Describe(back);
   }
 
   // All CPUs of this machine, on which a shared container runs without exclusive ones.
   CpuSet AllCpus(const RunningPod& shared) {
-    const auto cpus = node_->CpusInside(shared);
+    const auto cpus = node().CpusInside(shared);
     EXPECT_TRUE(cpus.ok() && cpus->size() >= 2) << "the tests need two CPUs: " << Inside(shared);
     return cpus.value_or(CpuSet());
   }
-
-  std::unique_ptr<Node> node_;
 };
 
 TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
@@ -85,7 +62,7 @@ TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
   const CpuSet all = AllCpus(shared);
   for (const char* name : {"first", "second"}) {
     const RunningPod exclusive = Run(Guaranteed(name, 1));
-    const auto own = Ok(node_->CpusInside(exclusive));
+    const auto own = Ok(node().CpusInside(exclusive));
     EXPECT_EQ(own.size(), 1);
     EXPECT_FALSE(own.Intersects(kReserved));
     EXPECT_EQ(Inside(shared), (all - own).ToString());
@@ -98,13 +75,13 @@ TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
 TEST_P(PlacementTest, ACreationIsSeenWhateverItsPathAndItsSections) {
   const RunningPod shared = Run(Burstable("shared", MilliCpu{500}));
   const CpuSet all = AllCpus(shared);
-  CriClient& client = node_->client();
+  CriClient& client = node().client();
   const Workload workload = Guaranteed("bare", 1);
-  const auto pod = Ok(client.RunPod(node_->PodConfig(workload)));
+  const auto pod = Ok(client.RunPod(node().PodConfig(workload)));
   cri::CreateContainerRequest request;
   request.set_pod_sandbox_id(pod);
   *request.mutable_config() = Node::ContainerConfig(workload);
-  *request.mutable_sandbox_config() = node_->PodConfig(workload);
+  *request.mutable_sandbox_config() = node().PodConfig(workload);
   request.mutable_config()->mutable_windows();
   const CallResult made =
       client.Call(client.PathOf("CreateContainer").substr(1), {request.SerializeAsString()});
@@ -142,15 +119,15 @@ TEST_P(PlacementTest, MoreThanThereIsIsRefusedAndChangesNothing) {
   const RunningPod shared = Run(BestEffort("shared"));
   const CpuSet all = AllCpus(shared);
   const Workload greedy = Guaranteed("greedy", all.size());  // one of them is reserved
-  const cri::PodSandboxConfig config = node_->PodConfig(greedy);
-  const auto pod = Ok(node_->client().RunPod(config));
-  const auto refused = node_->client().CreateContainer(pod, config, Node::ContainerConfig(greedy));
+  const cri::PodSandboxConfig config = node().PodConfig(greedy);
+  const auto pod = Ok(node().client().RunPod(config));
+  const auto refused = node().client().CreateContainer(pod, config, Node::ContainerConfig(greedy));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("greedy"));
   EXPECT_EQ(Inside(shared), all.ToString());
 
   const RunningPod modest = Run(Guaranteed("modest", 1));
-  EXPECT_EQ(node_->CpusInside(modest).value_or(CpuSet()).size(), 1);
+  EXPECT_EQ(node().CpusInside(modest).value_or(CpuSet()).size(), 1);
 }
 
 TEST_P(PlacementTest, ARestartedContainerKeepsItsCpus) {
@@ -161,14 +138,14 @@ TEST_P(PlacementTest, ARestartedContainerKeepsItsCpus) {
   const std::string own = Inside(pod);
 
   // The next attempt is created beside the stopped one, as by a kubelet.
-  ASSERT_TRUE(node_->client().StopContainer(first_id).ok());
+  ASSERT_TRUE(node().client().StopContainer(first_id).ok());
   Workload again = pod.workload;
   again.attempt = 1;
-  const Status restarted = node_->StartContainer(again, &pod);
+  const Status restarted = node().StartContainer(again, &pod);
   ASSERT_TRUE(restarted.ok()) << Describe(restarted);
   EXPECT_EQ(Inside(pod), own);
   // The end of the old one takes nothing from the new one.
-  ASSERT_TRUE(node_->client().RemoveContainer(first_id).ok());
+  ASSERT_TRUE(node().client().RemoveContainer(first_id).ok());
   EXPECT_EQ(Inside(pod), own);
   EXPECT_EQ(Inside(shared), (all - CpuSet::Parse(own).value_or(CpuSet())).ToString());
   Remove(pod);
@@ -182,26 +159,26 @@ TEST_P(PlacementTest, AnUpdateByTheClientDoesNotMoveAContainer) {
   const std::string own = Inside(exclusive);
   cri::LinuxContainerResources resources;
   resources.set_cpuset_cpus(own);
-  const Status updated = node_->client().UpdateContainer(shared.container_id, resources);
+  const Status updated = node().client().UpdateContainer(shared.container_id, resources);
   EXPECT_TRUE(updated.ok()) << Describe(updated);
   EXPECT_EQ(Inside(shared), shared_cpus);
   EXPECT_EQ(Inside(exclusive), own);
 }
 
 TEST_P(PlacementTest, ContainersThatWereThereBeforeTheRelayAreTakenOver) {
-  ASSERT_TRUE(node_->relay().Terminate().ok());
+  ASSERT_TRUE(node().relay().Terminate().ok());
   const Workload workload = BestEffort("earlier");
-  const cri::PodSandboxConfig config = node_->PodConfig(workload);
-  CriClient& runtime = node_->runtime();
+  const cri::PodSandboxConfig config = node().PodConfig(workload);
+  CriClient& runtime = node().runtime();
   const auto pod_id = Ok(runtime.RunPod(config));
   const auto id = Ok(runtime.CreateContainer(pod_id, config, Node::ContainerConfig(workload)));
   ASSERT_TRUE(runtime.StartContainer(id).ok());
   const CpuSet all = CpuSet::Parse(runtime.AllowedCpus(id).value_or("")).value_or(CpuSet());
 
-  ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
-  node_->watch().Add(id, workload.name, /*exclusive=*/false);
+  ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+  node().watch().Add(id, workload.name, /*exclusive=*/false);
   const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
-  const CpuSet own = node_->CpusInside(exclusive).value_or(CpuSet());
+  const CpuSet own = node().CpusInside(exclusive).value_or(CpuSet());
   EXPECT_EQ(own.size(), 1);
   EXPECT_EQ(runtime.AllowedCpus(id).value_or(""), (all - own).ToString());
 }
@@ -213,11 +190,11 @@ TEST_P(PlacementTest, ContainerdMayDieAndComeBackUnderTheRelay) {
   const std::string own = Inside(exclusive);
   const std::string rest = Inside(shared);
 
-  node_->containerd().Kill();
+  node().containerd().Kill();
   cri::VersionResponse version;
-  EXPECT_EQ(node_->client().Unary("Version", cri::VersionRequest(), &version).error_code(),
+  EXPECT_EQ(node().client().Unary("Version", cri::VersionRequest(), &version).error_code(),
             grpc::StatusCode::UNAVAILABLE);
-  ASSERT_TRUE(node_->RestartContainerd().ok()) << node_->containerd().Log();
+  ASSERT_TRUE(node().RestartContainerd().ok()) << node().containerd().Log();
   ExpectServesAgain();
 
   EXPECT_EQ(Inside(exclusive), own);
@@ -237,11 +214,11 @@ class RelayRestartTest : public PlacementTest {
     const std::string own = Inside(exclusive);
     const std::string rest = Inside(shared);
 
-    node_->relay().process().Signal(signal_number);
-    ASSERT_TRUE(node_->relay().process().Wait(kPatience).ok());
-    const auto still = node_->containerd().AwaitAllowedCpus(exclusive.container_id);
+    node().relay().process().Signal(signal_number);
+    ASSERT_TRUE(node().relay().process().Wait(kPatience).ok());
+    const auto still = node().containerd().AwaitAllowedCpus(exclusive.container_id);
     EXPECT_EQ(still.value_or(CpuSet()).ToString(), own);
-    ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
+    ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
 
     // A new container is placed beside the existing ones, which shows that they are known again.
     const RunningPod late = Run(BestEffort("late"));
@@ -263,10 +240,10 @@ TEST_P(RelayRestartTest, AStoppedRelayMovesNothingWhenItIsBack) {
 }
 
 TEST_P(RelayRestartTest, AStoppedRelayEndsWellAndTakesItsSocketAway) {
-  const auto exit_status = node_->relay().Terminate();
+  const auto exit_status = node().relay().Terminate();
   ASSERT_TRUE(exit_status.ok()) << Describe(exit_status.status());
   EXPECT_EQ(*exit_status, 0);
-  EXPECT_FALSE(ConnectUnix((node_->containerd().directory() / "relay.sock").string()).ok());
+  EXPECT_FALSE(ConnectUnix((node().containerd().directory() / "relay.sock").string()).ok());
 }
 
 std::string VersionName(const ::testing::TestParamInfo<ApiVersion>& info) {

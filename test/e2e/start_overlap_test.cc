@@ -63,10 +63,7 @@ class StartOverlapTest : public FrontDoorsTest {
 
   // A pod without a container so far.
   RunningPod MakePod(const Workload& workload) {
-    RunningPod pod{.workload = workload,
-                   .config = node().PodConfig(workload),
-                   .pod_id = "",
-                   .container_id = ""};
+    RunningPod pod = node().NewPod(workload);
     const auto made = node().client().RunPod(pod.config);
     EXPECT_TRUE(made.ok()) << Describe(made.status());
     pod.pod_id = made.value_or("");

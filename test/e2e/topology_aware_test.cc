@@ -19,11 +19,6 @@ class TopologyAwareTest : public NodeTest {
   // No CPU is reserved, so that a machine of two has one to grant and one to share.
   void SetUp() override { Open({.policy = "topology-aware", .reserved = ""}); }
 
-  Json Ctl(const std::string& command) {
-    const StatusOr<std::string> output = node().Ctl(command);
-    EXPECT_TRUE(output.ok()) << Describe(output.status());
-    return Json::parse(output.value_or("[]"), nullptr, /*allow_exceptions=*/false);
-  }
   // The entry with this value; null when there is none.
   static Json Find(const Json& list, const char* key, const std::string& value) {
     for (const Json& entry : list) {
@@ -38,10 +33,10 @@ class TopologyAwareTest : public NodeTest {
   // Expects the container on the CPUs and in the pool that the daemon reports, with the pool's
   // memory. Returns its exclusive CPUs.
   CpuSet ExpectInItsPool(const RunningPod& pod) {
-    const Json container = Find(Ctl("containers"), "id", pod.container_id);
+    const Json container = Find(Ctl({"containers"}), "id", pod.container_id);
     EXPECT_TRUE(container.is_object()) << pod.workload.name;
     if (!container.is_object()) return {};
-    const Json pool = Find(Ctl("pools"), "name", container.at("pool"));
+    const Json pool = Find(Ctl({"pools"}), "name", container.at("pool"));
     EXPECT_TRUE(pool.is_object()) << container.at("pool");
     if (!pool.is_object()) return {};
     CpuSet own = Set(container, "exclusive");
@@ -69,7 +64,7 @@ class TopologyAwareTest : public NodeTest {
 TEST_F(TopologyAwareTest, ASharedContainerAloneHasTheWholeSharedSet) {
   const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
   EXPECT_TRUE(ExpectInItsPool(shared).empty());
-  const Json pools = Ctl("pools");
+  const Json pools = Ctl({"pools"});
   EXPECT_EQ(Set(Find(pools, "parent", ""), "cpus"), All());
   EXPECT_TRUE(pools.size() > 1 || CpuSetOf(shared) == All()) << CpusOf(shared);
 }
@@ -83,11 +78,11 @@ TEST_F(TopologyAwareTest, AnExclusiveContainerIsAlone) {
   EXPECT_TRUE(HasQuota(exclusive, -1));
   EXPECT_TRUE(ExpectInItsPool(shared).empty());
   EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
-  const bool one_pool = Ctl("pools").size() == 1;
+  const bool one_pool = Ctl({"pools"}).size() == 1;
   EXPECT_TRUE(!one_pool || CpuSetOf(shared) == All() - own) << CpusOf(shared);
 
   Remove(exclusive);
-  const CpuSet whole = Set(Find(Ctl("containers"), "id", shared.container_id), "cpus");
+  const CpuSet whole = Set(Find(Ctl({"containers"}), "id", shared.container_id), "cpus");
   ExpectOn(shared, whole);
   EXPECT_TRUE(!one_pool || whole == All()) << whole.ToString();
 }
@@ -120,7 +115,7 @@ TEST_F(TopologyAwareTest, AResizeGivesASharedContainerCpusOfItsOwnAndTakesThemBa
     node().Watch(pod);
 
     Resize(Sized("pod", {500}), &pod);
-    const CpuSet whole = Set(Find(Ctl("containers"), "id", neighbour.container_id), "cpus");
+    const CpuSet whole = Set(Find(Ctl({"containers"}), "id", neighbour.container_id), "cpus");
     ExpectOn(neighbour, whole);
     EXPECT_TRUE(ExpectInItsPool(pod).empty());
     EXPECT_TRUE(HasQuota(pod, 50000));

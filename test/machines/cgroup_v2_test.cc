@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,11 +34,6 @@ class CgroupV2Test : public NodeTest {
     NodeTest::TearDown();
   }
 
-  Json Ctl(const Node::Words& words) {
-    const StatusOr<std::string> output = node().Ctl(words);
-    EXPECT_TRUE(output.ok()) << Describe(output.status()) << node().RelayLog();
-    return Json::parse(output.value_or("null"), nullptr, /*allow_exceptions=*/false);
-  }
   static void Put(const fs::path& file, const std::string& text) {
     std::ofstream stream(file);
     stream << text << '\n' << std::flush;

@@ -40,6 +40,14 @@ class DockerLifecycleTest : public DockerPodsTest {
     });
     EXPECT_THAT(apart, IsOk()) << On(exclusive).ToString() << " and " << On(shared).ToString();
   }
+  // Runs a container with an exclusive CPU, and one that shares all others.
+  std::pair<DockerPod, DockerPod> RunApart() {
+    DockerPod shared = Run(BurstableDockerPod("shared", 500));
+    all_ = On(shared);
+    DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+    ExpectApart(exclusive, shared);
+    return {std::move(exclusive), std::move(shared)};
+  }
   void ExpectAllFor(const DockerPod& shared) {
     const Status all =
         WaitUntil("it has all CPUs", kPodPatience, [&] { return On(shared) == all_; });
@@ -52,10 +60,7 @@ class DockerLifecycleTest : public DockerPodsTest {
 
 TEST_F(DockerLifecycleTest, ARenamedContainerIsTheSame) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
-  all_ = On(shared);
-  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
-  ExpectApart(exclusive, shared);
+  const auto [exclusive, shared] = RunApart();
   const std::string own = On(exclusive).ToString();
   ASSERT_EQ(Post(exclusive.container_id, "rename?name=other.name"), 204);
   // Addressed by its new name, percent-encoded, or by a beginning of its id, it keeps the policy's
@@ -73,10 +78,7 @@ TEST_F(DockerLifecycleTest, ARenamedContainerIsTheSame) {
 
 TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
-  all_ = On(shared);
-  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
-  ExpectApart(exclusive, shared);
+  const auto [exclusive, shared] = RunApart();
   const auto waiter = docker_->Begin({"wait", exclusive.container_id});
   ASSERT_NE(waiter, nullptr);
   // While it waits, others are served.
@@ -91,10 +93,7 @@ TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
 // dockerd itself stops and starts it, which only its events report.
 TEST_F(DockerLifecycleTest, ARestartedContainerHasItsCpusAgain) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
-  all_ = On(shared);
-  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
-  ExpectApart(exclusive, shared);
+  const auto [exclusive, shared] = RunApart();
   ASSERT_EQ(Post(exclusive.container_id, "restart?t=0"), 204);
   ExpectApart(exclusive, shared);
   // A stopped container has no CPUs; started again, it has.
@@ -108,10 +107,7 @@ TEST_F(DockerLifecycleTest, ARestartedContainerHasItsCpusAgain) {
 
 TEST_F(DockerLifecycleTest, DockerUpdateChangesWhatIsNotThePolicys) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
-  all_ = On(shared);
-  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
-  ExpectApart(exclusive, shared);
+  const auto [exclusive, shared] = RunApart();
   const std::string own = On(exclusive).ToString();
   const auto updated =
       docker_->Run({"update", "--cpuset-cpus", "0", "--memory", "64m", "--memory-swap", "64m",
