@@ -11,6 +11,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/e2e/node.h"
 #include "test/e2e/node_fixture.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -92,12 +93,11 @@ TEST_P(PlacementTest, ACreationIsSeenWhateverItsPathAndItsSections) {
   start.set_container_id(response.container_id());
   ASSERT_TRUE(client.Call(client.PathOf("StartContainer").substr(1), {start.SerializeAsString()})
                   .status.ok());
-  const auto own = client.AllowedCpus(response.container_id());
-  ASSERT_TRUE(own.ok()) << Describe(own.status());
-  EXPECT_EQ(CpuSet::Parse(*own).value_or(CpuSet()).size(), 1);
+  const auto own = Must(client.AllowedCpus(response.container_id()));
+  EXPECT_EQ(CpuSet::Parse(own).value_or(CpuSet()).size(), 1);
   EXPECT_FALSE(CpuSet::Parse(Inside(shared))
                    .value_or(CpuSet())
-                   .Intersects(CpuSet::Parse(*own).value_or(CpuSet())));
+                   .Intersects(CpuSet::Parse(own).value_or(CpuSet())));
 }
 
 TEST_P(PlacementTest, ContainersThatComeLaterStayOffExclusiveCpus) {
@@ -240,9 +240,8 @@ TEST_P(RelayRestartTest, AStoppedRelayMovesNothingWhenItIsBack) {
 }
 
 TEST_P(RelayRestartTest, AStoppedRelayEndsWellAndTakesItsSocketAway) {
-  const auto exit_status = node().relay().Terminate();
-  ASSERT_TRUE(exit_status.ok()) << Describe(exit_status.status());
-  EXPECT_EQ(*exit_status, 0);
+  const auto exit_status = Must(node().relay().Terminate());
+  EXPECT_EQ(exit_status, 0);
   EXPECT_FALSE(ConnectUnix((node().containerd().directory() / "relay.sock").string()).ok());
 }
 

@@ -84,9 +84,8 @@ TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
   // While it waits, others are served.
   EXPECT_EQ(docker_->Run({"inspect", exclusive.container_id}).exit_code, 0);
   EXPECT_EQ(docker_->Run({"kill", exclusive.container_id}).exit_code, 0);
-  const auto ended = waiter->Wait(kPodPatience);
-  ASSERT_THAT(ended, IsOk());
-  EXPECT_EQ(ended->output, "137\n");
+  const auto ended = Must(waiter->Wait(kPodPatience));
+  EXPECT_EQ(ended.output, "137\n");
   ExpectAllFor(shared);
 }
 
@@ -141,10 +140,9 @@ TEST_F(DockerLifecycleTest, OnePodsRequestsAreDumped) {
   ASSERT_NO_FATAL_FAILURE(Open());
   DockerPod web = Run(BurstableDockerPod("web", 500));
   const auto file = node_->directory() / "dumped";
-  const auto dump = ChildProcess::Start(
+  const auto dump = Must(ChildProcess::Start(
       node_->CtlLine({"dump", "-pod", "shop/web", "-for", "60s", "-o", file.string()}),
-      node_->directory() / "said");
-  ASSERT_THAT(dump, IsOk());
+      node_->directory() / "said"));
   const auto dumped = [&file] { return TextOf(file); };
   // It has begun once a request about a container that was there before is in it.
   ASSERT_THAT(WaitUntil("the dump has begun", kPodPatience,
@@ -167,7 +165,7 @@ TEST_F(DockerLifecycleTest, OnePodsRequestsAreDumped) {
   EXPECT_THAT(text, HasSubstr("/containers/" + web.container_id + "/start"));
   EXPECT_THAT(text, HasSubstr("/containers/" + web.container_id + "/kill"));
   EXPECT_THAT(text, Not(HasSubstr("other")));
-  (*dump)->Signal(SIGINT);
+  dump->Signal(SIGINT);
 }
 
 }  // namespace
