@@ -125,7 +125,7 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
 TEST_F(RuntimeConnectionTest, ARuntimeThatHangsUpAtOnceIsTriedWithPauses) {
   auto listener = Must(ListeningSocket::Create(socket_));
   Acceptor acceptor(loop_, {.take = [](const UniqueFd&) {}, .failed = [](const Status&) {}});
-  acceptor.Listenstd::move(listener);
+  acceptor.Listen(std::move(listener));
   Start();
   test::RunFor(loop_, std::chrono::seconds(1));
   EXPECT_GE(connects_, 2);

@@ -18,8 +18,8 @@
 namespace resmgr::nri {
 namespace {
 
+using resmgr::test::Must;
 using test::About;
-using test::Must;
 using test::PluginFrontTest;
 using test::Told;
 using testing::ElementsAre;

@@ -382,7 +382,7 @@ TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
   manager().OnContainerEvent({Kind::kRenamed, std::string(id.value()), "mine"});
   EXPECT_EQ(node_.Known(id)->name, "mine");
   // Another attempt of that name takes its place; one of the former name does not.
-  const auto other = Must(manager().AdmitCreate(TestNode::Request(pod, "festive_bose", 100)));
+  Must(manager().AdmitCreate(TestNode::Request(pod, "festive_bose", 100)));
   EXPECT_NE(node_.Placed(id), "");
   node_.Remove(id);
   EXPECT_EQ(node_.Known(id), nullptr);

@@ -56,7 +56,7 @@ TEST_F(UpdatesTest, NumbersDecidedDuringAnUpdateAreSentAfterIt) {
     placement = node_.Known(app)->placement;
     placement.cpu_quota = 70'000;
   };
-  const auto other = Must(node_.Create("other", kBurstable, 100));
+  Must(node_.Create("other", kBurstable, 100));
   policy().spoil = nullptr;
   runtime().Apply(app, admission.adjustment);
   EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
@@ -84,7 +84,7 @@ TEST_F(UpdatesTest, AWaitingContainerIsNotSentBackToReassignedCpus) {
   const ContainerId app = node_.Run("app", kGuaranteed, 500);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   EXPECT_EQ(runtime().CpusOf(app), "0-7");
-  const ContainerId other = Must(node_.Create("other", kGuaranteed, 3000));
+  Must(node_.Create("other", kGuaranteed, 3000));
   runtime().Answer(0, Internal("no"));
   runtime().Answer(0);
   EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");

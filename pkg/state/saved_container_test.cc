@@ -116,7 +116,7 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   EncodeSaved(container, QosClass::kBurstable, bytes, {.origin = &view});
   const SavedContainer read = Must(DecodeSaved(bytes));
   ASSERT_TRUE(read.origin.has_value());
-  const SavedOrigin& origin = read->origin;
+  const SavedOrigin& origin = *read.origin;
   EXPECT_EQ(origin.runtime, "vm");
   EXPECT_EQ(origin.pod.id, pod.id);
   EXPECT_EQ(origin.pod.uid, pod.uid);

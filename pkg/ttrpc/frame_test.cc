@@ -18,7 +18,7 @@
 namespace resmgr::ttrpc {
 namespace {
 
-using test::Must;
+using resmgr::test::Must;
 using test::ReadNow;
 using test::RunUntil;
 using test::SocketPair;

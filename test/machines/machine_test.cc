@@ -139,7 +139,7 @@ TEST(OneCpuTest, ContainersShareTheOnlyCpu) {
   if (machine.allowed().size() > 1) GTEST_SKIP() << "this machine has more CPUs";
   auto node = Must(Node::OnContainerd({.policy = "topology-aware", .reserved = ""}));
   const auto shared = Must(node->Run(Burstable("shared", MilliCpu{300})));
-  const auto idle = Must(node->Run(BestEffort("idle")));
+  Must(node->Run(BestEffort("idle")));
   EXPECT_FALSE(node->Run(Guaranteed("too-large", 2)).ok());
   node->relay().Kill();
   ASSERT_TRUE(node->StartRelay().ok());

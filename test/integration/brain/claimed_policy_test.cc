@@ -69,7 +69,7 @@ TEST(ClaimedPolicyCacheTest, AClaimOfACacheWhoseLowestCpuIsOfflineIsGranted) {
 TEST_F(ClaimedPolicyTest, SharedContainersLeaveTheCpusOfAClaimAndComeBack) {
   const auto shared = Must(node_.Create("shared", QosClass::kBurstable, 500));
   EXPECT_EQ(node_.CpusOf(shared), "0-15");
-  const auto grant = Must(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 8}})));
+  Must(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 8}})));
   EXPECT_EQ(node_.CpusOf(shared), "0-7");
   EXPECT_FALSE(node_.GiveBack("a").empty());
   EXPECT_EQ(node_.CpusOf(shared), "0-15");
@@ -146,7 +146,7 @@ TEST_F(ClaimedPolicyTest, ContainersOfOnePodMayShareAClaimThatSaysSo) {
 
 TEST_F(ClaimedPolicyTest, WhatStillCarriesAReturnedClaimIsPlacedAsOthers) {
   ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})).ok());
-  const auto carrier = Must(node_.CreateCarrier("c", {"a"}));
+  Must(node_.CreateCarrier("c", {"a"}));
   node_.GiveBack("a");
   EXPECT_TRUE(node_.policy().held().empty());
   const auto all = node_.Create("rest", QosClass::kGuaranteed, 14000);

@@ -132,7 +132,7 @@ TEST(ClaimPlacesTest, APartIsInOneCacheOfItsNodeWhereThePolicyAsksForOneCache) {
 // Row N5: a policy that keeps CPUs for the requests of shared containers grants no others.
 TEST(SchedulerRowsTest, RequestsOfSharedContainersAreNotAvailable) {
   ClaimedNode node(TopologyAwarePolicyFactory(), U16TwoNodes(), "0", "");
-  const auto shared = Must(node.Create("shared", QosClass::kBurstable, 2500));
+  Must(node.Create("shared", QosClass::kBurstable, 2500));
   const SchedulerView view =
       MakeSchedulerView(node.machine(), node.policy(), node.snapshot(), false);
   std::vector<int64_t> kept;

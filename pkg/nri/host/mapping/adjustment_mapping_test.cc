@@ -14,7 +14,7 @@
 namespace resmgr::nri {
 namespace {
 
-using test::Must;
+using resmgr::test::Must;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -179,7 +179,7 @@ TEST_F(AdjustmentMappingTest, AddedAndRemovedIsReplaced) {
     mounts { destination: "-/data" }
     mounts { destination: "/data" source: "/new" type: "bind" options: "rbind" })"));
   EXPECT_THAT(mapped.warnings, IsEmpty());
-  const WideAdjustment& wide = mapped->adjustment.wide();
+  const WideAdjustment& wide = *mapped.adjustment.wide();
   EXPECT_EQ(wide.annotations.Find("a")->value, "2");
   EXPECT_EQ(wide.environment.Find("MINE")->value, "2");
   EXPECT_EQ(wide.environment.Find("OF_IMAGE")->value, "2");
@@ -417,7 +417,7 @@ TEST_F(AdjustmentMappingTest, TheDockerApiHasLimitsAndUnsetsVariables) {
       Must(Map("rlimits { type: 'RLIMIT_NOFILE' hard: 200 soft: 100 } env { key: '-MINE' } "
                "env { key: '-OF_IMAGE' } env { key: '-OF_IMAGE_UNKNOWN' }"));
   EXPECT_THAT(mapped.warnings, IsEmpty());
-  const WideAdjustment& wide = mapped->adjustment.wide();
+  const WideAdjustment& wide = *mapped.adjustment.wide();
   EXPECT_EQ(wide.resource_limits.Find("RLIMIT_NOFILE")->value,
             (ResourceLimit{.type = "RLIMIT_NOFILE", .hard = 200, .soft = 100}));
   for (const char* const name : {"MINE", "OF_IMAGE", "OF_IMAGE_UNKNOWN"}) {

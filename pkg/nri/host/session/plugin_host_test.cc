@@ -18,9 +18,9 @@
 namespace resmgr::nri {
 namespace {
 
+using resmgr::test::Must;
 using std::chrono::milliseconds;
 using test::Dialect;
-using test::Must;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
