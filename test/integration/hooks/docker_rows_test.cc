@@ -92,21 +92,21 @@ TEST_F(DockerRowsTest, ResourcesOfAPodAreThoseOfItsPauseContainer) {
   EXPECT_EQ(sent["HostConfig"]["CgroupParent"], kCgroup);
   const Json container = ContainerBody(sandbox);
   Create("k8s_main_web_shop_u1_0", container);
-  EXPECT_EQ(engine_->Last("create").body, container.dump()) << "they are not the containers'";
+  EXPECT_EQ(engine_->Last("/create").body, container.dump()) << "they are not the containers'";
 }
 
 TEST_F(DockerRowsTest, ServersSeeWholeRequests) {
   StartDocker({});
   Json body = SandboxBody();
   const std::string sandbox = Create("k8s_POD_web_shop_u1_4", body);
-  EXPECT_EQ(engine_->Last("create").body, body.dump()) << "what is repeated is no change";
+  EXPECT_EQ(engine_->Last("/create").body, body.dump()) << "what is repeated is no change";
   body = ContainerBody(sandbox);
   const std::string id = Create("k8s_main_web_shop_u1_2", body);
-  EXPECT_EQ(engine_->Last("create").body, body.dump());
+  EXPECT_EQ(engine_->Last("/create").body, body.dump());
   EXPECT_THAT(Ask("POST", "/containers/" + id + "/start", ""), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask("POST", "/containers/" + id + "/update", R"({"CpuQuota":20000})"),
               StartsWith("HTTP/1.1 200"));
-  EXPECT_EQ(engine_->Last("update").body, R"({"CpuQuota":20000})");
+  EXPECT_EQ(engine_->Last("/update").body, R"({"CpuQuota":20000})");
   EXPECT_THAT(Ask("POST", "/containers/" + id + "/stop", ""), StartsWith("HTTP/1.1 200"));
 
   const auto pods = Asked<hook_api::PodSandboxHookRequest>("hook", "PreRunPodSandbox");
@@ -160,7 +160,7 @@ TEST_F(DockerRowsTest, ARefusalIsAnErrorOfDockers) {
       Ask("POST", "/containers/create?name=k8s_POD_web_shop_u1_0", SandboxBody().dump());
   EXPECT_THAT(reply, testing::Not(StartsWith("HTTP/1.1 2")));
   EXPECT_THAT(reply, HasSubstr("hook.json"));
-  EXPECT_EQ(engine_->Last("create").line, "");
+  EXPECT_EQ(engine_->Last("/create").line, "");
 }
 
 // K24: requests that koord-runtime-proxy refused or changed.
@@ -169,7 +169,7 @@ TEST_F(DockerRowsTest, K24WhatIsNoPodsPassesAsItCame) {
   const std::string body = R"( {"Image":"x", "Labels":{"a":"b"},"Unknown":1.50} )";
   EXPECT_THAT(Ask("POST", "/v1.41/containers/create?name=my-own.name", body),
               StartsWith("HTTP/1.1 201"));
-  EXPECT_EQ(engine_->Last("create").body, body);
+  EXPECT_EQ(engine_->Last("/create").body, body);
   EXPECT_THAT(Ask("POST", "/v1.41/containers/create", body), StartsWith("HTTP/1.1 201"));
   EXPECT_THAT(Ask("GET", "/v1.41/images/a%2Fb%3A1/json", ""), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(engine_->Last("images").line, HasSubstr("/v1.41/images/a%2Fb%3A1/json "));
