@@ -206,6 +206,18 @@ class CombinationsTest : public ControlTest,
     return pools;
   }
 
+  // The pools without the places of balloons, of which those without containers are chosen anew
+  // with each list of the runtime: only the numbers of CPUs tell of a leak.
+  Json PoolsAnywhere() const {
+    Json pools = Pools();
+    for (Json& pool : pools) {
+      if (pool["kind"] != "balloon" && pool["kind"] != "idle") continue;
+      pool["cpus"] = Must(CpuSet::Parse(pool["cpus"].get<std::string>())).size();
+      pool.erase("mems");
+    }
+    return pools;
+  }
+
   std::string State() const { return TextOf(Path("state/state/state")); }
 
   // Exclusive containers have CPUs of their own, and no other container is on these.
@@ -316,7 +328,7 @@ class CombinationsTest : public ControlTest,
 TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
   StartAll();
   if (HasFatalFailure()) return;
-  const Json empty = Pools();
+  const Json empty = PoolsAnywhere();
   RunMembers();
   if (HasFatalFailure()) return;
   ExpectInvariants();
@@ -360,7 +372,7 @@ TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
   for (const Member& member : std::exchange(members_, {}))
     RemovePod(member.pod);
   ASSERT_TRUE(Eventually([this] { return ViewsAgree(); })) << Views();
-  EXPECT_EQ(Pools(), empty) << "nothing leaks";
+  EXPECT_EQ(PoolsAnywhere(), empty) << "nothing leaks";
 }
 
 // A list of the runtime is then all that a daemon has: containers stay where they run, and
