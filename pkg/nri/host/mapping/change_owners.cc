@@ -50,9 +50,13 @@ api::Field FieldOf(Field field) {
 
 std::string PluginBehind(std::span<const OwnedField> owned, const FieldChange& change) {
   const auto look = [owned](api::Field field, std::string_view key) -> std::string {
-    const auto found = std::ranges::find_if(
-        owned, [&](const OwnedField& each) { return each.field == field && each.key == key; });
-    return found == owned.end() ? "" : found->plugin;
+    // A plugin may set a hundred thousand variables, each of which is looked up.
+    const std::pair wanted(field, key);
+    const auto place = [](const OwnedField& each) {
+      return std::pair(each.field, std::string_view(each.key));
+    };
+    const auto found = std::ranges::lower_bound(owned, wanted, {}, place);
+    return found == owned.end() || place(*found) != wanted ? "" : found->plugin;
   };
   // The field may have been set by a file in `unified`.
   if (const std::string file = FileOf(change); !file.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/mapping/resource_mapping.h"
 
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -269,6 +270,22 @@ TEST(PluginBehindTest, WhoSetsAFileOwnsTheFieldThatIsMadeOfIt) {
            {.field = Field::kHugepageLimits, .key = "2MB"},
        })
     EXPECT_EQ(PluginBehind(owned, change), "20-b") << ToString(change.field);
+}
+
+// Each change of a creation is looked up, on the event loop.
+TEST(PluginBehindTest, ManyVariablesOfAPluginAreFoundQuickly) {
+  constexpr int kVariables = 20'000;
+  api::CreateContainerResponse reply;
+  for (int i = 0; i < kVariables; ++i)
+    reply.mutable_adjust()->add_env()->set_key(std::to_string(i));
+  AdjustmentMerge merge(Given({}));
+  ASSERT_TRUE(merge.Add("10-a", reply).ok());
+  const std::vector<OwnedField> owned = merge.owned("");
+  const std::clock_t before = std::clock();
+  for (int i = 0; i < kVariables; ++i)
+    ASSERT_EQ(PluginBehind(owned, {.field = Field::kEnvironment, .key = std::to_string(i)}),
+              "10-a");
+  EXPECT_LT(std::clock() - before, 3 * CLOCKS_PER_SEC);
 }
 
 TEST(PluginBehindTest, TellsNoPluginOfWhatNoneHasSet) {

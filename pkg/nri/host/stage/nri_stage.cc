@@ -100,10 +100,8 @@ void NriStage::SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeature
 void NriStage::NoteWithoutRdt() {
   if (std::exchange(traits_.without_rdt, true)) return;
   log_.Warn(
-      "the runtime has refused a container for its RDT class, since RDT is disabled there: classes "
-      "that NRI plugins want are left out until the runtime is connected again or the "
-      "configuration "
-      "changes");
+      "the runtime has refused a container for its RDT class, since RDT is disabled there: until "
+      "it connects again or the configuration changes, classes that plugins want are left out");
 }
 
 void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines) {
