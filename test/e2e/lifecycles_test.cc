@@ -31,7 +31,7 @@ constexpr int64_t kMostGrowthKib = 3072;
 
 uint64_t Pods() {
   const char* const given = std::getenv("RESMGR_E2E_LIFECYCLES");
-  return given == nullptr ? kPodsOfEach : ParseUint(given).value_or(kPods);
+  return given == nullptr ? kPodsOfEach : ParseUint(given).value_or(kPodsOfEach);
 }
 
 class PodLifecyclesTest : public NodeTest, public ::testing::WithParamInterface<const char*> {
@@ -108,13 +108,16 @@ TEST_P(PodLifecyclesTest, LeaveNothing) {
   EXPECT_THAT(nlohmann::json::parse(containers), ::testing::IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Containerd, PodLifecyclesTest,
-                         ::testing::Values("static", "static-plus", "topology-aware"),
-                         [](const auto& policy) {
-                           std::string name(policy.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+std::string NameOfPodsPolicy(const ::testing::TestParamInfo<PodLifecyclesTest::ParamType>& policy) {
+  std::string name(policy.param);
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, PodLifecyclesTest, ::testing::Values("topology-aware"),
+                         NameOfPodsPolicy);
+INSTANTIATE_TEST_SUITE_P(Long, PodLifecyclesTest, ::testing::Values("static", "static-plus"),
+                         NameOfPodsPolicy);
 
 }  // namespace
 }  // namespace resmgr::test
