@@ -132,7 +132,7 @@ Status CurlCall::Prepare(const ClusterAccess& access, const Credential& credenti
   curl_easy_setopt(easy_, CURLOPT_TCP_KEEPIDLE, kKeepAliveIdle);
   curl_easy_setopt(easy_, CURLOPT_TCP_KEEPINTVL, kKeepAliveInterval);
   curl_easy_setopt(easy_, CURLOPT_SOCKOPTFUNCTION, &OnSocket);
-  // The answer of a proxy is no answer of the server.
+  // A proxy's answer is not the server's.
   curl_easy_setopt(easy_, CURLOPT_SUPPRESS_CONNECT_HEADERS, kYes);
   if (!access.proxy_url.empty()) {
     curl_easy_setopt(easy_, CURLOPT_PROXY, access.proxy_url.c_str());

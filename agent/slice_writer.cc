@@ -348,7 +348,7 @@ void SliceWriter::Written(const HttpReply& reply) {
     object_ = object;
     pauses_.Reset();
     if (!std::exchange(refusal_, OkStatus()).ok())
-      GetLogger("status").Info("the ResourceSlice of this node is written again");
+      GetLogger("status").Info("ResourceSlice writes of this node succeed again");
     return look ? Look() : Plan();
   }
   // Another agent of this node has written, or the watch lags behind.

@@ -226,7 +226,7 @@ bool StatusReporter::Withhold(const Status& refusal) {
   return true;
 }
 
-// If the node shows this rejection already, as after a restart of the agent, it is no news, even if
+// If the node shows this rejection already, as after a restart of the agent, it is not new, even if
 // the map has another version: a change of its metadata is enough for that.
 void StatusReporter::TellRejection() {
   const int times = std::exchange(rejections_, 0);

@@ -77,7 +77,7 @@ constexpr int kMostTopologyPods = 4096;
 constexpr int kMostTopologyAmounts = 16;
 constexpr size_t kLongestPoolName = 1024;   // bytes; a name of 253 bytes, each shown as four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
-// The least number that the scheduler's plugin accepts.
+// Least topologyManagerMaxNUMANodes for the scheduler.
 constexpr int kLeastMaxNodes = 2;
 
 std::string ZoneName(int index) {
@@ -296,7 +296,7 @@ void TopologyWriter::Written(const std::string& body, const Status& status) {
     known_ = Known::kWritten;
     body_ = body;
     if (std::exchange(told_, std::nullopt))
-      GetLogger("status").Info("the NodeResourceTopology is written again");
+      GetLogger("status").Info("NodeResourceTopology writes succeed again");
     pauses_.Reset();
     refresh_ = timers_.After(jitter_.AtLeast(options_.refresh), [this] {
       known_ = Known::kNothing;

@@ -336,7 +336,7 @@ function(resmgr_test name)
     list(APPEND properties RUN_SERIAL ON)
   endif()
   # The printed values of parameters may be addresses, and names should be the same in every build.
-  if(ARG_LABEL STREQUAL "e2e")
+  if(ARG_LABEL MATCHES "^(e2e|crash)$")
     # The instantiation "Long" has a label of its own: more of what others test with fewer values (pkg/adr/0005-test-tiers.md).
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_FILTER "Long/*" TEST_LIST ${name}_LONG_TESTS
       PROPERTIES LABELS long ${properties})

@@ -49,6 +49,18 @@ TEST_F(CommentsTest, FindsEachWordAtTheBeginOfABlock) {
   }
 }
 
+TEST_F(CommentsTest, FindsWhatIsNoX) {
+  EXPECT_THAT(CheckText("// It is"
+                        " no error.\n"),
+              HasSubstr("some.h:1: something"));
+  EXPECT_THAT(CheckText("// They are\n// no errors.\n"), HasSubstr("some.h:2: something"));
+  EXPECT_FALSE(passes_);
+  EXPECT_THAT(
+      CheckText("// There is no error. It is no longer one.\n// There\n// are no errors.\n"),
+      IsEmpty());
+  EXPECT_TRUE(passes_);
+}
+
 TEST_F(CommentsTest, FindsASentenceWithinABlockAndWithinALine) {
   EXPECT_THAT(CheckText("// A sentence.\n// Of no subject.\n"), HasSubstr("some.h:2:"));
   EXPECT_THAT(CheckText("// A list:\n//   Which is one.\n"), IsEmpty());

@@ -117,7 +117,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
     constexpr std::string_view kHint =
         "; give its items one by one, as kubectl get KIND NAME -o yaml prints them";
     return ErrorAt(document, "",
-                   fmt::format("this is no BalloonsPolicy or TopologyAwarePolicy with a spec{}",
+                   fmt::format("not a BalloonsPolicy or TopologyAwarePolicy with a spec{}",
                                kind.ends_with("List") ? kHint : ""));
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));

@@ -277,7 +277,7 @@ TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(Ctl({"config", "convert", "-from", "balloons", Input("podpools")}).err,
               HasSubstr("there is no policy.balloons"));
   EXPECT_THAT(Ctl({"config", "convert", "-from", "nri-plugins", Input("podpools")}).err,
-              HasSubstr("no BalloonsPolicy"));
+              HasSubstr("not a BalloonsPolicy"));
   EXPECT_THAT(Ctl({"config", "check", "-from", "podpools", Input("podpools")}).err,
               HasSubstr("-from is for config convert"));
 }
@@ -314,9 +314,9 @@ TEST(ConvertConfigTest, ErrorsNameTheirPlaceOnce) {
   EXPECT_EQ(error("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {rdt: [1]}}}"),
             "a.yaml:1: control.rdt: must be a map, not a list");
   EXPECT_EQ(error("nri-plugins", "kind: Pod"),
-            "a.yaml:1: this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
+            "a.yaml:1: not a BalloonsPolicy or TopologyAwarePolicy with a spec");
   EXPECT_EQ(error("nri-plugins", "kind: List"),
-            "a.yaml:1: this is no BalloonsPolicy or TopologyAwarePolicy with a spec; give its "
+            "a.yaml:1: not a BalloonsPolicy or TopologyAwarePolicy with a spec; give its "
             "items one by one, as kubectl get KIND NAME -o yaml prints them");
   EXPECT_EQ(error("podpools", "data: {}"), "a.yaml:1: there is no module `policy`");
   EXPECT_EQ(error("podpools", "policy: {Active: x}"), "a.yaml:1: there is no policy.podpools");

@@ -484,7 +484,7 @@ TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {
   EXPECT_EQ(CodeOf("Containers", {{"node", "7"}}), StatusCode::kNotFound);
 }
 
-// A pool without containers is no mistake; one that the policy does not have is.
+// A pool without containers is not a mistake; one that the policy does not have is.
 TEST_F(AdminServiceTest, ContainersOfAPoolThatThereIsNotAreAskedForInVain) {
   test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
                          return std::make_unique<PolicyWithPools>(machine);

@@ -25,8 +25,8 @@ using OrderedJson = nlohmann::ordered_json;
 // A fixed outside contract of `cri-resmgr-ctl containers -o json`:
 //   {"id","pod","namespace","name","qos","state","cpus","mems","exclusive","shared","shares",
 //    "quota","period","memoryLimit","pool","policy","reason"}
-// Sets are kernel lists, "" if the container is not restricted; shares, quota (microseconds, -1 is
-// no limit), period and memory limit (bytes) are the values that should be in force, 0 if unknown.
+// Sets are kernel lists, "" if the container is not restricted; shares, quota (microseconds, -1:
+// unlimited), period and memory limit (bytes) are the values that should be in force, 0 if unknown.
 // A container with huge pages or extended resources also has "otherResources", an object of amounts
 // by their Kubernetes names (pkg/model/container_facts.h). Parts of claims that hold CPUs are
 // listed beside containers, in the state "claim" and without id.

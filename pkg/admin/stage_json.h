@@ -31,8 +31,8 @@ OrderedJson OwnerJson(const FieldOwner& owner);
 // changed; a field that both changed belongs to the stage.
 void AddOwners(const FieldOwners& owners, OrderedJson& containers);
 
-// Explanations under the null policy: the containers of the choice that `what` names, as in
-// ExplainJson, with what plugins and hook servers changed of their requests. Each:
+// The answer to `explain` under the null policy: the containers that `what` and `choice` select,
+// with the changes of plugins and hook servers to their requests. Each:
 //   {"id","pod","namespace","name","cpus","mems","shares","quota","period","memoryLimit" (what it
 //    has, as in ContainerJson),"policy": "null","owners" (OwnerJson),"hints": [],
 //    "candidates": []}

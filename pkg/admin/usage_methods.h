@@ -45,13 +45,12 @@ struct CpuMap {
   const UsageFigures* figures = nullptr;
   bool brief = false;  // leaves out "containers", which may be thousands of names
 };
-// A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
+// The stable output of `cri-resmgr-ctl cpus -o json` for the CPUs in `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
-// "containers" are the containers that are bound to CPUs with this one among them, and the claims
-// that hold it (as NAMESPACE/CLAIM/claim): all but where an answer had more than 65,536 names, in
-// which case "containersMore" counts the others of the CPU;
-// "busyPercent" is null where it is not known.
+// "containers" are the containers bound to this CPU and the claims that hold it (as
+// NAMESPACE/CLAIM/claim): at most 65,536 divided by the number of `chosen` CPUs; "containersMore"
+// counts the others of the CPU; "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 
 // Answers `rebalance -by use` with

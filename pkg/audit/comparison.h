@@ -42,7 +42,7 @@ bool CanBeMended(const Drift& drift);
 bool HasOthers(const Drift& drift);
 
 // The differences. Only decided values are compared; a number that the kernel rounds or limits is
-// compared after that rounding. A value that could not be read is no difference, except for CPUs
+// compared after that rounding. A value that could not be read is not a difference, except for CPUs
 // and memory nodes, which every cgroup has.
 std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual);
 // Compares with the values that the runtime reports. A value that it does not report is not a

@@ -13,7 +13,7 @@ namespace resmgr {
 
 namespace {
 
-// Longer names are no typing mistakes; the limit keeps the table small for any input.
+// Longer names are not typing mistakes; the limit keeps the table small for any input.
 constexpr size_t kLongestGuess = 64;
 
 // The number of letters that are missing, added, wrong, or exchanged with the next one.

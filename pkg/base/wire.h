@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // Reads the fields of one protobuf message from its bytes, without copying and without knowing the
-// rest of it. Bytes that are no protobuf end the reading with failed(). A group, which only proto2
+// rest of it. Bytes that are not protobuf end the reading with failed(). A group, which only proto2
 // has, is one field, of neither bytes nor a number.
 //
 //   for (WireReader reader(bytes); reader.Next();) {

@@ -91,7 +91,7 @@ class ClaimHolder {
   // Reserves CPUs for all parts of the claim, or for none. Runs `done` with the grant when the
   // reservation is on the disk and no shared container is on these CPUs any more. A uid that is
   // held gets the same grant again. Errors, with nothing reserved:
-  //   ResourceExhausted: names the need, what is free and who holds the rest;
+  //   ResourceExhausted: names the need, what is free and what holds the rest;
   //   InvalidArgument: no node of this kind can ever grant it;
   //   FailedPrecondition: no policy is active that gives exclusive CPUs, or all parameters;
   //   Unavailable: the disk or the runtime does not do its part now; later it may.

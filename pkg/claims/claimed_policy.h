@@ -30,12 +30,12 @@ class ClaimedPolicy final : public Policy {
 
   // Gives the claim, which is not held yet, CPUs of its own for each part, inside its NUMA node, or
   // changes nothing. Shared containers keep a CPU.
-  //   ResourceExhausted: what it needs, what is free and who holds the rest
-  //   InvalidArgument: it is no claim, or no node of this kind can ever grant it
+  //   ResourceExhausted: what it needs, what is free and what holds the rest
+  //   InvalidArgument: it is not a claim, or no node of this kind can ever grant it
   //   FailedPrecondition: this policy gives no exclusive CPUs, or not all parameters
   StatusOr<Plan> Reserve(const Snapshot& snapshot, const Claim& claim);
   // Takes the claim's CPUs back. Containers that still carry the claim are then placed as others
-  // are. An unknown uid changes nothing and is no error.
+  // are. An unknown uid changes nothing and is not an error.
   StatusOr<Plan> GiveBack(const Snapshot& snapshot, const std::string& uid);
 
   const HeldClaims& held() const { return *held_; }

@@ -33,7 +33,7 @@ struct HeldClaim {
   std::string Title() const;
 };
 
-// The claims that hold CPUs, in the order in which they came. A value.
+// The claims that hold CPUs, in the order of arrival. A value type.
 class HeldClaims {
  public:
   bool empty() const { return all_.empty(); }

@@ -63,7 +63,7 @@ StatusOr<PartPlacer::Tried> PartPlacer::Try(const Snapshot& view, const HeldClai
   if (!near.empty()) {
     former = part;
     former->key = HeldClaims::kNoPart;
-    former->name = LastPart(claim).device;  // differs, so it is no IsFormerAttempt of the part
+    former->name = LastPart(claim).device;  // differs, so IsFormerAttempt of the part is false
     former->placement.cpus = near;
     former->placement.exclusive = near;
     // Names a pool inside the place. Without it, affinities to the claim's other parts would draw

@@ -283,7 +283,7 @@ class BlockioLimitsTest : public testing::Test {
   test::FakeHostFiles files_;
 };
 
-// The rows of reference/classes.md 2.
+// Weights and limits of block I/O classes.
 TEST_F(BlockioLimitsTest, AWeightIsThatOfAllDevices) {
   EXPECT_THAT(UnifiedFiles(Resolve({{.weight = 80}})),
               ElementsAre(BlockioFile{"io.weight", "default 708"},

@@ -63,7 +63,7 @@ struct DeviceLimits {
   friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;
 };
 
-// A block I/O class, resolved for the devices that the machine has now. A value.
+// A block I/O class, resolved for the devices that the machine has now. A value type.
 struct BlockioLimits {
   static constexpr size_t kMostNotes = 8;
 

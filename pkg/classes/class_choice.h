@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// The class of one kind that is chosen for a container. A value.
+// The class of one kind that is chosen for a container. A value type.
 struct ClassChoice {
   std::string name{};    // "": none
   std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": no class
@@ -70,7 +70,7 @@ std::string ThereAre(const std::vector<Element>& all, Name Element::*name) {
   return names.empty() ? "there are none" : fmt::format("there are: {}", fmt::join(names, ", "));
 }
 
-// A class that a pod's annotations ask for. A value.
+// A class that a pod's annotations ask for. A value type.
 struct AskedClass {
   std::string_view kind{};  // as ClassPart::kind
   std::string name{};
@@ -79,7 +79,7 @@ struct AskedClass {
   friend bool operator==(const AskedClass&, const AskedClass&) = default;
 };
 
-// A kind of classes for which the machine lacks support. A value.
+// A kind of classes for which the machine lacks support. A value type.
 struct AbsentKind {
   std::string reason{};
   std::vector<std::string> but{};  // classes of this kind that the machine supports nevertheless

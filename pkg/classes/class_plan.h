@@ -23,7 +23,7 @@
 
 namespace resmgr {
 
-// The classes of one container, of all kinds. A value.
+// The classes of one container, of all kinds. A value type.
 struct ChosenClasses {
   IsolationWish isolation{};
   MemoryWish memory{};
@@ -49,7 +49,7 @@ struct ChosenClasses {
   friend bool operator==(const ChosenClasses&, const ChosenClasses&) = default;
 };
 
-// A container that has classes. A value.
+// A container that has classes. A value type.
 struct ClassSubject {
   std::string container{};  // "namespace/pod/container"
   std::string id{};         // empty while it is being created
@@ -85,7 +85,7 @@ inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
   return subject.id.empty() || (cgroup.empty() && !subject.running);
 }
 
-// CPUs of the policy with classes of their own, with or without containers. A value.
+// CPUs of the policy with classes of their own, with or without containers. A value type.
 struct ClassPool {
   std::string name{};
   CpuSet cpus{};
@@ -106,7 +106,7 @@ struct ClassPart {
   std::vector<std::string> paths{};  // the files whose values it needs
   Status possible{};                 // not OK: why it cannot be applied; nothing is written then
   std::string note{};                // an effect that the class lacks although it is active
-  std::string in_force{};            // the effect, if it is no value of a file
+  std::string in_force{};            // the effect, if it is not a value of a file
 };
 
 // The values that the host's files are to have, and the parts that the containers need.

@@ -17,7 +17,7 @@
 
 namespace resmgr {
 
-// A class of a simulated container. A value.
+// A class of a simulated container. A value type.
 struct PreviewedClass {
   std::string kind{};
   std::string name{};

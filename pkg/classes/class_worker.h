@@ -21,7 +21,7 @@
 
 namespace resmgr {
 
-// The outcome of a class for one container, for `explain`. A value.
+// The outcome of a class for one container, for `explain`. A value type.
 struct ContainerClass {
   std::string kind{};
   std::string name{};
@@ -32,7 +32,7 @@ struct ContainerClass {
   std::string reason{};  // why it is inactive, or which effect it lacks
 };
 
-// A class with all containers that have it, for `classes`. A value.
+// A class with all containers that have it, for `classes`. A value type.
 struct ClassState {
   std::string kind{};
   std::string name{};
@@ -48,7 +48,7 @@ struct ClassState {
   const std::vector<std::string>& hit() const { return without.empty() ? containers : without; }
 };
 
-// The outcome of a plan. A value.
+// The outcome of a plan. A value type.
 struct ClassReport {
   std::vector<ClassState> classes{};  // in the order of their kinds and names
   AbsentKinds absent{};               // as in ClassPlan

@@ -60,7 +60,7 @@ struct ThreadsOutcome {
 
 // Gives all threads of the cgroup (a path of HostFiles) and of those below it these settings; kNone
 // leaves a setting as it is. Threads that begin meanwhile inherit the settings or are found in
-// another round. Threads that end are no error. `v2`: the cgroup is one of cgroup v2. May block.
+// another round. Threads that end are not errors. `v2`: the cgroup is one of cgroup v2. May block.
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulingClassConfig& wanted,
                           HostFiles& files, ThreadAttributes& attributes);
 // The threads of the cgroup and of those below it; empty if they cannot be read. May block.

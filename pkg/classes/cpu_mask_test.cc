@@ -24,7 +24,7 @@ TEST(CpuMaskTest, ReadsWhatKernelsWrite) {
   EXPECT_FALSE(ParseCpuMask(beyond).ok());
 }
 
-// The rows of CRI-O's tests (reference/classes.md 9), with the digits that were there.
+// CRI-O's test cases, each with the number of digits of its mask.
 TEST(CpuMaskTest, WritesAsManyDigitsAsThereWere) {
   const auto cleared = [](std::string_view mask, const CpuSet& cpus) {
     return FormatCpuMask(ParseCpuMask(mask).value() - cpus, mask);

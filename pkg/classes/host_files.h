@@ -26,8 +26,9 @@ class HostFiles {
 
   virtual ~HostFiles() = default;
 
-  // NotFound: the file does not exist, or its device or cgroup is gone. InvalidArgument: it is no
-  // regular file, too long, or not plain text. kMountsFile and kInterruptsFile may have any bytes.
+  // NotFound: the file does not exist, or its device or cgroup is gone. InvalidArgument: it is not
+  // a regular file, too long, or not plain text. kMountsFile and kInterruptsFile may have any
+  // bytes.
   virtual StatusOr<std::string> Read(const std::string& path) = 0;
   // Replaces the value. Returns 0, or the kernel's error number.
   virtual int Write(const std::string& path, std::string_view text) = 0;

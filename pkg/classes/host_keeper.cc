@@ -174,7 +174,7 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
   if (error != 0) return fail(std::string(Message(WriteError(error, path, first))));
   const StatusOr<std::string> then = files_.Read(path);
   if (then.ok() && !SameHostValue(path, *then, first))
-    return fail(fmt::format("it was given {} and reads {}", Shown(first), Shown(*then)));
+    return fail(fmt::format("wrote {}, but it reads {}", Shown(first), Shown(*then)));
   return true;
 }
 

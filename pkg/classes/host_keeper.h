@@ -22,7 +22,7 @@ struct HostOutcome {
   std::string in_force;  // what the file reads, trimmed
 };
 
-// A file of the host that does not have its wanted value. A value.
+// A file of the host that does not have its wanted value. A value type.
 struct HostDifference {
   std::string path{};
   std::string wanted{};

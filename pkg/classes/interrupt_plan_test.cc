@@ -333,7 +333,7 @@ TEST_F(InterruptPlanTest, AnAdministratorsEditsOfIrqbalancesFileStay) {
   EXPECT_EQ(files_.tree.at(kFile), lines + "B=2\n");
 }
 
-// It has read the CPUs from its environment file, so they are no ban of its own.
+// It has read the CPUs from its environment file, so they are not a ban of its own.
 TEST_F(InterruptPlanTest, AnIrqbalanceThatBeganWithThisFileGetsItsCpusBack) {
   constexpr const char* kFile = "etc/default/irqbalance";
   constexpr const char* kSocket = "run/irqbalance/irqbalance77.sock";

@@ -149,9 +149,9 @@ CpuSet BannedByFile(const std::string& path, HostKeeper& host) {
   return banned - BannedIn(host.ReadFirst(path).value_or(""));
 }
 
-// `by_file`: BannedByFile. An irqbalance that has read the file reports these CPUs, but they are no
-// ban of its own. If no CPU is to be banned any more, its mask is taken as this daemon's, so that
-// it is given back with the next work.
+// `by_file`: BannedByFile. An irqbalance that has read the file reports these CPUs, but that is
+// not a ban of its own. If no CPU is to be banned any more, its mask is taken as this daemon's, so
+// that it is given back with the next work.
 void PlanIrqbalanceMask(const std::string& socket, const CpuSet& cpus, const CpuSet& by_file,
                         HostKeeper& host, IrqbalancePlan& plan) {
   const bool held = host.Holds(socket);

@@ -16,7 +16,7 @@
 namespace resmgr {
 
 // The interrupts that must run on a container's own CPUs alone, and those that must keep away from
-// them, as globs (Interrupt::Matches). A value.
+// them, as globs (Interrupt::Matches). A value type.
 struct InterruptWish {
   std::vector<std::string> claim{};
   std::vector<std::string> mask{};
@@ -33,7 +33,7 @@ struct InterruptWish {
 Status ReadInterruptWish(const StringMap& annotations, std::string_view container,
                          InterruptWish& wish);
 
-// The disturbances to keep away from a container's CPUs, and what asks for this. A value.
+// The disturbances to keep away from a container's CPUs, and what asks for this. A value type.
 struct IsolationWish {
   IsolationConfig isolation{};
   InterruptWish affinity{};  // for single interrupts

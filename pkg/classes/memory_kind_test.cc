@@ -234,7 +234,7 @@ class MemoryWishTest : public testing::Test {
                         .namespaces = {{"memory", {"shop"}}}};
 };
 
-// The rows of reference/classes.md 6.
+// memory.high and memory.swap.max of memory classes.
 TEST_F(MemoryWishTest, AClassIsAPartOfTheLimit) {
   EXPECT_THAT(Wish({{"class.memory-qos.nri.io", "bronze"}})->files,
               ElementsAre(Pair("memory.high", "536870912"), Pair("memory.swap.max", "max")));
@@ -328,7 +328,7 @@ class MemoryPolicyTest : public test::KeeperTest {
   const Machine machine_ = FourNodes();
 };
 
-// The rows of reference/classes.md 7.
+// The nodes of memory policies.
 TEST_F(MemoryPolicyTest, NodesAreThoseOfTheContainer) {
   EXPECT_EQ(Nodes("cpu-nodes"), "1");
   EXPECT_EQ(Nodes("cpu-packages"), "0-1");

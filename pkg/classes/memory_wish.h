@@ -16,7 +16,7 @@
 
 namespace resmgr {
 
-// The class of memory of a container. A value.
+// The class of memory of a container. A value type.
 struct MemoryWish {
   std::string name{};    // "": none
   std::string source{};  // the pool or the annotations
@@ -46,7 +46,7 @@ MemoryWish MemoryOfPool(std::string_view class_name, std::string_view pool, int6
 StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
                               const ClassesConfig& config, const MemoryWish& of_pool = {});
 
-// The memory policy that a pod asks for. A value.
+// The memory policy that a pod asks for. A value type.
 struct MemoryPolicyWish {
   std::optional<MemoryPolicyConfig> policy{};  // nullopt: none
   std::string name{};                          // of its class; "": none

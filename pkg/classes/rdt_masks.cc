@@ -202,11 +202,11 @@ StatusOr<uint64_t> ClassMask(const CacheLine& line, uint64_t base, const CachePa
            << shift;
   };
   if (const auto* const percent = std::get_if<CachePercent>(&part)) {
-    if (percent->percent == 0) return InvalidArgument("0% of a cache is nothing");
+    if (percent->percent == 0) return InvalidArgument("0% of a cache is empty");
     return relative(1, percent->percent);
   }
   if (const auto* const range = std::get_if<CacheRange>(&part)) {
-    if (range->last == 0) return InvalidArgument("0-0% of a cache is nothing");
+    if (range->last == 0) return InvalidArgument("0-0% of a cache is empty");
     return relative(range->first, range->last);
   }
   const uint64_t mask = std::get<CacheBits>(part).mask;

@@ -269,7 +269,7 @@ TEST_F(RdtMasksTest, TheMachinesErrors) {
       {"{p: {l3Allocation: '0xff00', classes: {c: {l3Allocation: '0x1ff'}}}}",
        "bitmask 0x1ff00 (0x1ff << 8) does not fit basemask 0xff00"},
       {"{p: {classes: {c: {l3Allocation: 50%}}}}", "missing from its partition \"p\""},
-      {"{p: {l3Allocation: 50%, classes: {c: {l3Allocation: 0%}}}}", "is nothing"},
+      {"{p: {l3Allocation: 50%, classes: {c: {l3Allocation: 0%}}}}", "is empty"},
       {"{p: {mbAllocation: [50MBps], classes: {c: {}}}}", "missing '%' value"},
       {"{p: {l3Allocation: '0x1fffff', classes: {c: {}}}}", "does not fit basemask 0xfffff"},
   };

@@ -217,7 +217,7 @@ class RdtPlanner {
 constexpr uint64_t kMostPercent = 100;
 constexpr int kInfoMaskBase = 16;
 
-// Entries of the root directory that are no groups.
+// Entries of the root directory that are not groups.
 constexpr std::array<std::string_view, 10> kNoGroups = {
     "info",  "mon_groups", "mon_data", "cpus", "cpus_list",
     "tasks", "schemata",   "mode",     "size", "mba_MBps_event"};

@@ -77,7 +77,7 @@ TEST_F(BlockioConfigTest, ReadsTheSchemaOfGoresctrl) {
   EXPECT_FALSE(Read("")->any());
 }
 
-// The rows of reference/classes.md 2.
+// Mistakes in blockio classes.
 TEST_F(BlockioConfigTest, MistakesHaveTheirPlace) {
   EXPECT_EQ(ErrorOf("Weight: 5"),
             "f:1: classes.blockio.Classes.slow[0].Weight: 5 is smaller than minimum 10");

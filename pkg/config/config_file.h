@@ -25,7 +25,7 @@ StatusOr<Config> ParseYamlFile(std::string_view text, std::string_view source,
 StatusOr<Config> ParseConfigFile(std::string_view text, std::string_view source,
                                  const ConfigChecks& checks);
 
-// Whether an options file may have an option of this name that is no part of the configuration:
+// Whether an options file may have an option of this name that is not a part of the configuration:
 // flags of cri-resmgr that count only when it starts.
 bool IsStartOption(std::string_view name);
 

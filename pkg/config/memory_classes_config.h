@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// The nodes on which the kernel allocates a container's memory, in the users' form. A value.
+// The nodes on which the kernel allocates a container's memory, in the users' form. A value type.
 struct MemoryPolicyConfig {
   MemoryPolicySettings::Mode mode = MemoryPolicySettings::Mode::kDefault;
   // "all", "allowed-mems", "cpu-nodes", "cpu-packages", "max-dist:N", or a list of nodes ("0-1,3");

@@ -19,7 +19,7 @@ using PoolClassNames = std::map<std::string, std::string, std::less<>>;
 
 using PolicyClassTexts = std::map<std::string, ConfigNode, std::less<>>;
 
-// A class that the text of a policy names. A value.
+// A class that the text of a policy names. A value type.
 struct NamedClass {
   std::string kind{};   // "cpu"
   std::string name{};   // "turbo"

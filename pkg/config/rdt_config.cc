@@ -82,7 +82,7 @@ StatusOr<CachePart> ReadPart(std::string_view text) {
   return CacheBits{mask};
 }
 
-// InvalidArgument: the text is no part of a cache.
+// InvalidArgument: the text is not a part of a cache.
 StatusOr<CachePart> ParseCachePart(std::string_view text) {
   StatusOr<CachePart> part = ReadPart(text);
   if (part.ok()) return part;

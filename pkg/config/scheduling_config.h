@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// How the kernel schedules the processes of a container, and their I/O. A value.
+// How the kernel schedules the processes of a container, and their I/O. A value type.
 struct SchedulingClassConfig {
   std::string name{};
   SchedulerSettings scheduler{};  // kNone: unchanged

@@ -96,8 +96,8 @@ constexpr std::array kRoutes = {
                {.by = By::kEach, .image_ids = Ids::kEvent, .tells = Tells::kEvent}},
 };
 
-// The methods of the ImageService. StreamImages passes an image of several runtimes several times:
-// making it unique would require keeping all ids.
+// The methods of the ImageService. StreamImages repeats an image that several runtimes have:
+// removing duplicates would require keeping all ids.
 constexpr std::array kImageRoutes = {
     NamedRoute{"PullImage",
                {.by = By::kImagePull, .id_kind = Kind::kPodUid, .image_ids = Ids::kPull}},

@@ -22,8 +22,8 @@ using FieldEdit = std::function<std::optional<std::string>(std::string_view byte
 std::optional<std::string> EditFields(std::string_view message, std::span<const uint32_t> path,
                                       const FieldEdit& edit);
 
-// The message without the fields for which `drop` returns true; all others stay byte by byte.
-// nullopt: there are none, or the message is malformed.
+// The message without the fields for which `drop` returns true; all other bytes stay. nullopt: no
+// field is dropped, or the message is malformed.
 std::optional<std::string> WithoutFields(std::string_view message,
                                          const std::function<bool(const WireReader&)>& drop);
 

@@ -16,7 +16,7 @@
 
 namespace resmgr {
 
-// A runtime behind the relay for display. A value.
+// A runtime behind the relay for display. A value type.
 struct RuntimeView {
   enum class State {
     kConnected,

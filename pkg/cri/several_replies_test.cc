@@ -324,8 +324,8 @@ TEST_F(SeveralImagesTest, DefaultRuntimeMayHaveItsImagesElsewhere) {
   EXPECT_THAT(images.Calls("RunPodSandbox"), IsEmpty());
 }
 
-// A kubelet stores who may use an image by the id in the pull's answer, and looks it up by the id
-// in ImageStatus.
+// A kubelet records an image's users under the id from PullImage and looks up the id from
+// ImageStatus.
 class ImageIdFormsTest : public SeveralImagesTest {
  protected:
   static std::string WithPrefix() { return "sha256:" + Digits(); }

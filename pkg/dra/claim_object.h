@@ -56,7 +56,7 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
 
 // Returns why no pod uses a claim that holds CPUs, as a part of a sentence; "" if a pod may use it.
 // `text` is the API server's object of that name, which may be another claim. Pure, for untrusted
-// text. kInvalidArgument: it is no such object.
+// text. kInvalidArgument: it is not such an object.
 StatusOr<std::string> WhyUnused(std::string_view text, const ClaimName& asked);
 
 }  // namespace resmgr::dra

@@ -16,7 +16,7 @@
 namespace resmgr::dra {
 
 // The name by which the kubelet and schedulers know this driver, and the names of its devices: our
-// own names, or those of dra-driver-cpu. A value.
+// own names, or those of dra-driver-cpu. A value type.
 struct Driver {
   std::string name{};
   bool compatible = false;

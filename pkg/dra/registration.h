@@ -52,7 +52,7 @@ class Registration {
 // shares (OpenSockets) leaves its file: the caller calls WithdrawFromKubelet before such a one
 // ends.
 StatusOr<ListeningSocket> ListenForKubelet(const std::string& path);
-// Removes the file at the path, unless it is no socket. May block.
+// Removes the file at the path if it is a socket. May block.
 void WithdrawFromKubelet(const std::string& path);
 
 }  // namespace resmgr::dra

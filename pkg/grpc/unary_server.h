@@ -47,7 +47,7 @@ class UnaryServer {
   static constexpr size_t kMaxDecompressed = size_t{1} << 20;
   // Limit of bytes of all requests and unread answers; above it calls get RESOURCE_EXHAUSTED.
   static constexpr size_t kMaxHeld = size_t{32} << 20;
-  // Connections at a time. One more disconnects the client that is idle for longest.
+  // Limit of connections. One more disconnects the client idle the longest.
   static constexpr size_t kMaxClients = 64;
 
   // Accesses the file system. kAlreadyExists: another instance serves the socket.

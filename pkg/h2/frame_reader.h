@@ -32,8 +32,8 @@ class FrameReader {
   // `preface`: the connection preface of a client is expected before the first frame.
   FrameReader(Sink& sink, bool preface) : sink_(sink), in_preface_(preface) {}
 
-  // `bytes` are in `block`; slices of DATA refer to it. Takes about `most` frames; the bytes left
-  // in `bytes` must be fed again, first. kInvalidArgument: not HTTP/2.
+  // `bytes` lie in `block`; DATA slices refer to it. Reads about `most` frames; the next call must
+  // begin with the bytes left. kInvalidArgument: not HTTP/2.
   Status Feed(Block* block, std::string_view& bytes, int most);
   // Number of bytes that are kept until their frame is whole.
   size_t held() const { return payload_.size(); }

@@ -92,20 +92,20 @@ class HookMerge {
   HookOwners owners_;
 };
 
-// The merge of hooks about a container. A value that equals the one sent to the server is no
+// The merge of hooks about a container. A value that equals the one sent to the server is not a
 // change. Otherwise, field by field:
 //
 //   cpu_period, cpu_shares, memory_limit, memory_swap_limit
-//                            0 and less is no change: runtimes refuse a negative limit of memory
-//   cpu_quota                0 is no change; -1 lifts it
-//   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000 is no change
-//   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty is no change
+//                            0 and less: unchanged (runtimes refuse negative limits of memory)
+//   cpu_quota                0: unchanged; -1 lifts it
+//   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000: unchanged
+//   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty leaves it
 //   hugepage_limits, unified, labels, annotations
 //                            entry by entry; missing entries stay. A file in unified with the
 //                            meaning of a number is removed if a later server changes the number
-//   cgroup parent            empty is no change
+//   cgroup parent            empty: unchanged
 //   envs                     entry by entry; echo: a variable that is missing in an answer with
-//                            some is removed; none at all is no change
+//                            some is removed; none at all: unchanged
 //
 // An answer without resources changes none. Resources in the answer of a pod sandbox's hook count
 // if the request that creates the sandbox has a place for them (Docker); for them all answers are

@@ -37,7 +37,7 @@ enum class AnswerStyle {
   kSparse,  // an unset field means no change
 };
 
-// One hook server, as its file in the hook directory describes it. A value.
+// One hook server, as its file in the hook directory describes it. A value type.
 struct HookServerSettings {
   std::string file{};  // "koordlet.json": its name in logs; files are asked in the order of names
   std::string endpoint{};  // path of its unix socket

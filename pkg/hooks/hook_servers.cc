@@ -100,7 +100,7 @@ void HookServers::Take(const HookFileText& text, File& file) {
       text.text.ok() ? ParseHookFile(text.name, *text.text, timeout_) : text.text.status();
   file.outdated = file.server != nullptr ? read.status() : OkStatus();
   if (!file.outdated.ok()) {
-    Warn(text.name, fmt::format(" is ignored, the version before stays in force: {}",
+    Warn(text.name, fmt::format(" is ignored; the former version stays in force: {}",
                                 Printable(Message(read.status()))));
     return;
   }

@@ -91,7 +91,7 @@ TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {
     servers_.Update({});
   }
   EXPECT_EQ(
-      log.Times("hook file a.json is ignored, the version before stays in force: it is empty"), 1)
+      log.Times("hook file a.json is ignored; the former version stays in force: it is empty"), 1)
       << log.Text();
   EXPECT_EQ(log.Times("hook file a.json: "), 1 + 20) << "and each new server: " << log.Text();
   EXPECT_LE(log.Times("hook file a.json is ignored"), 8) << log.Text();

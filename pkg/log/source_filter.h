@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// A selection of log sources: all or none, with exceptions by name. A value.
+// A selection of log sources: all or none, with exceptions by name. A value type.
 class SourceFilter {
  public:
   static SourceFilter All() { return SourceFilter(true); }

@@ -25,7 +25,7 @@ class PluginCounter {
 // The form in which an error that may quote a plugin is stored: shortened and printable.
 std::string ErrorText(std::string_view error);
 
-// Figures about a plugin's calls, for `cri-resmgr-ctl plugins` and the metrics. A value.
+// Figures about a plugin's calls, for `cri-resmgr-ctl plugins` and the metrics. A value type.
 class PluginStats {
  public:
   // Counts calls also in `counter`, which must stay valid; may be null.

@@ -56,7 +56,7 @@ std::map<std::string, int64_t> OtherResources(const Pod& pod, const Container& c
     }
   }
   for (const auto& [page_size, limit] : container.requested.hugepage_limits) {
-    // Kubelets name every page size that the node has, also those of which the limit is 0.
+    // Kubelets list every page size of the node, including those with a limit of 0.
     constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
     if (limit > 0)
       resources[HugePagesName(page_size)] = static_cast<int64_t>(std::min(limit, kMost));

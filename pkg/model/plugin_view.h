@@ -8,7 +8,7 @@
 
 namespace resmgr {
 
-// A plugin of a front door for display: an NRI plugin, or a hook server. A value.
+// A plugin of a front door for display: an NRI plugin, or a hook server. A value type.
 struct PluginView {
   enum class State {
     kDisconnected,  // it closed the connection, or is not ready yet

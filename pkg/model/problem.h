@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// Something that an operator should look after. A value.
+// Something that an operator should look after. A value type.
 struct Problem {
   std::string kind{};  // one of kProblemKinds
   // The time at which the problem began; the epoch if that is not known.

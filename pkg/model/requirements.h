@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// The limit by quota and period; 0 is no limit.
+// The limit by quota and period; 0: unlimited.
 MilliCpu CpuLimitOf(const LinuxResources& resources);
 
 // The needs of a container, reckoned from a CRI message by undoing the kubelet's
@@ -52,7 +52,7 @@ struct ResolvedRequirements {
 // request of their own but their pod's. The request alone counts for CPU and memory if the
 // annotation contradicts its shares, quota or memory limit, for the memory request if the
 // annotation's is far above the one that the OOM score allows, and for everything in a BestEffort
-// pod. A request without CPU shares is no kubelet's and contradicts nothing.
+// pod. A request without CPU shares is not from a kubelet and contradicts nothing.
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
                                          Bytes memory_capacity, std::string_view container_name);
 

@@ -16,7 +16,7 @@ namespace resmgr {
 // to the runtime. Decisions are about ResourceValues, made from this by ReadValues.
 struct LinuxResources {
   std::optional<int64_t> cpu_period;  // microseconds
-  std::optional<int64_t> cpu_quota;   // microseconds per period; -1 is no limit
+  std::optional<int64_t> cpu_quota;   // microseconds per period; -1: unlimited
   std::optional<int64_t> cpu_shares;
   std::optional<int64_t> memory_limit;  // bytes
   std::optional<int64_t> oom_score_adj;
@@ -36,11 +36,11 @@ void Merge(LinuxResources& base, const LinuxResources& changes);
 // request does not contradict it, else estimated from LinuxResources (pkg/model/requirements.h).
 struct Requirements {
   MilliCpu cpu_request;
-  MilliCpu cpu_limit;  // 0 is no limit
+  MilliCpu cpu_limit;  // 0: unlimited
   Bytes memory_request;
-  Bytes memory_limit;  // 0 is no limit
-  // `memory_request` is a guess from the OOM score: it serves to choose a place, but is no reason
-  // to refuse the container.
+  Bytes memory_limit;  // 0: unlimited
+  // `memory_request` is a guess from the OOM score: it serves to choose a place, but is not a
+  // reason to refuse the container.
   bool memory_estimated = false;
   // The container has no CPU request (memory limit) of its own, but may use the pod's resources.
   // `cpu_request` (`memory_request`) is then the part of the pod's request that its other
@@ -100,7 +100,7 @@ ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& pr
 // reported as 0, which runtimes write in its place.
 struct CpuNumbers {
   std::optional<int64_t> shares{};
-  std::optional<int64_t> quota{};   // microseconds per period; -1 is no limit
+  std::optional<int64_t> quota{};   // microseconds per period; -1: unlimited
   std::optional<int64_t> period{};  // microseconds
   // The report has a file of cgroup v2 that means the same as `shares` (unified_files.h).
   bool shares_in_file = false;

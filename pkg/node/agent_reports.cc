@@ -190,7 +190,7 @@ void AgentReports::Lost(size_t events) {
   }
 }
 
-// If an administrator has configured the refusal, it is no reason for a warning.
+// If an administrator has configured the refusal, it is not a reason for a warning.
 void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
   const bool wanted = why.code() == StatusCode::kFailedPrecondition;
   const std::string text = fmt::format("{}: the agent refuses: {}", what, Printable(Message(why)));

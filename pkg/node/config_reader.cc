@@ -209,8 +209,7 @@ void ConfigReader::KeepStarted(Config& config, bool delivered,
     const auto wanted = std::exchange(part, started);
     if (wanted == started) return;
     if (!delivered) {
-      warnings.push_back(
-          fmt::format("{}: what has changed there takes effect with a restart", modules));
+      warnings.push_back(fmt::format("{}: changes there take effect with a restart", modules));
     } else if (wanted != unsaid) {
       warnings.push_back(fmt::format(
           "{} has no effect in a configuration that is delivered: it belongs in the daemon's own "

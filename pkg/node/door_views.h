@@ -9,7 +9,7 @@ namespace resmgr {
 
 // A container that a front door knows from the calls that passed, without a brain: identities,
 // labels, annotations, and its present resources in `requested`. Its state and a policy's decisions
-// are unknown. A value.
+// are unknown. A value type.
 struct SeenContainer {
   Pod pod;
   Container container;

@@ -104,7 +104,7 @@ std::optional<Problem> NoRoomForDevices(const Machine& machine, DraDevices devic
   const size_t left = dra::DevicesLeftOut(machine, devices);
   if (left == 0) return std::nullopt;
   return Problem{.kind = "plugin",
-                 .message = fmt::format("a pool has {} devices for claims at most: claims get no "
+                 .message = fmt::format("a pool has at most {} devices for claims: claims get no "
                                         "CPUs of {} further {}",
                                         dra::kMostNodeDevices, left,
                                         devices == DraDevices::kL3 ? "L3 caches" : "NUMA nodes"),

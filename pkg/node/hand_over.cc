@@ -191,7 +191,7 @@ Status TakeOver::ReceiveSockets() {
     RESMGR_ASSIGN_OR_RETURN(const std::string message, channel_.Await(options_.answer));
     if (message.starts_with(kAll)) {
       GetLogger("take-over")
-          .Info("{} sockets of cri-resmgr {} are here", sockets.size(),
+          .Info("got {} sockets of cri-resmgr {}", sockets.size(),
                 Printable(message.substr(kAll.size())));
       break;
     }

@@ -131,20 +131,22 @@ std::vector<PluginView> HookHosting::plugins() const {
 std::vector<Problem> HookHosting::problems() const {
   std::vector<Problem> problems;
   if (watch_ && !watch_->complaints().empty()) {
-    problems.push_back({.kind = "plugin",
-                        .message = fmt::format("hook directory {} is not read, and its servers are "
-                                               "those that were known before: {}",
-                                               directory_, watch_->complaints().back()),
-                        .objects = {directory_},
-                        .next = "ls -l " + directory_});
+    problems.push_back(
+        {.kind = "plugin",
+         .message = fmt::format("hook directory {} cannot be read; the former servers stay "
+                                "in force: {}",
+                                directory_, watch_->complaints().back()),
+         .objects = {directory_},
+         .next = "ls -l " + directory_});
   }
   for (const auto& [name, why] : servers_.Outdated()) {
-    problems.push_back({.kind = "plugin",
-                        .message = fmt::format("hook file {} is not used, the version before stays "
-                                               "in force: {}",
-                                               name, Message(why)),
-                        .objects = {name},
-                        .next = "cri-resmgr-ctl plugins"});
+    problems.push_back(
+        {.kind = "plugin",
+         .message = fmt::format("hook file {} is not used; the former version stays in force: "
+                                "{}",
+                                name, Message(why)),
+         .objects = {name},
+         .next = "cri-resmgr-ctl plugins"});
   }
   return problems;
 }

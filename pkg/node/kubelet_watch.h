@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// The policy of the kubelet's CPU manager in its state file; "" if the text is no such file.
+// The policy of the kubelet's CPU manager in its state file; "" if the text is not such a file.
 std::string CpuManagerPolicyOf(std::string_view text);
 
 // Reads the state file of the kubelet's CPU manager now and then, off the loop, to find out whether

@@ -72,12 +72,12 @@ std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& do
                     ending = std::make_shared<bool>(false)](pid_t sender) {
     Logger& log = GetLogger("cri-resmgr");
     if (std::exchange(*ending, true)) {
-      log.Info("a second signal, of process {}: ending at once", sender);
+      log.Info("a second signal, from process {}: ending at once", sender);
       loop.Stop();
       return;
     }
     log.Info(
-        "ending on a signal of process {}: waiting for the calls in flight; a second signal ends "
+        "ending on a signal from process {}: waiting for the calls in flight; a second signal ends "
         "at once",
         sender);
     hand_over.Stop();

@@ -63,8 +63,8 @@ NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std
 
 void NodePublisher::Show(NodeReport report) {
   wanted_ = std::move(report);
-  // An agent may just have connected and delivered the change, so an earlier failure is no reason
-  // to wait.
+  // An agent may just have connected and delivered the change, so an earlier failure is not a
+  // reason to wait.
   calls_.ForgetFailures();
   calls_.Begin();
 }

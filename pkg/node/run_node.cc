@@ -446,7 +446,7 @@ std::vector<Problem> RunningNode::MachineProblems() const {
 
 std::vector<Problem> RunningNode::OwnProblems() const {
   std::vector<Problem> problems;
-  // Under the null policy, refusals are no problem any more.
+  // Under the null policy, refusals are not problems any more.
   if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
   std::ranges::move(dra_->problems(), std::back_inserter(problems));
   if (const Status& noted = state_->open_calls().noted(); !noted.ok()) {

@@ -31,7 +31,7 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
 }
 
 // Sets the machine and the warnings about it. Under the null policy, which places nothing, the
-// problems of a live machine are no warnings.
+// problems of a live machine are not warnings.
 void SetMachine(const NodeOptions& options, std::shared_ptr<const Machine> machine,
                 const std::optional<CgroupSets>& pods, Setup& setup) {
   setup.machine = std::move(machine);
@@ -102,7 +102,7 @@ FileSystem& StateFiles(const NodeOptions& options) {
   const auto on_refusal = [](const Status& status) {
     const bool other = status.code() == StatusCode::kAlreadyExists;
     GetLogger("state").Warn("-relay-dir: {}; the state will be lost at a restart{}",
-                            Message(status), other ? " before that one ends" : "");
+                            Message(status), other ? " while that daemon runs" : "");
   };
   static auto& all = *new std::list<ClaimedFileSystem>;
   return all.emplace_back(RealFileSystem(), options.StateDirectory(), on_refusal);

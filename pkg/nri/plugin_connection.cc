@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kUpdateTimeout{30'000};
 // Bytes of a runtime's name and version.
 constexpr size_t kLongestRuntimeName = 64;
-// A runtime that tells a longer time counts as one that tells this.
+// A longer request timeout of a runtime is cut to this.
 constexpr std::chrono::milliseconds kLongestRequestTimeout{3'600'000};
 
 // The methods that a runtime may call.
@@ -213,7 +213,7 @@ Status PluginConnection::TakePiece(const std::string& payload, api::SynchronizeR
 
 PluginConnection::Answer PluginConnection::Synchronize(const std::string& payload) {
   if (phase_ != Phase::kConfigured) {
-    return FailedPrecondition("this plugin is not configured, or is synchronized");
+    return FailedPrecondition("the plugin is not configured, or already synchronized");
   }
   api::SynchronizeRequest piece;
   RESMGR_RETURN_IF_ERROR(TakePiece(payload, piece));

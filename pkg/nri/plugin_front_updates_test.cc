@@ -56,7 +56,7 @@ TEST_F(PluginFrontThatLooksTest, AnAnswerDoesNotWaitForUpdatesThatDoNotCome) {
   EXPECT_THAT(created.update(), IsEmpty());
 }
 
-// The look ends after the answer was given up.
+// The cgroup lookup outlasts the connection.
 TEST_F(PluginFrontThatLooksTest, AnAnswerThatWaitsEndsWithTheConnection) {
   Synchronize();
   const auto leaves =

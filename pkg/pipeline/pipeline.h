@@ -66,8 +66,8 @@ class Pipeline {
   std::vector<std::string> StageNames() const;
   // The stage that changed each field, for `explain`.
   const FieldOwners& owners() const { return owners_; }
-  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes
-  // although the policy decides about them.
+  // How often CPUs or memory nodes from a stage, or from a client's cgroup v2 files, were dropped
+  // because the policy decides them.
   uint64_t dropped_placements() const { return dropped_placements_; }
   // How often a call went on without a stage that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }

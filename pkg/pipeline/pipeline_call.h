@@ -64,8 +64,8 @@ class PipelineCall {
   void Start(Request& request);
   // Called once with the reply to the forwarded request. True: the client may get it now.
   bool OnReply(Outcome&& outcome);
-  // Called if the decision was no refusal but the request cannot be forwarded after all. All stages
-  // roll back.
+  // Called if the decision was not a refusal but the request cannot be forwarded after all. All
+  // stages roll back.
   void RollBack();
   // From now on the call does not wait for stages whose failure is ignored, since the client's time
   // is nearly over. The call may be decided within this function.

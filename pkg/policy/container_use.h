@@ -56,7 +56,7 @@ struct SharedContainer {
   size_t pool = 0;  // index in SharedPools::pools
 };
 
-// Where containers share CPUs at one moment. A value.
+// Where containers share CPUs at one moment. A value type.
 struct SharedPools {
   std::vector<SharedPool> pools{};
   std::vector<SharedContainer> containers{};  // ascending by key

@@ -25,7 +25,7 @@ using ClassNames = std::map<std::string, std::string, std::less<>>;
 struct Zone {
   std::string name{};
   std::string parent{};  // empty for a root
-  std::string kind{};    // "package", "die", "numa", "l3"; empty if pools are no part of a machine
+  std::string kind{};    // "package", "die", "numa", "l3"; empty without a part of the machine
   CpuSet cpus{};         // all that belong to it
   CpuSet exclusive{};    // granted to single containers
   CpuSet shared{};       // where its shared containers run
@@ -52,7 +52,7 @@ struct ConsideredPlace {
   std::string verdict{};               // why it was taken or not, in plain words
 };
 
-// Decides where containers run. Pure computation of microseconds on the event loop's thread: no
+// Decides where containers run. Pure computation in microseconds on the event loop's thread: no
 // file, no call to other modules, no waiting, no randomness; the same calls in the same order give
 // the same placements. A call that fails changes nothing. Every returned plan lists all containers
 // whose placement differs from before. Snapshots show the containers to be placed: those that are

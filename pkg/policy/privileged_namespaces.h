@@ -18,7 +18,7 @@ bool IsReservedNamespace(const std::vector<std::string>& globs, std::string_view
 
 // The namespaces whose pods may ask by annotation to run on exclusive CPUs of other containers, or
 // on the reserved CPUs. Other containers are protected from this: all users that create pods can
-// write annotations, but only administrators put pods into these namespaces. A value.
+// write annotations, but only administrators put pods into these namespaces. A value type.
 class PrivilegedNamespaces {
  public:
   // The key PrivilegedNamespaces of a policy's section: globs that replace the default.

@@ -54,7 +54,7 @@ struct Adoption {
   // Containers that may have another request than the one with which the shares of their pod were
   // saved: an update was under way, or one had arrived that was not saved.
   std::vector<ContainerKey> resized;
-  // Containers that are new here and were saved only as creations, whose answers never came.
+  // Newly listed containers that were saved only as creations without an answer.
   std::vector<ContainerKey> from_creations;
 };
 

@@ -15,7 +15,7 @@ namespace {
 // than by a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
 // After a refused update, how long to wait for the runtime to report the container's end, where a
-// list is no help since it contains only what the runtime has reported (NRI): runtimes refuse
+// list does not help since it contains only what the runtime has reported (NRI): runtimes refuse
 // updates as soon as the container's processes are gone, and report the end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
 constexpr size_t kLongestAnswer = 1024;

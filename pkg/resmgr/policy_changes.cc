@@ -106,8 +106,8 @@ Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::s
   return brain_.CarryOut(brain_.decider.MoveShared(moves), why);
 }
 
-// Does nothing while the policy is being changed: that change places containers anew, or takes them
-// back.
+// Does nothing while the policy is being changed: that change places all containers, or restores
+// them.
 void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   if (change_ || !brain_.policy().FollowsUse()) return;
   StatusOr<ContainerKeys> changed = brain_.decider.FollowUse(use);
@@ -116,9 +116,9 @@ void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   if (!followed.ok()) brain_.log.Warn("placements do not follow use: {}", Describe(followed));
 }
 
-// Containers on all CPUs were not bound by a policy, but keep the cpuset that the runtime reported.
-// It is removed, so that the next policy places them as new ones and does not mistake them for
-// containers that share these CPUs by a lost decision.
+// Removes the cpuset that the runtime reported for containers on all CPUs, which no policy has
+// bound. The next policy then places them as new ones, instead of taking the cpuset for a lost
+// decision to share these CPUs.
 void PolicyChanges::ForgetUnrestricted() {
   for (const auto& [key, record] : brain_.store.containers()) {
     Container& container = record->container;
@@ -190,7 +190,7 @@ void PolicyChanges::SkipBlocked() {
     const auto waiting = waits.find(key);
     return waiting != waits.end() && std::ranges::any_of(waiting->second, blocks);
   };
-  // Others may wait for one that is skipped.
+  // Skipping one may block others: repeat.
   while (std::erase_if(change_->pending, is_blocked) > 0) {
   }
 }
@@ -244,8 +244,7 @@ void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
       Printable(name), refused->name(), brain_.policy().name(), Describe(why));
   brain_.log.Warn("{}", reason);
   brain_.Push(std::move(changed));
-  // If the former policy is null, exited containers are freed again, which stopped during the
-  // change.
+  // If the former policy is null, resumes freeing exited containers, which the change had stopped.
   exited_.FreeSoon();
   change.done(MakeStatus(StatusCode::kAborted, reason));
 }

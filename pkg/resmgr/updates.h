@@ -34,7 +34,7 @@ class CpusetOverrides {
     std::optional<CpuSet> carried;  // CPUs sent in place of the requested ones
   };
   // Notes an admitted update that asks for the CPUs in the list `asked`. A request for one of the
-  // sets in `ours` is no override.
+  // sets in `ours` is not an override.
   void Note(std::string_view container, std::string_view asked, const Ours& ours);
 
  private:

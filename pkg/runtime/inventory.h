@@ -61,7 +61,7 @@ class InventoryView {
   // been reported to the view before, or was added by it.
   virtual void OnFacts(InventoryPod& pod, const SandboxFacts& facts) = 0;
   virtual void OnFacts(InventoryContainer& container, const ContainerFacts& facts) = 0;
-  // The runtime has these values in force, by an update that was no call of a client.
+  // The runtime has these values in force, by an update that no client called.
   virtual void OnValues(InventoryContainer& /*container*/, const LinuxResources& /*values*/) {}
   // An event reports a start of the container, by a call or by the runtime itself; an event may
   // come before or after the reply to the call.
@@ -120,7 +120,7 @@ class Inventory {
   void TakeOutcome(const Request& request, const Outcome& outcome);
   // An event of the runtime, directly or from a client's stream.
   void OnEvent(const ContainerEvent& event);
-  // The container now has these values, by an update that was no call of a client.
+  // The container now has these values, by an update that no client called.
   void SetValues(const ContainerId& id, const ResourceValues& values);
 
   // Lists until the runtime answers. A list under way may miss recent changes, so another one
@@ -149,7 +149,7 @@ class Inventory {
   void LookUp(size_t slot, const PodSandboxId& id, Found<InventoryPod> done);
   void LookUp(size_t slot, const ContainerId& id, Found<InventoryContainer> done);
 
-  // The inventory's time, and when the runtime was asked for the facts that OnFacts tells now.
+  // The inventory's time, and the time of the question that led to the present OnFacts call.
   uint64_t time() const { return count_; }
   uint64_t asked_at() const { return asked_at_; }
 
@@ -178,8 +178,7 @@ class Inventory {
   bool IsRemovedSince(std::string_view id, uint64_t begin) const;
   // OK if all removals since this time were remembered.
   Status CheckRemovalsSince(uint64_t begin) const;
-  // OK if the object was not removed since this time, so that an answer to a question of then is
-  // valid.
+  // OK if the object was not removed since this time: an answer to a question asked then is valid.
   Status CheckKeptSince(std::string_view id, uint64_t begin) const;
   void AskFor(const PodSandboxId& id, Found<InventoryPod> done);
   void AskFor(const ContainerId& id, Found<InventoryContainer> done);

@@ -108,7 +108,7 @@ TEST(RefusesToSplitTest, FollowsTheAlignmentThatIsConfigured) {
   }
 }
 
-// On the idle machine it grants each number within one node or not at all.
+// An idle machine's CPUs are granted within one node or not at all.
 TEST(RefusesToSplitTest, APolicyThatSplitsBesideOtherContainersDoesNotRefuse) {
   Machine::Parts parts = test::PartsOf(test::MakeMachine({.nodes = 2, .threads = 4}).cpus());
   parts.cpus[7].isolated = true;
@@ -183,14 +183,14 @@ TEST(ClaimableCpusTest, CpusOfContainersAndClaimsAreGone) {
   EXPECT_EQ(node.State(), before) << "a question has no effect";
 }
 
-// All that is told can be granted together.
+// All reported CPUs can be granted at once.
 TEST(ClaimableCpusTest, TheLastSharedCpuIsNoClaims) {
   test::ClaimedNode node(StaticPlusPolicyFactory(), test::U16TwoNodes(), "", "");
   EXPECT_THAT(Claimable(node, kNodes), ElementsAre(8, 7));
 }
 
-// Isolated CPUs are the last that containers get. If node 1 has granted its ordinary CPUs first,
-// the isolated one that it has left cannot stay for shared containers, and node 0 grants fewer.
+// Containers get isolated CPUs last. If node 1 grants its ordinary CPUs first, only an isolated one
+// is left there, which shared containers cannot use, so node 0 grants fewer.
 TEST(ClaimableCpusTest, EachOrderOfClaimsIsGranted) {
   Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
   for (Cpu& cpu : parts.cpus)

@@ -119,7 +119,7 @@ class SimulatedNode : private Observer {
   StatusOr<UseRound> RebalanceByUse(bool apply, std::optional<int> most_moves);
   // The rounds that moved containers, and their results.
   const std::deque<UseRound>& rounds() const { return by_use_->rounds(); }
-  // The derivation of the container's place, beyond its reason (Policy::Explain).
+  // Explains the container's place beyond its reason (Policy::Explain).
   std::vector<std::string> Explain(const ContainerId& id) const;
 
   // The containers that have not ended, in the order of their creation; of all pods, or of one.
@@ -149,8 +149,8 @@ class SimulatedNode : private Observer {
 
   void Sample(std::chrono::milliseconds time);
   UsageFigures FiguresOf(std::chrono::milliseconds time) const;
-  // The error if the daemon refuses a container, which the policy has placed, because of its
-  // classes.
+  // An error if the daemon refuses a container because of its classes although the policy placed
+  // it.
   Status CheckClasses(ContainerKey key) const;
   RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);

@@ -46,7 +46,7 @@ TEST_F(OpenCallsTest, WhatBeganIsKnownAfterAKill) {
   EXPECT_TRUE(calls_->complete());
 }
 
-// The socket beside which the file is may be given by a relative path.
+// The file lies beside a socket whose path may be relative.
 TEST_F(OpenCallsTest, AMereNameIsAFileAndNoDirectory) {
   const TempDir directory;
   const std::filesystem::path before = std::filesystem::current_path();

@@ -39,8 +39,8 @@ std::string FileHeader(const StateLabel& label) {
 }
 
 Status TooLong(size_t size) {
-  return ResourceExhausted("a state of {} bytes is longer than the {} that are read at a start",
-                           size, RecordLog::kMaxFile);
+  return ResourceExhausted("a state of {} bytes exceeds the {} that a start reads", size,
+                           RecordLog::kMaxFile);
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ class RecordLog {
   };
 
   // Records of a machine with another label are not loaded. A `state` that is of another version,
-  // is longer than kMaxFile or is no file is put aside, never overwritten. In a damaged file, the
-  // entries before the damage count; if its header cannot be read, `state.previous` is read.
+  // is longer than kMaxFile or is not a file is put aside, never overwritten. In a damaged file,
+  // the entries before the damage count; if its header cannot be read, `state.previous` is read.
   RecordLog(FileSystem& files, std::string directory, StateLabel label);
 
   // Reads the records. Nothing is written yet.

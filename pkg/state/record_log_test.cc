@@ -259,7 +259,7 @@ TEST_F(RecordLogTest, NothingIsWrittenThatCouldNotBeReadAgain) {
   EXPECT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
 }
 
-// A state that is too long, or is no regular file, is not read and does not block new states.
+// A state that is too long, or is not a regular file, is not read and does not block new states.
 TEST(RecordLogOnDiskTest, AStateThatCannotBeReadIsPutAside) {
   namespace fs = std::filesystem;
   const TempDir dir;

@@ -32,7 +32,7 @@ struct SavedClaim {
 
 // The saved form (pkg/api/state.proto, Claim), without the uid, which is the record's name.
 std::string EncodeClaim(const SavedClaim& saved);
-// InvalidArgument: the bytes are no claim.
+// InvalidArgument: the bytes are not a claim.
 StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes);
 
 }  // namespace resmgr

@@ -110,7 +110,7 @@ struct SavedExtras {
 // daemon ignore fields that they do not know. The same container always gives the same bytes.
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
                  const SavedExtras& extras = {});
-// InvalidArgument: the bytes are no saved container.
+// InvalidArgument: the bytes are not a saved container.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
 // The saved form of the overhead and the resources of a pod as a whole, if they were changed after

@@ -297,7 +297,7 @@ TEST_F(StateStoreTest, ReportsOnceThatItCannotWriteAndGoesOn) {
   EXPECT_TRUE(next.Find(ContainerId("two")));
 }
 
-// The file is written anew meanwhile.
+// Meanwhile the file is rewritten.
 TEST_F(StateStoreTest, LosesNothingWhenMuchChanges) {
   const std::string reason(1000, 'x');
   std::map<std::string, std::string> expected;

@@ -378,7 +378,7 @@ EventLoop::HandlePtr EventLoop::Impl::Timer(std::chrono::milliseconds delay,
 }
 
 void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) {
-  // So long that it never ends, and no sum overflows.
+  // A year: outlasts any wait, overflows no sum.
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   delay = std::clamp(delay, std::chrono::milliseconds::zero(), kLongest);
   source.timer = timers_.Add(Clock::now() + delay, [this, &source] {

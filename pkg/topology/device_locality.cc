@@ -79,7 +79,7 @@ StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& p
     const MountTable::Mount* const mount = mounts.Find(next);
     local = local && mount != nullptr && IsLocal(*mount);
     std::array<char, PATH_MAX> target{};
-    // A mount point is no link, and reading it might wait for the mounted file system.
+    // A mount point is not a link, and reading it might wait for the mounted file system.
     const ssize_t size =
         local && mount->point != next ? ::readlink(next.c_str(), target.data(), target.size()) : -1;
     if (size < 0) {

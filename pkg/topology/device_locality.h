@@ -27,11 +27,11 @@ struct DeviceNumber {
   unsigned minor = 0;
 };
 
-// Finds out from sysfs where devices are: /sys/dev/{block,char}/MAJOR:MINOR leads to the device,
-// and the nearest directory from there up with a NUMA node counts. Devices made of others (device
-// mapper, RAID; VFIO groups) are near to all of those. The number of files read is bounded. Reading
-// may block for ever if a device does not answer: pkg/pipeline/hint_finder.h calls this off the
-// loop. Thread-compatible.
+// Finds the NUMA nodes of devices in sysfs: those of the nearest directory, upwards from the target
+// of /sys/dev/{block,char}/MAJOR:MINOR, that names one. A device made of others (device mapper,
+// RAID; VFIO groups) is near to all of them. The number of files read is bounded. Reading may block
+// for ever if a device does not answer: pkg/pipeline/hint_finder.h calls this off the loop.
+// Thread-compatible.
 class DeviceLocality {
  public:
   struct Options {
@@ -67,14 +67,14 @@ class DeviceLocality {
   const Options options_;
 };
 
-// Whether a mount may hold data that its container works with. Not so: read-only mounts, the mounts
+// Whether a mount may hold data that its container works with. False: read-only mounts, the mounts
 // that kubelets add to every container (tokens, ConfigMaps, /etc/hosts, the termination log), and
 // the host's libraries.
 bool MountTellsLocality(std::string_view container_path, std::string_view host_path,
                         bool read_only);
 
 // Finds the mount that holds a path from the text of /proc/PID/mountinfo (proc(5)) alone: no file
-// system is used, so a dead one delays nothing. A value.
+// system is used, so a dead one delays nothing. A value type.
 class MountTable {
  public:
   struct Mount {

@@ -484,7 +484,7 @@ TEST(MachineSourceTest, NamesTheVersionOfAFileThatANewerHwlocWrote) {
             "a topology in version 3.0 of hwloc's format, written by hwloc 3.1.2; this build reads "
             "versions up to 2 (write one by lstopo --of xml --export-xml-flags v2)");
   EXPECT_THAT(error(Replaced(newer, "hwlocVersion", "Other")), HasSubstr("written by hwloc 3.0;"));
-  // A version that is no number is refused.
+  // A version that is not a number is refused.
   EXPECT_THAT(error(Replaced(newer, "version=\"3.0\"", "version=\"x\"")),
               HasSubstr("not a topology that hwloc understands"));
   EXPECT_THAT(error("<topology version"), HasSubstr("not a topology that hwloc understands"));

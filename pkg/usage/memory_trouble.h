@@ -13,7 +13,7 @@ namespace resmgr {
 
 // Problems of containers that have too little memory. Their `since` is not set.
 
-// Counts the processes killed for want of memory within the last hour, by the minute. A value.
+// Counts the processes killed for want of memory within the last hour, by the minute. A value type.
 class KillsOfAnHour {
  public:
   static constexpr std::chrono::hours kHour{1};

@@ -62,7 +62,7 @@ struct UsageCounters {
   std::vector<std::string> notes{};  // for the log; each is there once in the reader's life
 };
 
-// A running container whose use is sampled, with the decisions about it. A value.
+// A running container whose use is sampled, with the decisions about it. A value type.
 struct UsageSubject {
   std::string id{};
   std::string namespace_name{};

@@ -215,7 +215,7 @@ std::map<std::string, MonitorFigures> ComputeMonitors(const UsageCounters* befor
     const auto traffic =
         Growth(old->second.memory_traffic_bytes, monitor.memory_traffic_bytes, reset);
     // Growth counts only without a reset. The hardware's counter has 24 bits or more, and the
-    // kernel reads it once a second, so wraps are no resets.
+    // kernel reads it once a second, so wraps are not resets.
     if (traffic && !reset) figure.memory_bytes_per_second = static_cast<double>(*traffic) / seconds;
   }
   return figures;

@@ -85,7 +85,7 @@ std::pair<int, CpuFigures> MostInterrupted(const UsageFigures& figures, const Cp
   return most;
 }
 
-// CPUs that are no container's exclusive CPUs.
+// CPUs that no container has exclusively.
 CpuSet UnownedCpus(const UsageFigures& figures) {
   CpuSet cpus;
   for (const auto& [id, cpu] : figures.cpus)

@@ -37,16 +37,16 @@ class UsageProblems {
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
-    // Memory pressure at memory.high, if the kernel reports it: dropping caches of files is
+    // Pressure (PSI, if reported) that makes memory.high a problem: dropping file caches is
     // harmless.
     double memory_pressure_percent = 1;
     std::chrono::seconds lasts{30};  // for throttling and remote memory
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
   };
-  // Limit of problems of each kind that name their object; one more has the number of the others.
+  // Limit of problems of each kind that name their object; one more problem counts the others.
   static constexpr size_t kMostNamed = 5;
-  // Limit of containers with killed processes: each may be another one.
+  // Limit of tracked containers with killed processes.
   static constexpr ptrdiff_t kMostKilled = 256;
   // Limit of ended problems that are kept.
   static constexpr size_t kMostEffects = 16;

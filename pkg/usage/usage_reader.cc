@@ -200,7 +200,7 @@ void UsageReader::ReadMemory(const Places& places, ContainerCounters& counters) 
 void UsageReader::ReadLimits(const std::string& directory, ContainerCounters& counters) {
   const auto limit = [&](const char* file) -> std::optional<uint64_t> {
     const auto text = files_.Read(fmt::format("{}/{}", directory, file));
-    const auto bytes = text ? ParseCount(*text) : std::nullopt;  // "max" is no number: no limit
+    const auto bytes = text ? ParseCount(*text) : std::nullopt;  // "max": unlimited
     return bytes && *bytes < kNoLimit ? bytes : std::nullopt;
   };
   counters.memory_limit = limit(unified_ ? "memory.max" : "memory.limit_in_bytes");

@@ -39,15 +39,15 @@ Found FindById(const Snapshot& snapshot, const std::string& id) {
   return found;
 }
 
-// The reason for a move: "web uses 1.50 CPUs and waits in 33 % of the time; ..."
+// The reason for a move: "measured use: web uses 1.50 CPUs and waits ..."
 std::string TextOf(const policy::UseMove& move, const std::string& container) {
   const std::string waits =
       move.pressure ? fmt::format(" and waits in {:.0f} % of the time", *move.pressure) : "";
   return fmt::format(
-      "measured use: {} uses {:.2f} CPUs{}; of {:.0f} CPUs of {} {:.1f} are wanted, of {:.0f} of "
-      "{} {:.1f}; moved there, {:.1f} CPUs less are lacking",
-      container, move.used, waits, move.from_load.cpus, move.from, move.from_load.wanted,
-      move.to_load.cpus, move.to, move.to_load.wanted, move.gain);
+      "measured use: {} uses {:.2f} CPUs{}; {} has {:.0f} CPUs and needs {:.1f}, {} has {:.0f} and "
+      "needs {:.1f}; the move saves {:.1f} lacking CPUs",
+      container, move.used, waits, move.from, move.from_load.cpus, move.from_load.wanted, move.to,
+      move.to_load.cpus, move.to_load.wanted, move.gain);
 }
 
 policy::PoolLoad LoadOf(const policy::PoolLoads& loads, const std::string& pool) {
@@ -296,7 +296,7 @@ void UseRebalancer::Judge(ResourceManager& manager) {
     gained += gain;
     if (gain >= kKeptPart * expected) continue;
     const std::string why = fmt::format(
-        "measured use: {:.1f} CPUs less are lacking, not {:.1f}: taken back", gain, expected);
+        "measured use: the move saved {:.1f} lacking CPUs, not {:.1f}: taken back", gain, expected);
     for (UseRound::Move* const move : moves)
       ++(TakeBack(manager, *move, why) ? taken_back : stay);
   }

@@ -19,7 +19,7 @@
 
 namespace resmgr {
 
-// The moves of one rebalance by use, and their results. A value.
+// The moves of one rebalance by use, and their results. A value type.
 struct UseRound {
   enum class State {
     kPreview,      // nothing was moved

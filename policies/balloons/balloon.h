@@ -58,7 +58,7 @@ struct BalloonPart {
   std::vector<CpuSet> Leaves() const;
 };
 
-// A value. Recount must be called after each change of members or parts.
+// A value type. Recount must be called after each change of members or parts.
 struct Balloon {
   int type = 0;
   int index = 0;

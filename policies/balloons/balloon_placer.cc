@@ -375,8 +375,8 @@ BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMe
   return found;
 }
 
-// Joins the balloon that is then least short of CPUs: first those of its type, then any others,
-// reserved and fixed ones late, and those with their maximum number of pods last.
+// Adds the member to the balloon with the least demand per CPU: its own type first, then others,
+// reserved and fixed ones late, those with their maximum number of pods last.
 BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
                                              const BalloonMemberPtr& shared) {
   const BalloonSetup& setup = book_.setup();

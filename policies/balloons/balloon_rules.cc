@@ -114,7 +114,7 @@ std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) 
   if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) return std::string(why);
   for (const Expression& expression : setup_.options().preserve) {
     if (!expression.Holds(pod, container)) continue;
-    return fmt::format("in no balloon: preserve.matchExpressions, by {}", expression.key());
+    return fmt::format("in no balloon: matches the preserve rule for {}", expression.key());
   }
   const bool asks = ReadBoolAnnotation(pod.annotations, "cpu.preserve", container.name) == true;
   if (!asks || !setup_.options().privileged.Include(pod)) return {};

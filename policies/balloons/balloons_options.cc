@@ -124,7 +124,7 @@ Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
   return OkStatus();
 }
 
-// A claim that is no glob is the name of one interrupt, which must be a controllable one.
+// A claim that is not a glob is the name of one interrupt, which must be a controllable one.
 Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
   const std::vector<std::string>& globs = options.controllable_interrupts;
   for (const BalloonType& type : options.types) {

@@ -304,7 +304,7 @@ std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
     lines.push_back(TextOf(considered, book_.NameOf(considered.type, considered.index)));
   }
   if (!balloon.borrowed.empty()) {
-    lines.push_back(fmt::format("{}: has idle CPUs {}, too, by what its containers use",
+    lines.push_back(fmt::format("{}: also has idle CPUs {}, by what its containers use",
                                 book_.NameOf(balloon), balloon.borrowed.ToString()));
   }
   for (const std::string& hint : balloon.dropped)

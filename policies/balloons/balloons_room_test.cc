@@ -403,7 +403,7 @@ TEST(BalloonsLimitsTest, RoomIsKeptWhereTheCpusOfTheTypeAre) {
   EXPECT_EQ(node.CpusOf(a), "4-7");
 }
 
-// The lists of other types, and reserved CPUs, are no part of the room, nor of a minimum size.
+// The lists of other types, and reserved CPUs, are not part of the room, nor of a minimum size.
 TEST(BalloonsLimitsTest, RoomIsNotKeptOnCpusThatOtherTypesList) {
   for (const std::string_view more : {"growWithin: package", "minCPUs: 4"}) {
     for (const std::string_view others :

@@ -49,7 +49,7 @@ TEST(BalloonsUseTest, ABusyBalloonBorrowsIdleCpusNearIt) {
             "type web by annotation; new balloon; by use CPUs 5; own CPUs 6-7");
   EXPECT_EQ(node.CpusOfBalloon("web[0]"), "5-7");
   EXPECT_THAT(node.policy().Explain(a),
-              testing::Contains(HasSubstr("idle CPUs 5, too, by what its containers use")));
+              testing::Contains(HasSubstr("also has idle CPUs 5, by what its containers use")));
 }
 
 TEST(BalloonsUseTest, NothingChangesInTheDeadBandOrBeforeThePauseIsOver) {

@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// Owners of CPUs other than the seen balloons:
+// Special owners, besides SeenBalloon indices:
 inline constexpr int kIdleCpu = -1;  // the CPU is idle
 inline constexpr int kEmptyBalloon = -2;
 inline constexpr int kKnownBalloon = -3;  // a balloon of the book

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kFound = "the CPUs that it was found on";
 
 // Whether the container shares because there was no room when it was placed. CPUs that became free
-// since are no reason to move it.
+// since are not a reason to move it.
 bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
 }

@@ -130,7 +130,7 @@ Status ExclusivePolicy::WantOfPlace(const CpuClaim& claim, const CpuSet& current
 std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
                                                  const Container& container) const {
   if (grants_.contains(container.key)) {
-    // A refused resize: the container's own CPUs are no reason against it.
+    // A refused resize: the container's own CPUs are not a reason against it.
     ExclusivePolicy without = *this;
     without.Take(container.key);
     return without.WaysIn(snapshot, pod, container);

@@ -62,7 +62,7 @@ struct Pool {
 // The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only if it
 // divides the pool around it. Groups nest by their CPUs and not by their names, so NUMA nodes may
 // hold packages; groups that overlap without nesting are left out. NUMA nodes without memory that
-// containers may use are no pools: their CPUs belong to the pool around them. Memory-only nodes
+// containers may use are not pools: their CPUs belong to the pool around them. Memory-only nodes
 // belong to the nearest node with CPUs and memory, by that node's own distances (they may be
 // asymmetric), the one with the least attached memory first among equals. If it is known beside
 // which CPUs a memory-only node lies, only the nodes of these CPUs are considered; if those have no

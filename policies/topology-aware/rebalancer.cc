@@ -95,7 +95,7 @@ std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& h
   if (fresh->pool == held.pool) return std::nullopt;
   const PoolComparison compared =
       Compare(placer_.Score(demand, fresh->pool), placer_.Score(demand, held.pool));
-  // More room alone is no reason to move a container.
+  // More room alone is not a reason to move a container.
   if (compared.order <= 0 || compared.rule >= PoolRule::kPacking) return std::nullopt;
   fresh->reason += "; moved there to improve its place";
   fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();

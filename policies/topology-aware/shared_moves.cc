@@ -22,7 +22,7 @@ int StepsUp(const PoolTree& tree, int pool, int other) {
 bool MaySuit(const GrantBook& book, const Grant& held, int pool) {
   const PoolTree& tree = book.tree();
   const CpuLedger& cpus = book.cpus();
-  // A pool inside its own pool is no target, since the container can use all CPUs there already.
+  // A pool inside its own pool is not a target, since the container can use all CPUs there already.
   if (tree.IsAncestorOrSelf(held.pool, pool)) return false;
   if (!cpus.CanShare(pool) || cpus.IsOverfull(pool) || cpus.Lends(pool)) return false;
   if (cpus.SharedSet(pool) == cpus.SharedSet(held.pool)) return false;

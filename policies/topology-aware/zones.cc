@@ -58,7 +58,7 @@ Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
 std::vector<std::string> TopologyAwarePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
                                                      const Container& container) const {
   if (book_.Find(container.key) != nullptr) {
-    // A refused resize: the container's own CPUs are no reason against it.
+    // A refused resize: the container's own CPUs are not a reason against it.
     const std::unique_ptr<Policy> without = Clone();
     if (without->Release(snapshot, container.key).ok()) {
       return without->WaysIn(snapshot, pod, container);

@@ -159,7 +159,7 @@ TEST_F(InstallationTest, ToldToEndItPutsTheFormerVersionBack) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(Run("running"), "1\n");
   EXPECT_THAT(Run("try 1 -a=b"), HasSubstr("/1 runs already"));
-  // It is no failure of that version.
+  // It is not a failure of that version.
   EXPECT_THAT(Run("good 2; try 2 -a=b"), HasSubstr("/2 is in force"));
 }
 

@@ -81,7 +81,7 @@ TEST_F(HandlersTest, R01EachHandlerIsTreatedAsItsClassSays) {
   const RunningPod second = RunWith("second", BestEffort("second"));
   const RunningPod quiet = RunWith("quiet", BestEffort("quiet"));
   ASSERT_FALSE(HasFailure());
-  // Containers that are not bound may be where they like.
+  // Unbound containers may run on any CPU.
   node().watch().Remove(second.container_id);
   node().watch().Remove(quiet.container_id);
 

@@ -359,8 +359,8 @@ class KoordletUnderPolicyTest : public KoordletTest,
                                 public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    // The policy keeps a CPU for shared containers beside reserved ones, so a machine of two CPUs
-    // has none left.
+    // topology-aware keeps a CPU for shared containers besides reserved ones: of two CPUs none is
+    // left.
     const std::string reserved = IsTopologyAware() ? "" : "cpuset:0";
     ASSERT_NO_FATAL_FAILURE(
         OpenWith({.hook_servers = true, .policy = GetParam(), .reserved = reserved}));
@@ -419,14 +419,17 @@ TEST_P(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
     Remove(*pod);
 }
 
-INSTANTIATE_TEST_SUITE_P(Relay, KoordletUnderPolicyTest,
-                         ::testing::Values("static", "static-plus", "topology-aware"),
-                         [](const auto& param_info) {
-                           std::string name;
-                           for (const char letter : std::string(param_info.param))
-                             if (letter != '-') name += letter;
-                           return name;
-                         });
+std::string NameOfPolicy(
+    const ::testing::TestParamInfo<KoordletUnderPolicyTest::ParamType>& policy) {
+  std::string name(policy.param);
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Relay, KoordletUnderPolicyTest, ::testing::Values("topology-aware"),
+                         NameOfPolicy);
+INSTANTIATE_TEST_SUITE_P(Long, KoordletUnderPolicyTest, ::testing::Values("static", "static-plus"),
+                         NameOfPolicy);
 
 }  // namespace
 }  // namespace resmgr::test

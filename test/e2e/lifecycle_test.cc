@@ -173,7 +173,12 @@ std::string ParamName(const ::testing::TestParamInfo<LifecycleTest::ParamType>& 
 INSTANTIATE_TEST_SUITE_P(Containerd, LifecycleTest,
                          ::testing::Combine(::testing::Values(ApiVersion::kV1,
                                                               ApiVersion::kV1Alpha2),
-                                            ::testing::Bool()),
+                                            ::testing::Values(true)),
+                         ParamName);
+INSTANTIATE_TEST_SUITE_P(Long, LifecycleTest,
+                         ::testing::Combine(::testing::Values(ApiVersion::kV1,
+                                                              ApiVersion::kV1Alpha2),
+                                            ::testing::Values(false)),
                          ParamName);
 
 }  // namespace

@@ -249,10 +249,14 @@ std::string VersionName(const ::testing::TestParamInfo<ApiVersion>& info) {
   return info.param == ApiVersion::kV1 ? "V1" : "V1Alpha2";
 }
 
-INSTANTIATE_TEST_SUITE_P(Containerd, PlacementTest,
-                         ::testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2), VersionName);
-INSTANTIATE_TEST_SUITE_P(Containerd, RelayRestartTest,
-                         ::testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2), VersionName);
+INSTANTIATE_TEST_SUITE_P(Containerd, PlacementTest, ::testing::Values(ApiVersion::kV1),
+                         VersionName);
+INSTANTIATE_TEST_SUITE_P(Long, PlacementTest, ::testing::Values(ApiVersion::kV1Alpha2),
+                         VersionName);
+INSTANTIATE_TEST_SUITE_P(Containerd, RelayRestartTest, ::testing::Values(ApiVersion::kV1),
+                         VersionName);
+INSTANTIATE_TEST_SUITE_P(Long, RelayRestartTest, ::testing::Values(ApiVersion::kV1Alpha2),
+                         VersionName);
 
 // Pods whose cgroups are named as systemd names slices: their class shows in nothing else.
 
@@ -292,7 +296,11 @@ std::string CaseName(const ::testing::TestParamInfo<CgroupNamesTest::ParamType>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Containerd, CgroupNamesTest,
-                         ::testing::Combine(::testing::Values("static", "static-plus"),
+                         ::testing::Combine(::testing::Values("static-plus"),
+                                            ::testing::Values(Names::kCgroupfs, Names::kSystemd)),
+                         CaseName);
+INSTANTIATE_TEST_SUITE_P(Long, CgroupNamesTest,
+                         ::testing::Combine(::testing::Values("static"),
                                             ::testing::Values(Names::kCgroupfs, Names::kSystemd)),
                          CaseName);
 

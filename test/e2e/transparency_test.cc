@@ -266,11 +266,14 @@ TEST_P(TransparencyTest, TheRelayAnswersAsTheRuntimeDoes) {
   ExpectSame(Converse(*node, node->client()), direct);
 }
 
-INSTANTIATE_TEST_SUITE_P(Containerd, TransparencyTest,
-                         ::testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2),
-                         [](const auto& tested) {
-                           return tested.param == ApiVersion::kV1 ? "V1" : "V1Alpha2";
-                         });
+std::string NameOfVersion(const ::testing::TestParamInfo<ApiVersion>& version) {
+  return version.param == ApiVersion::kV1 ? "V1" : "V1Alpha2";
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, TransparencyTest, ::testing::Values(ApiVersion::kV1),
+                         NameOfVersion);
+INSTANTIATE_TEST_SUITE_P(Long, TransparencyTest, ::testing::Values(ApiVersion::kV1Alpha2),
+                         NameOfVersion);
 
 }  // namespace
 }  // namespace resmgr::test

@@ -84,7 +84,7 @@ class InstallDepsTest : public testing::Test {
     fs::create_directories(folder_);
     Program("dpkg-query", "exit 1");
     Program("sudo", "exec \"$@\"");
-    // The words of a simulation are those of apt-get.
+    // Prints apt-get's summary in a simulation.
     Program("apt-get", R"(case "$*" in
 *--assume-no*)
   echo "0 upgraded, 123 newly installed, 0 to remove and 0 not upgraded."
@@ -135,12 +135,14 @@ TEST_F(InstallDepsTest, ADryRunInstallsNothing) {
 }
 
 TEST_F(InstallDepsTest, PackagesOfTestsAreInstalledOnlyForTests) {
+  const std::string usual = Run("--dry-run");
+  const std::string with_tests = Run("--tests --dry-run") + " ";
   for (const char* const package : {"clang", "shellcheck", "docker.io", "lld"}) {
-    // Where the machine has a dockerd, Debian's is not asked for.
+    // If the machine has a dockerd, docker.io is not installed.
     if (std::string_view(package) == "docker.io" && fs::exists("/usr/bin/dockerd")) continue;
     const std::string word = fmt::format(" {} ", package);
-    EXPECT_THAT(Run("--dry-run"), Not(HasSubstr(word)));
-    EXPECT_THAT(Run("--tests --dry-run") + " ",
+    EXPECT_THAT(usual, Not(HasSubstr(word)));
+    EXPECT_THAT(with_tests,
                 testing::AnyOf(HasSubstr(word), HasSubstr(word.substr(0, word.size() - 1) + "\n")));
   }
 }

@@ -227,7 +227,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (!resmgr::docker::ReadCreateBody(body).ok()) return 0;
-  // Texts that are no UTF-8, and halves of surrogates, which Go replaces.
+  // Texts that are not UTF-8, and halves of surrogates, which Go replaces.
   const auto tree = Parse(body);
   if (!tree) return 0;
   Meaning expected = MeaningOf(*tree);

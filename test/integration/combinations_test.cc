@@ -421,31 +421,41 @@ TEST_P(CombinationsTest, UninstallBindsNoContainerAnyMore) {
   StartDaemon(DaemonFlags());
 }
 
-const Extensions kExtensions[] = {
+const Extensions kOneByOne[] = {
     {.name = "Alone"},
     {.name = "HookServer", .hooks = true},
     {.name = "Plugin", .plugin = true},
     {.name = "SecondRuntime", .second_runtime = true},
     {.name = "Alias", .alias = true},
     {.name = "CpuFiles", .cpu_files = true},
-    {.name = "All",
-     .hooks = true,
-     .plugin = true,
-     .second_runtime = true,
-     .alias = true,
-     .cpu_files = true},
 };
+const Extensions kAll = {.name = "All",
+                         .hooks = true,
+                         .plugin = true,
+                         .second_runtime = true,
+                         .alias = true,
+                         .cpu_files = true};
 
-INSTANTIATE_TEST_SUITE_P(, CombinationsTest,
+std::string NameOfCombination(
+    const ::testing::TestParamInfo<CombinationsTest::ParamType>& combination) {
+  std::string name = std::get<0>(combination.param) + std::get<1>(combination.param).name;
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Together, CombinationsTest,
                          ::testing::Combine(::testing::Values("static", "static-plus",
                                                               "topology-aware", "balloons"),
-                                            ::testing::ValuesIn(kExtensions)),
-                         [](const auto& info) {
-                           std::string name =
-                               std::get<0>(info.param) + std::get<1>(info.param).name;
-                           std::erase(name, '-');
-                           return name;
-                         });
+                                            ::testing::Values(kAll)),
+                         NameOfCombination);
+INSTANTIATE_TEST_SUITE_P(OneByOne, CombinationsTest,
+                         ::testing::Combine(::testing::Values("topology-aware"),
+                                            ::testing::ValuesIn(kOneByOne)),
+                         NameOfCombination);
+INSTANTIATE_TEST_SUITE_P(Long, CombinationsTest,
+                         ::testing::Combine(::testing::Values("static", "static-plus", "balloons"),
+                                            ::testing::ValuesIn(kOneByOne)),
+                         NameOfCombination);
 
 }  // namespace
 }  // namespace resmgr::test

@@ -153,7 +153,7 @@ TEST_F(DumpTest, FileIsTruncatedAtStart) {
 }
 
 TEST_F(DumpTest, CallsGoOnWhenTheFileCannotBeWritten) {
-  // Neither opened nor emptied: the owner of a pipe there would get the calls.
+  // The daemon must not open a pipe: its reader would get the calls.
   ASSERT_EQ(::mkfifo(DumpFile().c_str(), 0600), 0);
   const UniqueFd reader(::open(DumpFile().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   ASSERT_TRUE(reader.valid());

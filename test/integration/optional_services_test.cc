@@ -74,7 +74,7 @@ TEST_F(OptionalServicesTest, EndsAtOnceWithMetrics) {
   EXPECT_EQ(code, 0);
 }
 
-// The first one still ends a call; the second one serves the kubelet already.
+// The first daemon still has a call; the second one serves the kubelet.
 TEST_F(OptionalServicesTest, TakesOverFromADaemonThatEnds) {
   CriClient client = Started();
   runtime_.Script("ListContainerStats", {.hold = true});
@@ -97,7 +97,7 @@ TEST_F(OptionalServicesTest, TakesOverFromADaemonThatEnds) {
   EXPECT_TRUE(Logged("admin.sock is served now"));
   EXPECT_TRUE(Logged("config.sock is served now"));
   EXPECT_TRUE(Serves("admin.sock") && Serves("config.sock"));
-  // The state of the second one is kept from then on.
+  // From then on the second daemon saves its state.
   EXPECT_TRUE(Eventually([&] {
     return TextOf(Path("state") + "/state/state").find(running.container) != std::string::npos;
   }));

@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The wait for updates of containers under way.
+// Time limit for pending container updates.
 constexpr std::chrono::seconds kSettled{20};
 
 std::string FileOf(const std::string& section) {

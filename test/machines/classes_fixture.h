@@ -20,23 +20,23 @@ class MachineClassesFixture : public MachineTest {
 
   // Interrupts, idle states, workqueues, and all cgroups that are there.
   static HostTree Host();
-  // Those of the first that are another, or are missing, in the second.
+  // Files of `before` that differ or are missing in `after`.
   static std::string Changes(const HostTree& before, const HostTree& after);
 
-  // A node with these classes.
+  // Starts with these classes.
   void OpenWithClasses(std::string_view classes);
   // The configuration with these classes; "": none.
   static std::string WithClasses(std::string_view classes);
   void SetClasses(std::string_view classes);
 
-  // A pod whose annotations choose classes. The pod's cgroup has a CPU quota when the container
-  // comes, as a kubelet gives it one.
+  // A pod whose annotations choose classes. The pod's cgroup already has a CPU quota, as under a
+  // kubelet.
   RunningPod RunAnnotated(const Workload& workload,
                           const std::map<std::string, std::string>& annotations = {});
 
   // A file of the container's cgroup, without the end of its line.
   std::string Outside(const RunningPod& pod, std::string_view file);
-  // The same, which has to be what a program in the container reads.
+  // The same; checks that a program in the container reads it, too.
   std::string Setting(const RunningPod& pod, std::string_view file);
   // A file of its pod's cgroup.
   std::string PodSetting(const RunningPod& pod, std::string_view file);
@@ -46,13 +46,13 @@ class MachineClassesFixture : public MachineTest {
   // The first process of the container.
   int ProcessOf(const RunningPod& pod);
 
-  // The daemon writes after the call that has made a container, or started it.
+  // Waits, since the daemon writes after it has answered a create or start.
   void Await(std::string_view what, const std::function<bool()>& condition);
   void AwaitText(std::string_view what, const std::string& expected,
                  const std::function<std::string()>& text);
-  // Waits until Setting is this.
+  // Waits for this Setting.
   void AwaitSetting(const RunningPod& pod, std::string_view file, const std::string& expected);
-  // Words of `classes` and the log, for messages.
+  // Output of `classes` and log, for messages.
   std::string Why();
 };
 

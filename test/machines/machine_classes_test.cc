@@ -343,7 +343,7 @@ TEST_P(MachineClassLimitsTest, ProgramsAreScheduledAsTheirClassesSay) {
   ExpectScheduler(last, fmt::format("{} 0 nice 7", SCHED_BATCH));
   AwaitText("the I/O priority", "3 0", [&] { return IoPriorityOf(ProcessOf(last)); });
 
-  // The kernel gives deadlines only where the CPUs are a scheduling domain of their own.
+  // SCHED_DEADLINE requires CPUs that are a scheduling domain of their own.
   constexpr int kDeadline = 6;
   const RunningPod timely = RunAnnotated(
       Guaranteed("timely", 1), {{kSchedulingClass, "timely"}, {kIsolation, "{Partition: root}"}});

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A second, and the time of an answer of a machine emulated on a busy host.
+// One second, plus the response time of an emulated machine on a busy host.
 constexpr std::chrono::seconds kNoticed{10};
 
 class OfflineTest : public MachineTest {
@@ -99,12 +99,12 @@ class OfflineTest : public MachineTest {
     });
     EXPECT_TRUE(gone.ok()) << Problems() << node().RelayLog();
   }
-  // The CPUs in the kernel's file, which also has offline ones.
+  // The CPUs on which the kernel lets the process run.
   CpuSet RunsOn(const RunningPod& pod) {
     return containerd().AwaitAllowedCpus(pod.container_id).value_or(CpuSet());
   }
   void ExpectSize(const RunningPod& pod, int size) {
-    // Read once: on the way it may be on its former CPUs that are left.
+    // Read once: while it moves, it may run on its former CPUs.
     const Status sized = WaitUntil("the size", kPatience, [&] {
       const CpuSet now = CpuSetOf(pod);
       return now.size() == size && !now.Intersects(off_);

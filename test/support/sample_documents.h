@@ -13,7 +13,7 @@
 
 namespace resmgr::test {
 
-// The documents of a file of sample-configs; a failure of the test where it is no YAML.
+// The documents of a file of sample-configs; a failure of the test where it is not YAML.
 inline std::vector<ConfigNode> ReadDocuments(const std::string& path) {
   const auto text = ReadFile(path, size_t{1} << 20);
   EXPECT_TRUE(text.ok()) << Describe(text.status());

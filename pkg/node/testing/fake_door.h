@@ -43,7 +43,7 @@ class FakeDoor : public FrontDoor {
     Status EnsureConnected() override { return connection; }
     void Retire() override { Note("retire"); }
 
-    // The runtime appears and lists the client's objects.
+    // Connects, and answers the client's list call.
     void Synchronize() {
       events.connected();
       client.AnswerList();

@@ -62,7 +62,7 @@ std::vector<std::string> Told(const Updates& updates) {
   return told;
 }
 
-// Other programs have set nothing, which a look at the cgroups finds after a while, or never.
+// A cgroup lookup that finds no values of other programs, after a while, or that hangs.
 class SlowLook final : public ValuesOfOthers {
  public:
   explicit SlowLook(EventLoop& loop) : loop_(loop) {}

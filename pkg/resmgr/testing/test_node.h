@@ -33,7 +33,7 @@ class FirstFitPolicy : public Policy {
   std::function<void(Plan&)> spoil;
   // Names of containers that it leaves on the CPUs that they have.
   std::set<std::string, std::less<>> left_alone;
-  // How often it took everything over.
+  // Number of Reconcile calls.
   int reconciled = 0;
 
   std::string_view name() const override { return "first-fit"; }
@@ -65,8 +65,8 @@ inline std::unique_ptr<Policy> FirstFit(const Machine& machine) {
   return std::make_unique<FirstFitPolicy>(machine);
 }
 
-// A brain on a machine with a fake runtime, and the part of kubelet and relay: makes the calls in
-// their order and stores their results in the runtime.
+// A brain on a machine with a fake runtime. Acts as kubelet and relay: makes their calls in order
+// and stores the results in the runtime.
 class TestNode {
  public:
   using MakePolicy = std::function<std::unique_ptr<Policy>(const Machine& machine)>;
@@ -87,7 +87,7 @@ class TestNode {
   // CPU requests as kubelets write them.
   static LinuxResources Resources(int64_t milli_cpu);
 
-  // The runtime creates the container without a call that passes the brain.
+  // The runtime creates the container without a call through the brain.
   ContainerId Hold(const CreateRequest& request, const Admission& admission);
   // The runtime's side of an admitted creation.
   ContainerId Created(const CreateRequest& request, const Admission& admission);
@@ -105,12 +105,12 @@ class TestNode {
   // The container ends without any event or reply.
   void Crash(const ContainerId& id);
 
-  // Waits for the CPUs of a claim, which all containers in its way leave.
+  // Waits until all other containers have left the claim's CPUs.
   StatusOr<ClaimGrant> Reserve(const Claim& claim);
 
   // The connection is lost and comes back; the runtime keeps its containers.
   void Reconnect();
-  // The daemon is started anew on the same runtime. `ended` runs between its end and its start.
+  // Restarts the daemon on the same runtime. `ended` runs between its end and its start.
   void Restart(const std::function<void()>& ended = nullptr);
   // The same with other CPUs online.
   void RestartOn(const Machine& machine) {
@@ -124,7 +124,7 @@ class TestNode {
   // Waits until the whole state is written.
   void FlushState();
 
-  // The state that the next daemon would find; nothing where no state is kept.
+  // The state that the next daemon would find; empty if none is saved.
   std::optional<SavedContainer> Saved(const ContainerId& id) const;
 
   // The container as the brain knows it; nullptr when it does not.

@@ -152,7 +152,7 @@ class ReferenceBalloons {
   // are idle, and nothing has changed. `came` is the container that needs more CPUs.
   bool Resize(ReferenceBalloon& balloon, int size, uint64_t came = 0);
   // Gives each part the share that the containers need. If the CPUs are enough in total, but there
-  // is no room for equal shares, the parts get what there is.
+  // is not room for equal shares, the parts get what there is.
   bool GrowAsNeeded(ReferenceBalloon& balloon, uint64_t came);
   void Fill(ReferenceBalloon& balloon, int size, uint64_t came);
   // Composite balloons that lack CPUs get those that have become idle.

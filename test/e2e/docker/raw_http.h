@@ -21,7 +21,7 @@ class RawHttp {
   // that a closed peer does not take are lost.
   void Send(std::string_view bytes, size_t piece = 0, std::chrono::milliseconds pause = {});
   void EndSending();
-  // The bytes that arrive until the peer closes or is silent for so long. `closed()` tells which.
+  // The bytes until the peer closes or is silent for this long. `closed()` tells which.
   std::string ReadAll(std::chrono::milliseconds silence);
   bool closed() const { return closed_; }
 

@@ -278,7 +278,7 @@ Status Cluster::RotateAgentToken() {
   std::error_code error;
   std::filesystem::rename(fresh, Path("agent.token"), error);
   if (error) return Unavailable("agent.token: {}", error.message());
-  // The first token replaces none, and a token that is revoked already is no error.
+  // The first token replaces none, and a token that is revoked already is not an error.
   if (agent_tokens_ > 0) RevokeAgentToken().IgnoreError();
   ++agent_tokens_;
   return OkStatus();

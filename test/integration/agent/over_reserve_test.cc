@@ -42,7 +42,7 @@ PodView PodOfCpus(int cpus) {
   return SamplePod(PodQos::kGuaranteed, {SampleApp({{"cpu", std::to_string(cpus)}})});
 }
 
-// An API server with one object, which is what was applied last.
+// An API server with one object: the one that was applied last.
 class ObjectTransport : public agent::HttpTransport {
  public:
   explicit ObjectTransport(Clock& timers) : timers_(timers) {}

@@ -575,7 +575,7 @@ TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusGetsOthersWhereThereIsRoom) {
   }
 }
 
-// A change of the policy that gives a claim more is no loss.
+// A change of the policy that gives a claim more is not a loss.
 TEST(ClaimsOfPoliciesTest, AClaimThatLostAllCpusGetsThemByAChangeOfThePolicy) {
   ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
   const ClaimGrant grant = Must(node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}})));

@@ -402,7 +402,10 @@ TEST_P(KilledOnTwoCpusTest, TheOnlyCpuStaysWithTheOneThatWasToldSo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, KilledUpdatesTest, testing::ValuesIn(kKilledPolicies),
+INSTANTIATE_TEST_SUITE_P(Policies, KilledUpdatesTest, testing::Values(kKilledPolicies[2]),
+                         [](const auto& param_info) { return param_info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Long, KilledUpdatesTest,
+                         testing::Values(kKilledPolicies[0], kKilledPolicies[1]),
                          [](const auto& param_info) { return param_info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Policies, KilledWithRuntimeAwayTest, testing::ValuesIn(kKilledPolicies),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -51,7 +51,7 @@ class TopologyAwareNode {
   void End(const std::string& container);
   // Ends the container and runs its next attempt.
   void RunAgain(const std::string& container);
-  // The daemon is started anew.
+  // Restarts the daemon.
   void Restart() { node_.Restart(); }
 
   CpuSet Cpus(const std::string& container) const;

@@ -106,7 +106,7 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
   std::vector<HttpsClient> hostile;
   for (int i = 0; i < 200; ++i) {
     hostile.push_back(Connect());
-    // Half of them are used once, which is no reason to keep them for long.
+    // Half of them are used once, which is not a reason to keep them for long.
     if (i % 2 == 0) {
       EXPECT_TRUE(hostile.back().Send("GET", "/healthz", "", "").ok());
     }

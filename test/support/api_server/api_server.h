@@ -97,7 +97,7 @@ class ApiServer {
   // Watches get their bytes one by one.
   void SetTrickle(bool trickle) { trickle_ = trickle; }
   void SetBookmarkInterval(std::chrono::milliseconds interval) { bookmark_interval_ = interval; }
-  // All watches end: in good order, in the middle of a line, with a line that is no JSON, or with
+  // All watches end: in good order, in the middle of a line, with a line that is not JSON, or with
   // an ERROR event of that code.
   enum class WatchFault { kEnd, kCut, kGarbage, kError };
   void DisturbWatches(WatchFault fault, int code = 0);

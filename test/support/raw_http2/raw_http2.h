@@ -51,7 +51,7 @@ std::string Answer(uint32_t stream, std::string_view message);
 class RawRuntime {
  public:
   struct Script {
-    // The bytes that it sends when a request's header fields are here; "" is no answer. By path.
+    // The bytes that it sends when a request's header fields are here; "": no answer. By path.
     std::function<std::string(uint32_t stream, const std::string& path)> answer;
     // The first frames of each connection; SETTINGS must be among them.
     std::string greeting;

@@ -68,7 +68,7 @@ class DeviceSearch {
   const std::string& obstacle() const { return obstacle_; }
 
  private:
-  // Requests from this one on.
+  // Grants requests >= index.
   bool FindRequest(size_t index) {
     const json& requests = spec_.at("requests");
     if (index == requests.size()) return true;

@@ -293,7 +293,7 @@ TEST(DeviceAllocatorTest, ShortNamesAndOtherOrdersAreTheSchedulersChoice) {
     EXPECT_EQ(result.at("consumedCapacity"), json({{"cpu", "2"}}));
   }
   EXPECT_THAT(devices, UnorderedElementsAre("cpudevnuma000", "cpudevnuma001"));
-  // A short name counts like the long one.
+  // "cpu" counts like "dra.cpu/cpu".
   sample.input.shuffle = 0;
   sample.Allocate(SampleClaim("b", {SampleRequest("cpus", "5")}));
   EXPECT_THAT(sample.Allocate(SampleClaim("c", {SampleRequest("cpus", "2")})),

@@ -51,7 +51,7 @@ class ExactQuantity {
 // Quantities by the names of resources.
 using ResourceList = std::map<std::string, ExactQuantity, std::less<>>;
 
-// An object of names and quantities; throws std::invalid_argument where one is no quantity.
+// An object of names and quantities; throws std::invalid_argument where one is not a quantity.
 ResourceList ResourcesOf(const nlohmann::json& object);
 
 }  // namespace resmgr::test

@@ -37,7 +37,7 @@ struct PodView {
 };
 
 // The pod's status.qosClass, or else the class that follows from its requests and limits, is its
-// QoS class. Throws nlohmann's exceptions and std::invalid_argument for what is no pod.
+// QoS class. Throws nlohmann's exceptions and std::invalid_argument for what is not a pod.
 PodView PodViewOf(const nlohmann::json& pod);
 
 // cpu, memory and hugepages-*: resources that the kubelet's own managers align.

@@ -141,7 +141,7 @@ int64_t PodStream::SomeRequest(QosClass qos) {
   return std::min(Number(1, 1000 * most), allocatable_);
 }
 
-// Gives all remaining CPUs to one pod.
+// Fills the node with one or two pods.
 void PodStream::FillUp() {
   int64_t left = allocatable_ - cpu_used_;
   if (left >= 1000 && Chance(50)) Create(QosClass::kGuaranteed, left / 1000 * 1000);

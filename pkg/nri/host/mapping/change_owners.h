@@ -9,7 +9,7 @@
 
 namespace resmgr::nri {
 
-// The full name of the plugin that made the change, for hooks "10-a,20-b"; "": no plugin. `owned`
+// The full name of the plugin that made the change; for hooks all: "10-a,20-b"; "": none. `owned`
 // are the owned fields of one container, ordered as AdjustmentMerge::owned has them.
 std::string PluginBehind(std::span<const OwnedField> owned, const FieldChange& change);
 

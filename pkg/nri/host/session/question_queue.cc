@@ -183,8 +183,7 @@ bool QuestionQueue::Strike(const Status& why) {
   return false;
 }
 
-// The time of a waiting question is over. It is not asked any more, unless it is a notice of an
-// event.
+// Called when a waiting question's time is over: drops it, unless it is a notice of an event.
 void QuestionQueue::OnOverdue(Entry& entry) {
   const Status why = DeadlineExceeded("{} was not asked within {} ms", entry.question.method,
                                       entry.timeout.count());
