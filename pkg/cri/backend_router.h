@@ -95,6 +95,8 @@ class CallRouting {
   bool streams() const { return route_.by == CallRoute::By::kEach; }
   // How the replies of all are merged (CallRoute::merge).
   MergeReplies merge() const { return route_.merge; }
+  // Whether the call changes the runtimes (CallRoute::changes).
+  bool changes() const { return route_.changes; }
   // Whether the reply of backend() must pass through Rewrite.
   bool RewritesReply() const { return !all_ && route_.image_ids != ImageIds::In::kNone; }
   // Returns a message of the reply of backend() as the client gets it; nullopt: unchanged.

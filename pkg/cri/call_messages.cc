@@ -376,8 +376,8 @@ void Call::FanOut() {
       .streams = routing_->streams(),
       .endless = method_.endless,
       .ended = [&backends = connection_.relay().router()->backends()](
-                   size_t runtime, bool ok) { backends.Count(runtime, ok); },
-      .patience = Patience()};
+                   size_t runtime, bool ok) { backends.Count(runtime, ok); }};
+  if (!routing_->changes()) options.patience = Patience();
   if (const MergeReplies merge = routing_->merge(); merge != nullptr) {
     options.merge = [merge,
                      &backends = routing_->backends()](const std::vector<RuntimeReply>& replies) {
@@ -391,7 +391,7 @@ void Call::FanOut() {
   }
   // A kubelet asks all runtimes about images, even if only one runtime needs the image, so a call
   // about images does not wait for a hanging runtime.
-  if (method_.service == Service::kImage) {
+  if (method_.service == Service::kImage || routing_->changes()) {
     options.hangs = [&backends = routing_->backends()](size_t runtime) {
       return backends.Hangs(runtime);
     };

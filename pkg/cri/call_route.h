@@ -49,6 +49,9 @@ struct CallRoute {
   // kAll: merges the replies, also if some runtimes have failed. nullptr: the replies are
   // concatenated, and if a runtime fails the call fails with its error.
   MergeReplies merge = nullptr;
+  // kAll: the call changes the runtimes. It waits as long as its client for each that does not
+  // hang, since a runtime may need long, and would be asked again after it was cancelled.
+  bool changes = false;
 };
 
 CallRoute RouteOf(const Method& method);

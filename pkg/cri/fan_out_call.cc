@@ -230,10 +230,10 @@ void FanOutCall::AllAdded() {
 void FanOutCall::StartPatience() {
   if (options_.endless) return;
   if (options_.streams) {
-    look_ = loop_.Every(options_.patience / 2, [this] { EndForSilence(); });
+    look_ = loop_.Every(*options_.patience / 2, [this] { EndForSilence(); });
     return;
   }
-  patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
+  if (options_.patience) patience_ = loop_.After(*options_.patience, [this] { OnPatienceOver(); });
   if (!options_.merge || !options_.hangs) return;
   look_ = loop_.Every(kLook, [this] {
     TellSilent();
@@ -249,7 +249,7 @@ void FanOutCall::TellSilent() {
 }
 
 Status FanOutCall::Silence() const {
-  return Unavailable("no answer within {} ms", options_.patience.count());
+  return Unavailable("no answer within {} ms", options_.patience->count());
 }
 
 void FanOutCall::EndForSilence() {
@@ -264,15 +264,17 @@ void FanOutCall::EndByBranch(const Branch& branch, const Status& why) {
   client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", branch.name())));
 }
 
-void FanOutCall::GiveUp(Branch& branch) {
+void FanOutCall::GiveUp(Branch& branch, const Status& why) {
   NoteEnd(branch, false);
-  branch.SetFailed(Silence());
+  branch.SetFailed(why);
   ++done_;
 }
 
 void FanOutCall::GiveUpHanging() {
-  for (const std::unique_ptr<Branch>& branch : branches_)
-    if (!branch->done() && options_.hangs(branch->position())) GiveUp(*branch);
+  for (const std::unique_ptr<Branch>& branch : branches_) {
+    if (!branch->done() && options_.hangs(branch->position()))
+      GiveUp(*branch, Unavailable("it does not answer"));
+  }
   if (done_ == branches_.size()) EndMerged();
 }
 
@@ -298,7 +300,7 @@ void FanOutCall::OnPatienceOver() {
   for (const std::unique_ptr<Branch>& branch : branches_) {
     if (branch->done()) continue;
     if (!options_.merge) return EndByBranch(*branch, Silence());
-    GiveUp(*branch);
+    GiveUp(*branch, Silence());
   }
   EndMerged();
 }

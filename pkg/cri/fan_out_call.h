@@ -25,9 +25,9 @@ namespace resmgr {
 // runtime cannot be asked or fails, the client gets that runtime's name and status instead of the
 // others' entries.
 //
-// A runtime that has not answered within the patience has failed, and so has the call:
-// kUnavailable. In a stream, each runtime has to send something within the patience, unless the
-// stream is endless.
+// A runtime that has not answered within the patience, if there is one, has failed, and so has the
+// call: kUnavailable. In a stream, each runtime has to send something within the patience, unless
+// the stream is endless.
 //
 // With a Merge function every runtime's outcome counts, also a failure, and the function computes
 // the result; a runtime that has not answered counts as kUnavailable. Loop's thread only.
@@ -75,7 +75,8 @@ class FanOutCall {
     // With `hangs`: called once for each runtime that has not answered after a tenth of a second.
     // May be empty.
     std::function<void(size_t runtime)> silent{};
-    std::chrono::milliseconds patience = kPatience;
+    // nullopt: only for calls with a Merge function, as long as the client waits.
+    std::optional<std::chrono::milliseconds> patience{};
   };
 
   FanOutCall(EventLoop& loop, Client& client, Options options);
@@ -109,7 +110,7 @@ class FanOutCall {
   void EndByBranch(const Branch& branch, const Status& why);
   void TellSilent();
   void GiveUpHanging();
-  void GiveUp(Branch& branch);
+  void GiveUp(Branch& branch, const Status& why);
   Status Silence() const;
   void EndMerged();
   void EndConcatenated();

@@ -243,6 +243,23 @@ TEST_F(HungRuntimeTest, C12WhatIsKnownToHangIsNotWaitedFor) {
             kAtOnce);
 }
 
+// A removal of a large image takes long, and one that is cancelled may have to begin again.
+TEST_F(HungRuntimeTest, C12AChangeWaitsAsLongAsItsClientUnlessTheRuntimeHangs) {
+  for (const char* const method : {"RemoveImage", "UpdateRuntimeConfig"}) {
+    second_.Script(method, {.hold = true});
+    EXPECT_EQ(Ask(method, milliseconds(1'000)).status.error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED)
+        << method;
+  }
+  thread_.Do([this] { backends_->NoteAnswer(1, false); });
+  for (const char* const method : {"RemoveImage", "UpdateRuntimeConfig"}) {
+    const Ended ended = Ask(method, milliseconds(120'000));
+    EXPECT_EQ(ended.status.error_code(), grpc::StatusCode::UNAVAILABLE) << method;
+    EXPECT_EQ(ended.status.error_message(), "runtime kata: it does not answer") << method;
+    EXPECT_LT(ended.after, FanOutCall::kPatience) << method;
+  }
+}
+
 // The watch asks every five seconds, and at once if an answer is late.
 TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
   std::unique_ptr<RuntimesWatch> watch;
