@@ -375,8 +375,9 @@ void Call::FanOut() {
   FanOutCall::Options options{
       .streams = routing_->streams(),
       .endless = method_.endless,
-      .ended = [&backends = connection_.relay().router()->backends()](
-                   size_t runtime, bool ok) { backends.Count(runtime, ok); }};
+      .ended = [&backends = connection_.relay().router()->backends()](size_t runtime, bool ok) {
+        backends.Count(runtime, ok);
+      }};
   if (!routing_->changes()) options.patience = Patience();
   if (const MergeReplies merge = routing_->merge(); merge != nullptr) {
     options.merge = [merge,

@@ -276,7 +276,8 @@ void RuntimeConnection::InspectContainer(const ContainerId& id, Done<ContainerFa
        ReadInto<ContainerFacts>(std::move(done), ReadContainerFacts));
 }
 
-void RuntimeConnection::InspectImage(std::string_view reference, Done<ImageFacts> done) {
+void RuntimeConnection::InspectImage(const PodSandboxId& /*pod*/, std::string_view reference,
+                                     Done<ImageFacts> done) {
   if (!images_.client().connected()) (void)images_.Connect(nullptr);
   images_.Call("ImageService/ImageStatus", EncodeVerboseImageStatusRequest(reference), kCallTimeout,
                ReadInto<ImageFacts>(std::move(done),

@@ -66,7 +66,8 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
-  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  void InspectImage(const PodSandboxId& pod, std::string_view reference,
+                    Done<ImageFacts> done) override;
   // Objects that end meanwhile are left out. An object whose verbose status fails otherwise has
   // only its listed facts.
   void InspectAll(Done<Everything> done) override;

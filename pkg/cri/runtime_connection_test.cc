@@ -426,8 +426,9 @@ TEST_F(RuntimeAccessTest, AsksTheImageServiceOnItsOwnSocket) {
   ASSERT_THAT(images.Start(image_socket), IsOk());
   connection_ = std::make_unique<RuntimeConnection>(loop_, flushes_, socket_, image_socket);
   const auto ask = [this] {
-    return Await<StatusOr<ImageFacts>>(
-        [this](auto done) { connection_->InspectImage("web:1", std::move(done)); });
+    return Await<StatusOr<ImageFacts>>([this](auto done) {
+      connection_->InspectImage(PodSandboxId("pod"), "web:1", std::move(done));
+    });
   };
   EXPECT_EQ(ask().status().code(), StatusCode::kNotFound);
   test::cri::ImageStatusResponse reply;

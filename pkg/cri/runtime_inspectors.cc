@@ -19,8 +19,21 @@ Status StatusOf(const StatusOr<Facts>& facts) {
   return facts.status();
 }
 
+// Whether the next runtime is asked after this result. A change ends at a runtime that does not
+// answer, since that one may have carried it out.
+bool GoesOn(const Status& change) {
+  return change.code() == StatusCode::kNotFound;
+}
+template <typename Facts>
+bool GoesOn(const StatusOr<Facts>& answer) {
+  const StatusCode code = answer.status().code();
+  return code == StatusCode::kNotFound || code == StatusCode::kUnavailable ||
+         code == StatusCode::kDeadlineExceeded;
+}
+
 // Calls the method of one runtime after the other, until one has the object or returns an error
-// other than not found.
+// that concerns it. If none has it, the result is the first error other than not found: that
+// runtime may have it.
 template <typename Result, typename Method, typename... Values>
 void InTurn(std::vector<RuntimeAccess*> runtimes, std::function<void(Result)> done, Method method,
             Values... values) {
@@ -28,9 +41,14 @@ void InTurn(std::vector<RuntimeAccess*> runtimes, std::function<void(Result)> do
   runtimes.erase(runtimes.begin());
   (first.*method)(values..., [runtimes = std::move(runtimes), done = std::move(done), method,
                               values...](Result result) {
-    const bool missing = StatusOf(result).code() == StatusCode::kNotFound;
-    if (missing && !runtimes.empty()) return InTurn(runtimes, done, method, values...);
-    done(std::move(result));
+    if (runtimes.empty() || !GoesOn(result)) return done(std::move(result));
+    if (StatusOf(result).code() == StatusCode::kNotFound) {
+      return InTurn(runtimes, done, method, values...);
+    }
+    const auto rest = [done, result = std::move(result)](Result later) {
+      done(GoesOn(later) ? result : std::move(later));
+    };
+    InTurn(runtimes, std::function<void(Result)>(rest), method, values...);
   });
 }
 
@@ -56,8 +74,10 @@ RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, B
 
 std::vector<RuntimeAccess*> RuntimeInspectors::All() const {
   std::vector<RuntimeAccess*> all;
-  for (const auto& inspector : inspectors_)
-    all.push_back(inspector.get());
+  for (const bool hanging : {false, true}) {
+    for (size_t i = 0; i < inspectors_.size(); ++i)
+      if (backends_.Hangs(i) == hanging) all.push_back(inspectors_[i].get());
+  }
   return all;
 }
 
@@ -68,12 +88,13 @@ std::vector<RuntimeAccess*> RuntimeInspectors::Candidates(Kind kind, std::string
 }
 
 void RuntimeInspectors::AskVersion(Done<Version> done) {
-  inspectors_.front()->AskVersion([this, done = std::move(done)](StatusOr<Version> version) {
+  const Done<Version> without_handlers = [this, done = std::move(done)](StatusOr<Version> version) {
     // With several runtimes the handlers are left out: a pod of such a handler may be at another
     // runtime, which may have other features.
     if (version.ok() && inspectors_.size() > 1) version->handlers.clear();
     done(std::move(version));
-  });
+  };
+  InTurn(All(), without_handlers, &RuntimeAccess::AskVersion);
 }
 
 void RuntimeInspectors::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
@@ -86,8 +107,10 @@ void RuntimeInspectors::InspectContainer(const ContainerId& id, Done<ContainerFa
          &RuntimeAccess::InspectContainer, id);
 }
 
-void RuntimeInspectors::InspectImage(std::string_view reference, Done<ImageFacts> done) {
-  InTurn(All(), std::move(done), &RuntimeAccess::InspectImage, std::string(reference));
+void RuntimeInspectors::InspectImage(const PodSandboxId& pod, std::string_view reference,
+                                     Done<ImageFacts> done) {
+  InTurn(Candidates(Kind::kPodSandbox, pod.value()), std::move(done), &RuntimeAccess::InspectImage,
+         pod, std::string(reference));
 }
 
 void RuntimeInspectors::InspectAll(Done<Everything> done) {

@@ -15,18 +15,19 @@
 namespace resmgr {
 
 // Several runtimes as one for the stages: asks the runtime that has the id or, if that is unknown,
-// one runtime after the other. Loop's thread only.
+// one runtime after the other, also if some do not answer. Loop's thread only.
 class RuntimeInspectors final : public RuntimeAccess {
  public:
   // All of these must outlive this object.
   RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
 
-  // Asks the default runtime. Its handlers are left out if there are other runtimes.
+  // Returns the first answer, the default runtime's if it answers. The handlers are left out if
+  // there are several runtimes.
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
-  // Returns the first answer from a runtime that has the image.
-  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  void InspectImage(const PodSandboxId& pod, std::string_view reference,
+                    Done<ImageFacts> done) override;
   // Returns the objects of all runtimes except those that are away, hang, or are a second slower
   // than the others; stages ask again when these are back. Fails if no runtime is left, or if one
   // fails otherwise. If two runtimes have the same id, the entry of the runtime that had it later
@@ -51,6 +52,7 @@ class RuntimeInspectors final : public RuntimeAccess {
 
   // The runtimes to ask for this id, in order.
   std::vector<RuntimeAccess*> Candidates(IdOwners::Kind kind, std::string_view id) const;
+  // Those that hang come last.
   std::vector<RuntimeAccess*> All() const;
 
   EventLoop& loop_;

@@ -336,6 +336,55 @@ TEST_F(RuntimeInspectorsTest, AskTheRuntimeThatHasIt) {
               }).ok());
 }
 
+// A new container waits for what its runtime tells of its image, and for no other runtime.
+TEST_F(RuntimeInspectorsTest, AskTheRuntimeOfThePodForItsImage) {
+  const PodSandboxId there(RunPod("there", "kata"));
+  first_.Script("ImageStatus", {.error = grpc::Status(grpc::INTERNAL, "the disk")});
+  cri::ImageStatusResponse reply;
+  reply.mutable_image()->add_repo_digests("web@sha256:1");
+  second_.Script("ImageStatus", {.reply = {{reply.SerializeAsString()}}});
+  const auto image = Answer<StatusOr<ImageFacts>>(
+      [&](auto done) { inspectors_->InspectImage(there, "web:1", done); });
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  EXPECT_EQ(image->digest, "web@sha256:1");
+  EXPECT_THAT(first_.Calls("ImageStatus"), IsEmpty());
+}
+
+// An id may be unknown, as after a start.
+TEST_F(RuntimeInspectorsTest, AskTheOthersWhereOneIsAway) {
+  const ContainerId container(CreateContainer(RunPod("there", "kata")));
+  ForgetIds();
+  first_.Stop();
+  const auto inspect = [this](const ContainerId& id) {
+    return Answer<StatusOr<ContainerFacts>>(
+               [&](auto done) { inspectors_->InspectContainer(id, done); })
+        .status();
+  };
+  EXPECT_TRUE(inspect(container).ok());
+  EXPECT_EQ(inspect(ContainerId("none")).code(), StatusCode::kUnavailable)
+      << "the one that is away may have it";
+}
+
+// Hosted plugins register once the version is known.
+TEST_F(RuntimeInspectorsTest, TellTheVersionOfTheFirstThatAnswers) {
+  const auto version = [this] {
+    return Answer<StatusOr<RuntimeAccess::Version>>(
+               [&](auto done) { inspectors_->AskVersion(done); })
+        .status();
+  };
+  EXPECT_TRUE(version().ok());
+  EXPECT_THAT(second_.Calls("Version"), IsEmpty());
+  first_.Script("Version", {.hold = true});
+  thread_.Do([this] { backends_->NoteAnswer(0, false); });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(version().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, RuntimeConnection::kCallTimeout)
+      << "the one that hangs was waited for";
+  thread_.Do([this] { backends_->NoteAnswer(0, true); });
+  first_.Stop();
+  EXPECT_TRUE(version().ok());
+}
+
 TEST_F(RuntimeInspectorsTest, TellWhatAllHaveThatAreThere) {
   RunPod("here", "");
   RunPod("there", "kata");

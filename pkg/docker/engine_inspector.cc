@@ -53,7 +53,8 @@ void EngineInspector::InspectContainer(const ContainerId& id, Done<ContainerFact
       }));
 }
 
-void EngineInspector::InspectImage(std::string_view reference, Done<ImageFacts> done) {
+void EngineInspector::InspectImage(const PodSandboxId& /*pod*/, std::string_view reference,
+                                   Done<ImageFacts> done) {
   brief_client_.Get(fmt::format("/images/{}/json", PercentEncoded(reference)),
                     ReadInto<ImageFacts>(std::move(done), ReadImageFacts));
 }

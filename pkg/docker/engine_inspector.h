@@ -26,7 +26,8 @@ class EngineInspector final : public RuntimeAccess {
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
-  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  void InspectImage(const PodSandboxId& pod, std::string_view reference,
+                    Done<ImageFacts> done) override;
   // Leaves out containers that are removed meanwhile. A container that cannot be inspected has only
   // its listed facts.
   void InspectAll(Done<Everything> done) override;

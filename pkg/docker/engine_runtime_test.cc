@@ -484,8 +484,9 @@ TEST_F(EngineInspectorTest, TellsVersionAndImage) {
       [](auto& inspector, auto done) { inspector.AskVersion(std::move(done)); }));
   EXPECT_EQ(version.name, "docker");
   EXPECT_EQ(version.version, "20.10.24+dfsg1");
-  const auto image = Must(Told<StatusOr<ImageFacts>>(
-      [](auto& inspector, auto done) { inspector.InspectImage("local/x:1", std::move(done)); }));
+  const auto image = Must(Told<StatusOr<ImageFacts>>([](auto& inspector, auto done) {
+    inspector.InspectImage(PodSandboxId("p1"), "local/x:1", std::move(done));
+  }));
   EXPECT_THAT(image.entrypoint, ElementsAre("/e"));
   EXPECT_EQ(image.environment[0].value, "q");
   EXPECT_EQ(image.digest, "x@sha256:1");

@@ -109,7 +109,9 @@ class RuntimeAccess {
   virtual void AskVersion(Done<Version> done) = 0;
   virtual void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) = 0;
   virtual void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) = 0;
-  virtual void InspectImage(std::string_view reference, Done<ImageFacts> done) = 0;
+  // The image as the runtime of this pod sandbox has it.
+  virtual void InspectImage(const PodSandboxId& pod, std::string_view reference,
+                            Done<ImageFacts> done) = 0;
   // Returns all sandboxes and containers with their verbose status, except those that end
   // meanwhile.
   virtual void InspectAll(Done<Everything> done) = 0;

@@ -83,7 +83,7 @@ class HeldRuntime final : public RuntimeAccess {
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override {
     asked_containers.emplace_back(std::string(id.value()), std::move(done));
   }
-  void InspectImage(std::string_view, Done<ImageFacts>) override {}
+  void InspectImage(const PodSandboxId&, std::string_view, Done<ImageFacts>) override {}
   void InspectAll(Done<Everything> done) override { lists.push_back(std::move(done)); }
   void UpdateContainer(const ContainerId&, const ResourceChange&,
                        std::function<void(Status)>) override {}

@@ -13,8 +13,8 @@
 
 namespace resmgr::nri::test {
 
-// A runtime with the test's answers. `asked` records questions, as "image NAME"; answers wait until
-// Answer.
+// A runtime with the test's answers. `asked` records questions, as "image NAME of POD"; answers
+// wait until Answer.
 class FakeAccess final : public RuntimeAccess {
  public:
   StatusOr<Everything> everything = Everything();
@@ -51,8 +51,9 @@ class FakeAccess final : public RuntimeAccess {
       done(NotFound("it does not exist"));
     });
   }
-  void InspectImage(std::string_view reference, Done<ImageFacts> done) override {
-    Later("image " + std::string(reference),
+  void InspectImage(const PodSandboxId& pod, std::string_view reference,
+                    Done<ImageFacts> done) override {
+    Later(fmt::format("image {} of {}", reference, pod.value()),
           [this, name = std::string(reference), done = std::move(done)] {
             const auto found = images.find(name);
             if (found == images.end()) return done(NotFound("no image {}", name));

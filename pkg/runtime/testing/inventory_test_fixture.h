@@ -104,7 +104,7 @@ class ListedRuntime final : public RuntimeAccess {
       done(FactsOf(id));
     });
   }
-  void InspectImage(std::string_view, Done<ImageFacts>) override {}
+  void InspectImage(const PodSandboxId&, std::string_view, Done<ImageFacts>) override {}
   void InspectAll(Done<Everything> done) override { lists_.push_back(std::move(done)); }
   void UpdateContainer(const ContainerId&, const ResourceChange&,
                        std::function<void(Status)>) override {}

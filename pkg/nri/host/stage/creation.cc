@@ -113,7 +113,8 @@ void Creation::Begin(Done done) {
     return Answer(Adjustment());
   }
   stage_.InTurn(*container_->pod, [self = shared_from_this()](const Turns::Turn& turn) {
-    self->stage_.images().Find(self->planned_->details().image,
+    self->stage_.images().Find(PodSandboxId(self->container_->pod->message->id()),
+                               self->planned_->details().image,
                                [self, turn](const ImageFacts* image) {
                                  if (image != nullptr) self->ShowImage(*image);
                                  self->AskPlugins(turn);

@@ -277,7 +277,7 @@ class ImageCacheTest : public testing::Test {
   std::optional<std::string> Find(const std::string& reference) {
     std::optional<std::string> found;
     int answers = 0;
-    cache_.Find(reference, [&](const ImageFacts* facts) {
+    cache_.Find(PodSandboxId("p1"), reference, [&](const ImageFacts* facts) {
       ++answers;
       if (facts != nullptr) found = facts->entrypoint.empty() ? "" : facts->entrypoint[0];
     });
@@ -296,7 +296,7 @@ TEST_F(ImageCacheTest, OneThatIsNamedByItsDigestIsAskedForOnce) {
     runtime_.images[name].entrypoint = {"/entry"};
     EXPECT_EQ(Find(name), "/entry");
     EXPECT_EQ(Find(name), "/entry");
-    EXPECT_THAT(runtime_.asked, ElementsAre("image " + std::string(name)));
+    EXPECT_THAT(runtime_.asked, ElementsAre(fmt::format("image {} of p1", name)));
   }
 }
 
@@ -330,7 +330,7 @@ TEST_F(ImageCacheTest, TheOldestAreForgotten) {
   Find("sha256:" + std::to_string(ImageCache::kMost));
   EXPECT_THAT(runtime_.asked, IsEmpty());
   Find("sha256:0");
-  EXPECT_THAT(runtime_.asked, ElementsAre("image sha256:0"));
+  EXPECT_THAT(runtime_.asked, ElementsAre("image sha256:0 of p1"));
 }
 
 // Two that ask at the same time both get the facts, which are stored once.
@@ -338,7 +338,8 @@ TEST_F(ImageCacheTest, SeveralMayAskAtTheSameTime) {
   runtime_.images["sha256:aa"].entrypoint = {"/entry"};
   int known = 0;
   for (int i = 0; i < 2; ++i)
-    cache_.Find("sha256:aa", [&known](const ImageFacts* facts) { known += facts != nullptr; });
+    cache_.Find(PodSandboxId("p1"), "sha256:aa",
+                [&known](const ImageFacts* facts) { known += facts != nullptr; });
   runtime_.Answer();
   EXPECT_EQ(known, 2);
   EXPECT_EQ(Find("sha256:aa"), "/entry");
@@ -348,7 +349,7 @@ TEST(ImageCacheEndTest, NothingIsAnsweredAfterItsEnd) {
   test::FakeAccess runtime;
   runtime.images["sha256:aa"] = {};
   auto cache = std::make_unique<ImageCache>(runtime);
-  cache->Find("sha256:aa", [](const ImageFacts*) { FAIL(); });
+  cache->Find(PodSandboxId("p1"), "sha256:aa", [](const ImageFacts*) { FAIL(); });
   cache.reset();
   runtime.Answer();
 }

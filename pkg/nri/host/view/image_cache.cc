@@ -13,14 +13,15 @@ bool NeverChanges(std::string_view reference) {
 
 }  // namespace
 
-void ImageCache::Find(std::string_view reference, Done done) {
+void ImageCache::Find(const PodSandboxId& pod, std::string_view reference, Done done) {
   if (reference.empty()) return done(nullptr);
   if (const auto known = known_.find(reference); known != known_.end()) {
     return done(&known->second);
   }
   runtime_.InspectImage(
-      reference, lifetime_.Guard([this, name = std::string(reference),
-                                  done = std::move(done)](const StatusOr<ImageFacts>& facts) {
+      pod, reference,
+      lifetime_.Guard([this, name = std::string(reference),
+                       done = std::move(done)](const StatusOr<ImageFacts>& facts) {
         if (!facts.ok()) return done(nullptr);
         if (NeverChanges(name)) Remember(name, *facts);
         done(&*facts);

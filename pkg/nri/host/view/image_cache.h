@@ -12,8 +12,9 @@
 
 namespace resmgr::nri {
 
-// Facts about the images of containers that plugins are asked about. Images that are named by their
-// digest never change; kMost of these are remembered. Loop's thread only.
+// Facts about the images of containers that plugins are asked about, as the runtime of their pod
+// has them. Images that are named by their digest never change; kMost of these are remembered.
+// Loop's thread only.
 class ImageCache {
  public:
   static constexpr size_t kMost = 256;
@@ -25,7 +26,7 @@ class ImageCache {
   explicit ImageCache(RuntimeAccess& runtime) : runtime_(runtime) {}
 
   // Runs `done` at once if the image is remembered, or has no name.
-  void Find(std::string_view reference, Done done);
+  void Find(const PodSandboxId& pod, std::string_view reference, Done done);
 
  private:
   void Remember(const std::string& reference, const ImageFacts& facts);
