@@ -134,6 +134,7 @@ void Call::BeginRewriting() {
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
+  if (routing_ != nullptr) runtime_ = routing_->position();
   StatusOr<h2::Session*> session =
       routing_ == nullptr ? connection_.SessionFor(method_)
                           : connection_.SessionTo(routing_->SocketOf(routing_->backend()));

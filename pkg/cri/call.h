@@ -155,6 +155,7 @@ class Call final : public h2::StreamHandler,
   h2::HeaderBlock headers_;
   Method method_;  // has views into headers_
   size_t position_ = 0;
+  size_t runtime_ = 0;  // the runtime that the call goes to, by its position in the Backends
   size_t held_ = 0;
   CallClock clock_;    // begun only if calls are counted
   size_t ending_ = 0;  // memory that the call still takes after EndForMemory

@@ -325,8 +325,7 @@ void Call::Report(const GrpcStatus& status) {
 
 void Call::CountAtRuntime(bool ok) {
   BackendRouter* const router = connection_.relay().router();
-  if (router != nullptr)
-    router->backends().Count(routing_ == nullptr ? 0 : routing_->position(), ok);
+  if (router != nullptr) router->backends().Count(runtime_, ok);
 }
 
 bool Call::Settle(const GrpcStatus& status) {

@@ -198,7 +198,11 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 FanOutCall::FanOutCall(EventLoop& loop, Client& client, Options options)
     : loop_(loop), client_(client), options_(std::move(options)) {}
 
-FanOutCall::~FanOutCall() = default;
+FanOutCall::~FanOutCall() {
+  if (failed_) return;
+  for (const std::unique_ptr<Branch>& branch : branches_)
+    if (!branch->done()) NoteEnd(*branch, false);
+}
 
 Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& session,
                        const h2::HeaderBlock& headers, const h2::SliceQueue& body) {
@@ -209,7 +213,8 @@ Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& sess
   Status started = branch.Start(session, plain, body);
   if (started.ok()) return started;
   NoteEnd(branch, false);
-  if (!options_.merge) return Annotate(started, fmt::format("runtime {}", name));
+  failed_ = !options_.merge;
+  if (failed_) return Annotate(started, fmt::format("runtime {}", name));
   branch.SetFailed(started);
   ++done_;
   return OkStatus();
@@ -260,6 +265,7 @@ void FanOutCall::EndForSilence() {
 }
 
 void FanOutCall::EndByBranch(const Branch& branch, const Status& why) {
+  failed_ = true;
   NoteEnd(branch, false);
   client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", branch.name())));
 }

@@ -66,8 +66,8 @@ class FanOutCall {
     // Returns the part of a streamed message that the client gets; nullopt: all of it, "": nothing.
     // The function may be empty.
     std::function<std::optional<std::string>(size_t runtime, std::string_view message)> edit{};
-    // Called when a runtime's part of the call ends, with its position; not for parts that are open
-    // when the whole call ends.
+    // Called when a runtime's part of the call ends, with its position. Parts that are open when
+    // the whole call ends have failed, except where another runtime's failure ends it.
     std::function<void(size_t runtime, bool ok)> ended{};
     // With a Merge function: whether the runtime hangs, so that the call does not wait for it. May
     // be empty.
@@ -119,6 +119,7 @@ class FanOutCall {
   Client& client_;
   const Options options_;
   bool all_added_ = false;
+  bool failed_ = false;  // one runtime's failure has ended the call
   EventLoop::HandlePtr patience_;
   EventLoop::HandlePtr look_;  // periodic check
   bool told_silent_ = false;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/cri/testing/several_runtimes_fixture.h"
+#include "test/support/raw_http2/raw_http2.h"
 
 namespace resmgr {
 namespace {
@@ -246,6 +247,55 @@ TEST_F(SeveralRuntimesTest, RequestThatIsNoProtobufIsRefused) {
   EXPECT_EQ(client_->Call(client_->PathOf("StopContainer"), {"\x0a\x7f"}).status.error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(first_.Calls("StopContainer"), IsEmpty());
+}
+
+class CallCountsTest : public SeveralRuntimesTest {
+ protected:
+  // Waits until this many calls have failed at the second runtime: none fails at the first one.
+  void ExpectFailed(uint64_t at_second) {
+    EXPECT_TRUE(Eventually([&](Relay&) { return backends_->calls(1).failed == at_second; }))
+        << thread_.Do([this] { return backends_->calls(1).failed; });
+    EXPECT_EQ(thread_.Do([this] { return backends_->calls(0).failed; }), 0U);
+  }
+};
+
+TEST_F(CallCountsTest, ACallThatItsClientGivesUpIsItsRuntimes) {
+  cri::StartContainerRequest request;
+  request.set_container_id(CreateContainer(RunPod("there", "kata")));
+  second_.Script("StartContainer", {.hold = true});
+  const auto start = client_->Start("StartContainer", request);
+  ASSERT_TRUE(second_.WaitForHeld("StartContainer", 1));
+  start->Cancel();
+  ExpectFailed(1);
+  // A call to all of them.
+  second_.Script("ListContainers", {.hold = true});
+  const auto list = client_->Start("ListContainers", cri::ListContainersRequest());
+  ASSERT_TRUE(second_.WaitForHeld("ListContainers", 1));
+  ASSERT_TRUE(first_.WaitForCalls("ListContainers", 1));
+  ASSERT_TRUE(Eventually([this](Relay&) { return backends_->calls(0).ended == 1; }));
+  list->Cancel();
+  ExpectFailed(2);
+}
+
+TEST_F(CallCountsTest, ACallThatItsRuntimeResetsIsItsRuntimes) {
+  constexpr uint8_t kReset = 3;
+  constexpr uint32_t kInternalError = 2;
+  cri::StartContainerRequest request;
+  request.set_container_id(CreateContainer(RunPod("there", "kata")));
+  second_.Stop();
+  const auto runtime = test::RawRuntime::Start(
+      Path("second.sock"), {.answer =
+                                [](uint32_t stream, const std::string&) {
+                                  return test::Frame(kReset, 0, stream,
+                                                     test::Number(kInternalError));
+                                },
+                            .greeting = test::Settings(4, 65535)});
+  ASSERT_THAT(runtime, IsOk());
+  client_ = std::make_unique<CriClient>(RelaySocket());
+  cri::StartContainerResponse reply;
+  EXPECT_EQ(client_->Unary("StartContainer", request, &reply).error_code(),
+            grpc::StatusCode::INTERNAL);
+  ExpectFailed(1);
 }
 
 // Two runtimes that have the same id: the first one keeps it.
