@@ -31,8 +31,9 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
   // Events are read even if no policy needs them: a reader that begins later could not find where
   // the next message begins.
   Relay& relay = connection_.relay();
-  events_ = std::make_unique<EventReader>(
-      [&relay](const ContainerEvent& event) { relay.NoteEvent(event); });
+  events_ = std::make_unique<EventListener>(
+      connection.loop(), [&relay](const ContainerEvent& event) { relay.NoteEvent(event); },
+      [this] { EndListener(); });
   relay.AddListener();
 }
 
@@ -174,6 +175,7 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   }
   if (rewriting_ != nullptr) return PassRewritten(data);
   client_->SendData(data);
+  NoteQueued();
 }
 
 void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
@@ -238,14 +240,11 @@ void Call::GiveUp() {
 void Call::EndForMemory(std::string_view why) {
   if (ending_ > 0) return;
   const Status status = ResourceExhausted("{} was ended: {}", method_.name, why);
-  connection_.relay().NoteEndForMemory(status);
+  connection_.relay().NoteEnded(status);
   if (!client_->headers_sent()) {
     Finish(status);
   } else {
-    // The bytes that the client has not taken are dropped instead of being kept for a later status.
-    Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
-    client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
-    GiveUp();
+    EndAtOnce(status);
   }
   // Released now: a turn of the loop may end hundreds of calls before the first of them is closed.
   method_.path = method_.name = {};
@@ -255,8 +254,27 @@ void Call::EndForMemory(std::string_view why) {
   connection_.Release(std::exchange(held_, 0));
 }
 
+// A status would wait behind the bytes that the client does not take.
+void Call::EndAtOnce(const Status& status) {
+  Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
+  client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
+  GiveUp();
+}
+
+void Call::EndListener() {
+  if (!client_->open() || ending_ > 0) return;
+  const h2::FlushQueue::Scope scope(connection_.relay().flushes());
+  const Status status = ResourceExhausted("{} was ended: its client has taken nothing for {} s",
+                                          method_.name, EventListener::kPatience.count());
+  connection_.relay().NoteEnded(status);
+  // An event of unknown kind stands for those that are dropped with the stream.
+  connection_.relay().NoteEvent({});
+  EndAtOnce(status);
+}
+
 void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
+    if (events_ != nullptr) events_->OnSent(client_->queued());
     if (server_ != nullptr) {
       // ConsumeRewritten() may end and destroy this call.
       if (rewriting_ != nullptr) return ConsumeRewritten();

@@ -72,6 +72,14 @@ class Call final : public h2::StreamHandler,
   void EndPipeline();
   // Ends what takes part in the call beside the two streams.
   void EndParts();
+  // Notes that bytes of the reply were queued for the client.
+  void NoteQueued() {
+    if (events_ != nullptr) events_->OnQueued(client_->queued());
+  }
+  // Ends a client of events that is behind: RESOURCE_EXHAUSTED.
+  void EndListener();
+  // Ends the call with this status and without the bytes that the client has not taken.
+  void EndAtOnce(const Status& status);
   // Releases everything that is needed only to forward the call.
   void GiveUp();
   // Whether the reply's messages are rewritten: handlers have aliases, or the client must see the
@@ -161,11 +169,11 @@ class Call final : public h2::StreamHandler,
   size_t ending_ = 0;  // memory that the call still takes after EndForMemory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
-  std::unique_ptr<CallRouting> routing_;  // set with several runtimes
-  std::unique_ptr<FanOutCall> fan_out_;   // instead of server_, for a call to all runtimes
-  std::unique_ptr<AliasedCall> aliased_;  // set if the call may name aliases of handlers
-  std::unique_ptr<Rewriting> rewriting_;  // set if one runtime's reply is rewritten
-  std::unique_ptr<EventReader> events_;   // set for GetContainerEvents
+  std::unique_ptr<CallRouting> routing_;   // set with several runtimes
+  std::unique_ptr<FanOutCall> fan_out_;    // instead of server_, for a call to all runtimes
+  std::unique_ptr<AliasedCall> aliased_;   // set if the call may name aliases of handlers
+  std::unique_ptr<Rewriting> rewriting_;   // set if one runtime's reply is rewritten
+  std::unique_ptr<EventListener> events_;  // set for GetContainerEvents
   bool reported_ = false;
   bool refused_ = false;    // the method is unknown and its call failed at the runtime
   bool unpacking_ = false;  // the call waits in the relay's queue for Unpack

@@ -240,6 +240,7 @@ void Call::PassRewritten(const h2::Slice& data) {
   const h2::SliceQueue pieces = CopyInPieces(*more);
   for (const h2::Slice& slice : pieces.slices())
     client_->SendData(slice);
+  NoteQueued();
   // A piece that leaves at once is counted, too, which may have ended the call.
   if (rewriting_ != nullptr) ConsumeRewritten();
 }
@@ -452,6 +453,7 @@ bool Call::OnMessage(const h2::SliceQueue& message) {
   const h2::SliceQueue body = Rewritten(message);
   for (const h2::Slice& slice : body.slices())
     client_->SendData(slice);
+  NoteQueued();
   return true;
 }
 

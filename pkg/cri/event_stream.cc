@@ -21,6 +21,28 @@ EventReader::EventReader(std::function<void(const ContainerEvent&)> on_event)
         on_event(DecodeContainerEvent(message.payload).value_or(ContainerEvent()));
       }) {}
 
+EventListener::EventListener(EventLoop& loop, std::function<void(const ContainerEvent&)> on_event,
+                             std::function<void()> on_behind)
+    : loop_(loop), reader_(std::move(on_event)), on_behind_(std::move(on_behind)) {}
+
+void EventListener::OnQueued(size_t waiting) {
+  waiting_ = waiting;
+  if (waiting_ == 0 || look_ != nullptr) return;
+  moved_ = false;
+  look_ = loop_.After(kPatience, [this] { Look(); });
+}
+
+void EventListener::OnSent(size_t waiting) {
+  waiting_ = waiting;
+  moved_ = true;
+}
+
+void EventListener::Look() {
+  look_.reset();
+  if (waiting_ > 0 && !std::exchange(moved_, false)) return on_behind_();
+  OnQueued(waiting_);
+}
+
 EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event)
     : loop_(loop),
       client_(client),

@@ -30,13 +30,42 @@ class EventReader {
   GrpcMessageReader messages_;
 };
 
+// Part of a client's call of GetContainerEvents: reads the events that pass, and reports a client
+// that is behind. While it is, the daemon gets no events either: it reads them only as they pass.
+// Loop's thread only.
+class EventListener {
+ public:
+  // A client that takes nothing for this long although bytes wait for it is behind.
+  static constexpr std::chrono::seconds kPatience{5};
+
+  // `on_behind` may destroy this object. The loop outlives it.
+  EventListener(EventLoop& loop, std::function<void(const ContainerEvent&)> on_event,
+                std::function<void()> on_behind);
+  // Takes bytes of the reply that pass to the client.
+  void Feed(std::string_view bytes) { reader_.Feed(bytes); }
+  // Called when bytes were queued for the client, with the number of those that wait.
+  void OnQueued(size_t waiting);
+  // Called when bytes have left, with the number of those that still wait.
+  void OnSent(size_t waiting);
+
+ private:
+  void Look();
+
+  EventLoop& loop_;
+  EventReader reader_;
+  const std::function<void()> on_behind_;
+  size_t waiting_ = 0;
+  bool moved_ = false;  // bytes have left since the last look
+  EventLoop::HandlePtr look_;
+};
+
 // GetContainerEvents on the resource manager's own connection, if the runtime has it: opened again,
 // with growing pauses, whenever it ends, and not tried again on this connection if the runtime
 // lacks the method. Loop's thread only.
 //
 // Runtimes may send each event to one listener only (containerd before 2.0; issue 7318 of its
 // project), so a kubelet that listens through the relay must be the only one: this stream is closed
-// meanwhile, and the kubelet's events are read on their way (EventReader).
+// meanwhile, and the kubelet's events are read on their way (EventListener).
 class EventStream final : private h2::StreamHandler {
  public:
   using OnEvent = std::function<void(const ContainerEvent&)>;

@@ -38,7 +38,7 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
       unread_limit_(kLogBurst, kLogPeriod),
       accept_limit_(kLogBurst, kLogPeriod),
       idle_limit_(kLogBurst, kLogPeriod),
-      memory_limit_(kLogBurst, kLogPeriod),
+      ended_limit_(kLogBurst, kLogPeriod),
       acceptor_(loop, {.take = [this](UniqueFd socket) { Accept(std::move(socket)); },
                        .failed =
                            [this](const Status& why) {
@@ -113,8 +113,8 @@ Connection& Relay::Largest() {
   return enough() || mine <= kSmallHeld;
 }
 
-void Relay::NoteEndForMemory(const Status& why) {
-  if (const auto suppressed = memory_limit_.Pass(loop_.Now())) {
+void Relay::NoteEnded(const Status& why) {
+  if (const auto suppressed = ended_limit_.Pass(loop_.Now())) {
     log_.Warn("{}{}", Message(why), NotLogged(*suppressed));
   }
 }

@@ -137,7 +137,8 @@ class Relay {
     return true;
   }
   void Release(size_t bytes) { held_ -= bytes; }
-  void NoteEndForMemory(const Status& why);
+  // Notes a call that was ended before its runtime or its client ended it.
+  void NoteEnded(const Status& why);
   // Counts the memory of a call that was ended to free memory, until its streams are closed.
   void AddEnding(size_t bytes) { ending_ += bytes; }
   void SubEnding(size_t bytes) { ending_ -= bytes; }
@@ -182,7 +183,7 @@ class Relay {
   RateLimit unread_limit_;
   RateLimit accept_limit_;
   RateLimit idle_limit_;
-  RateLimit memory_limit_;
+  RateLimit ended_limit_;
   uint64_t next_call_ = 1;
   uint64_t ticks_ = 0;
   size_t held_ = 0;

@@ -282,6 +282,31 @@ TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {
   });
 }
 
+// While such a client listens, nobody else here learns of events.
+TEST_F(RelaySocketsTest, AListenerThatIsBehindIsEnded) {
+  StartRelay(Options());
+  std::vector<std::string> ids;
+  thread_.Do(
+      [&] { relay_->OnEvent([&](const ContainerEvent& event) { ids.push_back(event.id); }); });
+  cri::ContainerEventResponse event;
+  event.set_container_id("c1");
+  event.mutable_pod_sandbox_status()->mutable_annotations()->insert(
+      {"large", std::string(100'000, 'x')});
+  const std::vector<std::string> events(100, event.SerializeAsString());
+  runtime_.Script("GetContainerEvents", {.reply = events, .stall = true});
+  CriClient client(RelaySocket());
+  const auto listener = client.Start(client.PathOf("GetContainerEvents"), "", {.pause_after = 1});
+  ASSERT_TRUE(listener->WaitForMessages(1, kPatience));
+  EXPECT_TRUE(Eventually([](Relay& relay) { return !relay.clients_listen(); }));
+  listener->ResumeReading();
+  const auto result = EndOf(*listener);
+  EXPECT_EQ(result.status.error_code(), RESOURCE_EXHAUSTED);
+  StopRelay();
+  EXPECT_LT(ids.size(), events.size());
+  EXPECT_EQ(ids.front(), "c1");
+  EXPECT_EQ(ids.back(), "") << "a reason to look, for those that were dropped";
+}
+
 // Input R09: the effect of these calls is unknown here.
 TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
   StartRelay(Options());

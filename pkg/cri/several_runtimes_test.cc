@@ -220,6 +220,18 @@ TEST_F(SeveralRuntimesTest, EventsOfAllRuntimesAreOneStream) {
   EXPECT_THAT(ids, UnorderedElementsAre(in_here, in_there));
 }
 
+TEST_F(SeveralRuntimesTest, AListenerThatIsBehindIsEnded) {
+  const std::vector<std::string> many(100, std::string(100'000, 'x'));
+  second_.Script("GetContainerEvents", {.reply = many, .stall = true});
+  const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "", {.pause_after = 1});
+  ASSERT_TRUE(events->WaitForMessages(1, kPatience));
+  EXPECT_TRUE(Eventually([](Relay& relay) { return !relay.clients_listen(); }));
+  EXPECT_TRUE(first_.WaitForCancelled("GetContainerEvents", 1));
+  events->ResumeReading();
+  const auto result = EndOf(*events);
+  EXPECT_EQ(result.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
 // As CRI-O does without pod events, and when it is stopped.
 TEST_F(SeveralRuntimesTest, EventsEndWithTheFirstRuntimeThatEndsItsOwn) {
   second_.Script("GetContainerEvents", {.reply = std::vector<std::string>()});
