@@ -88,8 +88,15 @@ bool Proxy::Hold(size_t bytes) {
 }
 
 void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done) {
-  drained_ = std::move(done);
   acceptor_.Stop();
+  // Requests that have arrived are served. All are read before the drain begins, so that it cannot
+  // end before they are known.
+  std::vector<ProxyConnection*> all;
+  for (const auto& connection : connections_)
+    all.push_back(connection.get());
+  for (ProxyConnection* connection : all)
+    connection->ReadArrived();
+  drained_ = std::move(done);
   drain_timer_ = loop_.After(deadline, [this] {
     if (drained_) TellDrained();
   });

@@ -62,7 +62,8 @@ class Proxy {
   Proxy& operator=(const Proxy&) = delete;
 
   // Accepts no more clients and waits, at most for `deadline`, for the exchanges under way that are
-  // not Exchange::lasting; then runs `done`, once. Lasting exchanges end with the proxy.
+  // not Exchange::lasting, and for requests that have arrived; then runs `done`, once. Lasting
+  // exchanges end with the proxy.
   void Drain(std::chrono::milliseconds deadline, std::function<void()> done);
   // Accepts clients again, whether or not Drain's `done` has run; after this call `done` does not
   // run any more. Exchanges under way go on.
@@ -75,7 +76,7 @@ class Proxy {
   // A counter that orders connections by their last activity.
   uint64_t Tick() { return ++ticks_; }
   void NoteRefusal(const Status& why);
-  // Called when an exchange has ended while the proxy drains.
+  // Called when a request has begun, or its connection has ended, while the proxy drains.
   void CheckDrained();
   // Destroys the object in a later turn of the loop.
   void Remove(ProxyConnection& connection);

@@ -68,6 +68,10 @@ void ProxyConnection::Close() {
   proxy_.Remove(*this);
 }
 
+void ProxyConnection::ReadArrived() {
+  if (!busy()) OnEvents(client_, requests_, EventLoop::kReadable);
+}
+
 void ProxyConnection::OnEvents(Peer& peer, Passage& from, int events) {
   if (closed_) return;
   last_active_ = proxy_.Tick();
@@ -148,14 +152,23 @@ Status ProxyConnection::Pass() {
     if (closing_ || closed_) return OkStatus();
     if (*reply == 0 && request == 0) break;
   }
-  const bool finished = exchange_.over() || (proxy_.draining() && was_busy && exchange_.idle());
-  if (finished && held_ == nullptr) FinishSoon();
+  if (held_ != nullptr) return OkStatus();
+  if (exchange_.over()) {
+    FinishSoon();
+  } else if (proxy_.draining() && was_busy && exchange_.idle()) {
+    FinishUnlessAsked();
+    if (!closing_ && !closed_) return Pass();
+  }
   return OkStatus();
 }
 
 void ProxyConnection::TakeRequest(size_t size, bool head) {
   const std::string_view bytes = requests_.waiting().substr(0, size);
-  if (head) Look(bytes);
+  if (head) {
+    Look(bytes);
+    // Its kind is known now, and the drain does not wait for lasting ones.
+    if (proxy_.draining()) proxy_.CheckDrained();
+  }
   if (held_ != nullptr) return Hold(bytes);
   requests_.Allow(size);
   if (engine_.fd.valid()) return;
@@ -306,6 +319,11 @@ void ProxyConnection::Refuse(int code, const Status& why) {
 void ProxyConnection::Answer(int code, const Status& why, bool with_body) {
   if (call_ != nullptr) call_->End(code, Message(why));
   own_reply_ += ErrorReply(code, Message(why), with_body);
+}
+
+void ProxyConnection::FinishUnlessAsked() {
+  if (requests_.waiting().empty() && !Read(client_, requests_)) return;
+  if (requests_.waiting().empty()) FinishSoon();
 }
 
 void ProxyConnection::FinishSoon() {

@@ -30,13 +30,17 @@ class ProxyConnection final : private Interception::Client {
   ProxyConnection(const ProxyConnection&) = delete;
   ProxyConnection& operator=(const ProxyConnection&) = delete;
 
-  // True within a request or reply, or while bytes of a reply have not been sent yet.
+  // True within a request, also within its head, or a reply, or while bytes of a reply have not
+  // been sent yet.
   bool busy() const {
-    return ((!exchange_.idle() || held_ != nullptr) && !closing_) || !replies_.empty() ||
-           !own_reply_.empty();
+    return ((!exchange_.idle() || held_ != nullptr || !requests_.waiting().empty()) && !closing_) ||
+           !replies_.empty() || !own_reply_.empty();
   }
-  bool lasting() const { return held_ == nullptr && exchange_.lasting(); }
+  // False within a head, since its request may be of any kind.
+  bool lasting() const { return held_ == nullptr && !exchange_.idle() && exchange_.lasting(); }
   uint64_t last_active() const { return last_active_; }
+  // Reads what the client has sent between requests, and begins to serve it.
+  void ReadArrived();
   // Closes both sockets at once; the proxy destroys this object later.
   void Close();
 
@@ -103,6 +107,9 @@ class ProxyConnection final : private Interception::Client {
   void Refuse(int code, const Status& why);
   void RefuseRequest(const Status& why);
   void Answer(int code, const Status& why, bool with_body);
+  // Called between requests while the proxy drains: ends the connection unless the next request has
+  // arrived, at least in part.
+  void FinishUnlessAsked();
   // Sends the remaining bytes, and closes once the client has closed or `linger` has passed.
   void FinishSoon();
 

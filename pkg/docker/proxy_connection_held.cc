@@ -159,7 +159,7 @@ void ProxyConnection::PassReply(const Status& error) {
     own_reply_ += held_->TakeReply();
     EndCall();
     DropHeld();
-    if (proxy_.draining()) FinishSoon();
+    if (proxy_.draining()) FinishUnlessAsked();
   } else {
     Answer(StatusOfCode(error.code()), error, true);
     FinishSoon();

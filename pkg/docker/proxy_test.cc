@@ -25,6 +25,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr const char* kPing = "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n";
+constexpr const char* kPost = "POST /containers/create HTTP/1.1\r\n\r\n";
 constexpr const char* kPong = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
 
 // A proxy on a loop of its own; the test plays its clients and dockerd.
@@ -80,9 +81,16 @@ class DockerProxyTest : public testing::Test {
     std::promise<void> resumed;
     loop_.Post([&] {
       proxy_->Drain(std::chrono::seconds(20), std::move(done));
-      auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
-      ASSERT_TRUE(listener.ok()) << listener.status();
-      proxy_->Resume(*std::move(listener));
+      Resume();
+      resumed.set_value();
+    });
+    resumed.get_future().wait();
+  }
+  // Accepts clients again.
+  void Listen() {
+    std::promise<void> resumed;
+    loop_.Post([&] {
+      Resume();
       resumed.set_value();
     });
     resumed.get_future().wait();
@@ -97,6 +105,13 @@ class DockerProxyTest : public testing::Test {
   std::optional<ListeningSocket> engine_;
   std::optional<Proxy> proxy_;
   std::thread thread_;
+
+ private:
+  void Resume() {
+    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    proxy_->Resume(*std::move(listener));
+  }
 };
 
 TEST_F(DockerProxyTest, PassesRequestsAndRepliesByteForByte) {
@@ -252,6 +267,55 @@ TEST_F(DockerProxyTest, DrainWaitsForTheRequestsThatEnd) {
   EXPECT_EQ(client.ReceiveAll(), kPong);
   client.HalfClose();
   EXPECT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+// A client sees its connection closed and cannot tell whether dockerd has got the request.
+TEST_F(DockerProxyTest, DrainServesRequestsThatHaveArrived) {
+  StartWithEngine();
+  const std::string_view create = kPost;
+  for (const size_t before : {create.size(), size_t{0}, size_t{20}}) {
+    const auto [client, engine] = Ask(kPing);
+    engine.Send(kPong);
+    client.Expect(kPong);
+    std::promise<void> drained;
+    std::promise<void> begun;
+    // All in one turn of the loop, so that the proxy has not read what arrived.
+    loop_.Post([&, &client = client] {
+      client.Send(create.substr(0, before));
+      proxy_->Drain(std::chrono::seconds(20), [&] { drained.set_value(); });
+      begun.set_value();
+    });
+    begun.get_future().wait();
+    auto end = drained.get_future();
+    if (before > 0) {
+      EXPECT_EQ(end.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+      client.Send(create.substr(before));
+      engine.Expect(create);
+      engine.Send(kPong);
+    }
+    EXPECT_EQ(client.ReceiveAll(), before > 0 ? kPong : "");
+    client.HalfClose();
+    EXPECT_EQ(end.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_TRUE(AllGone()) << "before the end of the drain's time";
+    Listen();
+  }
+}
+
+TEST_F(DockerProxyTest, DrainServesTheRequestBehindTheOneUnderWay) {
+  StartWithEngine();
+  const auto [client, engine] = Ask(kPost);
+  std::promise<void> drained;
+  loop_.Post([&, &client = client, &engine = engine] {
+    engine.Send(kPong);
+    client.Send(kPost);
+    proxy_->Drain(std::chrono::seconds(20), [&] { drained.set_value(); });
+  });
+  client.Expect(kPong);
+  engine.Expect(kPost);
+  engine.Send(kPong);
+  EXPECT_EQ(client.ReceiveAll(), kPong);
+  client.HalfClose();
+  EXPECT_EQ(drained.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
 TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
