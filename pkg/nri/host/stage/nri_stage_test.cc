@@ -322,6 +322,19 @@ TEST_F(NriStageTest, ARequiredPluginNeedNotBeAskedAboutCreations) {
   EXPECT_EQ(Create("p"), OkStatus());
 }
 
+// Several runtimes may have different images of this name.
+TEST_F(NriStageTest, TheRuntimeOfThePodIsAskedForTheImage) {
+  HavePod("p");
+  Refresh();
+  Call create(pipeline_, Operation::kCreateContainer);
+  create.request.body = CreateRequest{.pod_id = PodSandboxId("p"), .name = "main"};
+  create.details.image = "web:1";
+  create.Start();
+  EXPECT_EQ(runtime_.asked.back(), "image web:1 of p");
+  runtime_.Answer();
+  EXPECT_TRUE(create.passed());
+}
+
 TEST_F(NriStageTest, APodMayRunWithoutRequiredPlugins) {
   stage_.Configure(RequiringPlugin("20-missing"));
   HavePod("strict");
