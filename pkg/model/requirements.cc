@@ -233,16 +233,22 @@ template <typename Amount, typename HasAll>
 void Divide(const Pod& pod, int64_t whole, Kind<Amount> kind, const HasAll& has_all,
             std::span<PodMember> members) {
   const auto is_of_pod = [kind](const PodMember& member) { return member.needs.*kind.of_pod; };
+  const auto has_rest = [kind](const Requirements& needs) {
+    return needs.*kind.of_pod && (needs.*kind.request).value > 0;
+  };
   // The member that has the rest keeps it.
-  const auto holder = std::ranges::find_if(members, [&](const PodMember& member) {
-    return is_of_pod(member) && (member.needs.*kind.request).value > 0;
-  });
+  auto holder = std::ranges::find_if(members, has_rest, &PodMember::needs);
   if (std::ranges::any_of(members, is_of_pod) || SumOfOwn<Amount>(members, kind) > whole) {
     for (PodMember& member : members) {
       if (member.fixed || is_of_pod(member) || !has_all(member.container->requested)) continue;
       member.needs.*kind.of_pod = !AnnotationTells(pod, *member.container, kind);
     }
   }
+  // The next attempt of a container gets back what the container had before it ended.
+  const auto heir = std::ranges::find_if(members, [&](const PodMember& member) {
+    return is_of_pod(member) && member.former != nullptr && has_rest(*member.former);
+  });
+  if (heir != members.end()) holder = heir;
   int64_t rest = std::max<int64_t>(whole - SumOfOwn<Amount>(members, kind), 0);
   const auto give_rest = [&](PodMember& member) {
     member.needs.*kind.request = Amount{std::exchange(rest, 0)};

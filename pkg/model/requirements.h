@@ -103,6 +103,8 @@ struct PodMember {
   // The requests are known to be the container's own, so they stay, and only other containers'
   // requests are changed.
   bool fixed = false;
+  // For a new attempt of a container: what the attempt before it needs or needed.
+  const Requirements* former = nullptr;
 };
 
 // Bounds the requests of a pod's containers together by the pod's own. `members` are the containers
@@ -110,8 +112,9 @@ struct PodMember {
 // together exceed the pod's, or one is known to have no request, then each container that seems to
 // request all of the pod's resources has no request of its own, unless an annotation states one
 // (Requirements::cpu_of_pod, memory_of_pod). One of these containers gets what the others leave of
-// the pod's resources, and the rest of them get nothing: the one that had it before, or else the
-// first. If the pod's resources are not known, nothing is changed.
+// the pod's resources, and the rest of them get nothing: a new attempt of the one that had it
+// before, the one that has it, or else the first. If the pod's resources are not known, nothing is
+// changed.
 void DivideAmong(const Pod& pod, std::span<PodMember> members);
 
 }  // namespace resmgr

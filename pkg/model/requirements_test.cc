@@ -388,6 +388,25 @@ TEST_F(PodDivisionTest, TheOneThatHasTheRestKeepsIt) {
   EXPECT_EQ(members_[1].needs.memory_request.value, kGibi / 4 * 3);
 }
 
+TEST_F(PodDivisionTest, TheNextAttemptOfTheOneThatHadTheRestGetsIt) {
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  for (const char* name : {"a", "b"})
+    Add(name, {});
+  Divided();
+  const Requirements first = members_[0].needs;
+  members_.erase(members_.begin());
+  ASSERT_THAT(Divided(), ElementsAre("(4000)"));
+  Add("a", {});
+  members_[1].former = &first;
+  EXPECT_THAT(Divided(), ElementsAre("(0)", "(4000)"));
+  EXPECT_EQ(members_[1].needs.memory_request.value, kGibi);
+  // One that states its own CPUs now wants no share.
+  members_.pop_back();
+  Add("a", {{1000}, {1000}, {}, {}});
+  members_[1].former = &first;
+  EXPECT_THAT(Divided(), ElementsAre("(3000)", "1000"));
+}
+
 TEST_F(PodDivisionTest, WhatAContainerHasOfItsOwnIsItsOwn) {
   SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("shares", {});

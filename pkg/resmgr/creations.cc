@@ -251,7 +251,7 @@ void Creations::End(ContainerRecord& record, const Status& refusal) {
     act.others = {};
     brain_.observers.OnRefusedByStage(act, refusal);
   }
-  PodRecord* const rest = bounded.empty() ? nullptr : brain_.store.FindPod(pod.id);
+  PodRecord* const rest = brain_.store.FindPod(pod.id);
   if (rest != nullptr) brain_.Append(changed, pod_limits_.Restore(*rest, bounded));
   brain_.Push(std::move(changed));
 }

@@ -52,6 +52,14 @@ void Endings::Exit(ContainerRecord& record, LifeEvent event, std::string_view wh
   brain_.observers.OnReleased(brain_.ActOn(record, why, *given_up));
 }
 
+// As Exit, for a pod that goes on: its other containers share what the container had of the pod's
+// resources.
+void Endings::Leave(ContainerRecord& record, LifeEvent event, std::string_view why,
+                    ContainerKeys& changed) {
+  Exit(record, event, why, changed);
+  brain_.Append(changed, pod_limits_.Apply(*record.pod));
+}
+
 void Endings::StopPod(const PodSandboxId& id) {
   PodRecord* const pod = brain_.store.Resolve(id);
   if (pod == nullptr) return brain_.synchronizer.ResyncSoon();
@@ -102,7 +110,7 @@ void Endings::Stop(const ContainerId& id) {
 void Endings::End(ContainerRecord* record, std::string_view why) {
   if (record == nullptr) return;
   ContainerKeys changed;
-  Exit(*record, LifeEvent::kEnded, why, changed);
+  Leave(*record, LifeEvent::kEnded, why, changed);
   brain_.Push(std::move(changed));
 }
 
@@ -115,15 +123,15 @@ void Endings::Remove(const ContainerId& id) {
 
 void Endings::Remove(ContainerRecord& record, std::string_view why) {
   ContainerKeys changed;
-  Exit(record, LifeEvent::kRemoved, why, changed);
+  Leave(record, LifeEvent::kRemoved, why, changed);
   brain_.observers.OnRemoved(brain_.ActAt(record));
   brain_.store.Erase(record.container.key);
   brain_.Push(std::move(changed));
 }
 
-void Endings::EndListed(const Adoption& adoption) {
+void Endings::EndListed(const Adoption& adoption, bool first) {
   struct Ended {
-    Pod pod;
+    const PodRecord* pod = nullptr;
     Container container;
     Place from;
     std::string_view why;
@@ -132,7 +140,7 @@ void Endings::EndListed(const Adoption& adoption) {
   for (const Adoption::Ended& one : adoption.ended) {
     ContainerRecord& record = *brain_.store.Find(one.key);
     if (const Placement* const given_up = Retire(record, one.event)) {
-      ended.push_back({record.pod->pod, record.container, Place::Of(*given_up), one.why});
+      ended.push_back({record.pod, record.container, Place::Of(*given_up), one.why});
     }
     if (one.event != LifeEvent::kRemoved) continue;
     brain_.observers.OnRemoved(brain_.ActAt(record));
@@ -144,12 +152,14 @@ void Endings::EndListed(const Adoption& adoption) {
   for (const Ended& one : ended) {
     acts.push_back({.policy = brain_.policy(),
                     .snapshot = brain_.store.all(),
-                    .pod = one.pod,
+                    .pod = one.pod->pod,
                     .container = one.container,
                     .why = one.why,
                     .from = one.from});
   }
   brain_.observers.OnFoundEnded(acts);
+  for (const Ended& one : ended)
+    pod_limits_.ApplyToRest(*one.pod, adoption, first);
 }
 
 void Endings::EndSuperseded(ContainerRecord& record) {

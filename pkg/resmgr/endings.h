@@ -9,6 +9,7 @@
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/pod_limits.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {
@@ -46,8 +47,9 @@ class ExitedContainers {
 // thread only.
 class Endings {
  public:
-  // Both must outlive it.
-  Endings(Brain& brain, ExitedContainers& exited) : brain_(brain), exited_(exited) {}
+  // All must outlive it.
+  Endings(Brain& brain, PodLimits& pod_limits, ExitedContainers& exited)
+      : brain_(brain), pod_limits_(pod_limits), exited_(exited) {}
 
   // See ResourceManager: PodStopped, PodRemoved, ContainerStopped, ContainerExited,
   // ContainerRemoved.
@@ -60,17 +62,20 @@ class Endings {
   // The same for a known container; does nothing for nullptr.
   void End(ContainerRecord* record, std::string_view why);
   void Remove(ContainerRecord& record, std::string_view why);
-  // Ends all containers that a list shows as ended or gone. The policy learns of it by the
-  // reconciliation that follows.
-  void EndListed(const Adoption& adoption);
+  // Ends all containers that a list shows as ended or gone. `first`: see
+  // PodLimits::ApplyToAdopted. The policy learns of it by the reconciliation that follows.
+  void EndListed(const Adoption& adoption, bool first);
   // Ends the attempt that this container replaces.
   void EndSuperseded(ContainerRecord& record);
 
  private:
   const Placement* Retire(ContainerRecord& record, LifeEvent event);
   void Exit(ContainerRecord& record, LifeEvent event, std::string_view why, ContainerKeys& changed);
+  void Leave(ContainerRecord& record, LifeEvent event, std::string_view why,
+             ContainerKeys& changed);
 
   Brain& brain_;
+  PodLimits& pod_limits_;
   ExitedContainers& exited_;
 };
 

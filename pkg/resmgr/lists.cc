@@ -96,7 +96,7 @@ Status Lists::TakeOver(const RuntimeInventory& inventory, const Synchronizer::Re
     const ContainerRecord& record = *brain_.store.Find(key);
     brain_.observers.OnRenamed(brain_.ActAt(record), record.CreatedName());
   }
-  endings_.EndListed(adoption);
+  endings_.EndListed(adoption, first);
   EraseUnlistedPods(brain_.store, inventory, listed_at_);
   creations_.Found(adoption.from_creations);
   pod_limits_.ApplyToAdopted(adoption, first);

@@ -27,6 +27,16 @@ bool IsFormer(const ContainerRecord& other, const ContainerRecord& fresh) {
   return &other != &fresh && other.container.name == fresh.container.name;
 }
 
+// The needs of the last attempt before `fresh`; nullptr: it is the first one.
+const Requirements* FormerNeeds(const ContainerStore& store, const ContainerRecord& fresh) {
+  const Requirements* former = nullptr;
+  for (const ContainerKey key : fresh.pod->containers) {
+    const ContainerRecord& other = *store.Find(key);
+    if (IsFormer(other, fresh)) former = &other.container.requirements;
+  }
+  return former;
+}
+
 // The needs of the pod's containers under the pod's limits. `fresh` is not placed yet; nullptr:
 // there is none.
 Members Divided(const ContainerStore& store, const PodRecord& pod, const ContainerRecord* fresh,
@@ -35,7 +45,9 @@ Members Divided(const ContainerStore& store, const PodRecord& pod, const Contain
   for (const ContainerKey key : pod.containers) {
     const ContainerRecord& record = *store.Find(key);
     if (!record.Placeable() || (fresh != nullptr && IsFormer(record, *fresh))) continue;
-    members.push_back({&record.container, NeedsOf(record, before)});
+    members.push_back({.container = &record.container,
+                       .needs = NeedsOf(record, before),
+                       .former = &record == fresh ? FormerNeeds(store, record) : nullptr});
   }
   DivideAmong(pod.pod, members);
   return members;
@@ -175,6 +187,10 @@ StatusOr<ContainerKeys> PodLimits::ChangeNeeds(ContainerRecord& record, const Re
   return changed;
 }
 
+void PodLimits::ApplyToRest(const PodRecord& pod, const Adoption& adoption, bool first) {
+  if (Bounds(pod)) DivideFound(pod, adoption, first);
+}
+
 void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
   for (const std::vector<ContainerKey>* const keys : {&adoption.without_notes, &adoption.resized}) {
     for (const ContainerKey key : *keys) {
@@ -183,6 +199,12 @@ void PodLimits::ApplyToAdopted(const Adoption& adoption, bool first) {
       if (found.Placeable() && Bounds(*found.pod)) DivideFound(*found.pod, adoption, first);
     }
   }
+  // Others of the pod may have ended since the shares were saved.
+  for (const ContainerKey key : adoption.adopted) {
+    const ContainerRecord& found = *brain_.store.Find(key);
+    const Requirements& needs = found.container.requirements;
+    if (needs.cpu_of_pod || needs.memory_of_pod) ApplyToRest(*found.pod, adoption, first);
+  }
 }
 
 void PodLimits::DivideFound(const PodRecord& pod, const Adoption& adoption, bool first) {
@@ -190,8 +212,11 @@ void PodLimits::DivideFound(const PodRecord& pod, const Adoption& adoption, bool
   for (const ContainerKey key : pod.containers) {
     const ContainerRecord& record = *brain_.store.Find(key);
     if (!record.Placeable()) continue;
-    const bool noted = first && !std::ranges::binary_search(adoption.without_notes, key);
-    members.push_back({&record.container, record.container.requirements, noted});
+    const bool fresh = std::ranges::binary_search(adoption.without_notes, key);
+    members.push_back({.container = &record.container,
+                       .needs = record.container.requirements,
+                       .fixed = first && !fresh,
+                       .former = fresh ? FormerNeeds(brain_.store, record) : nullptr});
   }
   DivideAmong(pod.pod, members);
   for (const PodMember& member : members) {

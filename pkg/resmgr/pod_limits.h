@@ -40,16 +40,19 @@ class PodLimits {
   void NoteReduced(std::span<const Shift> shifts, std::span<const ReducedSibling> bounded);
   // Called when a new container, for which its siblings were reduced, was not created after all.
   // They get their former needs back, as far as the remaining containers allow, at the same place
-  // if it is free.
+  // if it is free. Others get what the container had of the pod's resources.
   ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
 
-  // The pod's resources changed, or the needs of one of its containers, or one came back. Returns
-  // the containers that changed places.
+  // The pod's resources changed, or the needs of one of its containers, or one came back or ended.
+  // Returns the containers that changed places.
   ContainerKeys Apply(PodRecord& pod);
-  // After a list: divides the resources of pods with a container without a saved share, or with
-  // another request than its pod's shares were saved for. Saved requests count as the containers'
-  // own only if this is the first list of a connection; later they may be out of date.
+  // After a list: divides the resources of pods with a container without a saved share, with
+  // another request than its pod's shares were saved for, or without a request of its own. Saved
+  // requests count as the containers' own only if this is the first list of a connection; later
+  // they may be out of date.
   void ApplyToAdopted(const Adoption& adoption, bool first);
+  // The same for a pod of which the list shows that containers ended.
+  void ApplyToRest(const PodRecord& pod, const Adoption& adoption, bool first);
 
  private:
   void SetNeeds(const PodMember& member);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods with resources of their own (KEP-2837), and annotations that say something else than
 // requests.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -103,6 +104,85 @@ TEST_F(PodLimitsTest, TheNextAttemptAndAnEndedContainerDoNotCount) {
   EXPECT_EQ(node_.Exclusive(again), "1-4");
 }
 
+// The containers of a pod with two that have only its CPUs, where the first has them.
+class SharedPodTest : public PodLimitsTest {
+ protected:
+  SharedPodTest() {
+    node_.KeepState(files_);
+    AddPod("batch", kGuaranteed, 4000);
+    a_ = Run("a", Limited(4000, 4000));
+    b_ = Run("b", Limited(4000, 4000));
+    EXPECT_EQ(RequestOf(a_), 4000);
+    EXPECT_EQ(RequestOf(b_), 0);
+  }
+
+  ContainerId a_;
+  ContainerId b_;
+};
+
+TEST_F(SharedPodTest, OneThatEndsLeavesItsShareToTheOthers) {
+  const auto ends = std::to_array<void (*)(TestNode&, const ContainerId&)>({
+      [](TestNode& node, const ContainerId& id) { node.Stop(id); },
+      [](TestNode& node, const ContainerId& id) { node.Remove(id); },
+      [](TestNode& node, const ContainerId& id) {
+        node.Crash(id);
+        EXPECT_TRUE(node.ListAgain());
+      },
+      [](TestNode& node, const ContainerId& id) {
+        node.Crash(id);
+        node.Reconnect();
+      },
+  });
+  ContainerId holder = a_;
+  ContainerId other = b_;
+  for (const auto& end : ends) {
+    ASSERT_EQ(RequestOf(holder), 4000);
+    end(node_, holder);
+    EXPECT_EQ(RequestOf(other), 4000);
+    holder = std::exchange(other, Run("next-" + std::string(holder.value()), Limited(4000, 4000)));
+    EXPECT_EQ(RequestOf(other), 0);
+  }
+}
+
+TEST_F(SharedPodTest, TheShareOfOneThatEndsWithTheDaemonIsLeftToTheOthers) {
+  node_.FlushState();
+  node_.Crash(a_);
+  node_.Restart();
+  EXPECT_EQ(RequestOf(b_), 4000);
+  a_ = Run("a", Limited(4000, 4000), 1);
+  EXPECT_EQ(RequestOf(a_) + RequestOf(b_), 4000);
+}
+
+TEST_F(SharedPodTest, TheNextAttemptHasTheShareOfTheFormerOne) {
+  node_.Stop(a_);
+  ASSERT_EQ(RequestOf(b_), 4000);
+  a_ = Run("a", Limited(4000, 4000), 1);
+  EXPECT_EQ(RequestOf(a_), 4000);
+  EXPECT_EQ(RequestOf(b_), 0);
+  node_.Stop(b_);
+  b_ = Run("b", Limited(4000, 4000), 1);
+  EXPECT_EQ(RequestOf(a_), 4000);
+  EXPECT_EQ(RequestOf(b_), 0);
+  // The kubelet replaces one whose end is not known here yet.
+  a_ = Run("a", Limited(4000, 4000), 2);
+  EXPECT_EQ(RequestOf(a_), 4000);
+  EXPECT_EQ(RequestOf(b_), 0);
+}
+
+TEST_F(SharedPodTest, AnAttemptThatIsNotCreatedLeavesTheShareToTheOthers) {
+  node_.Stop(a_);
+  node_.Stop(b_);
+  CreateRequest request = TestNode::Request(pod_, "a", 0, 1);
+  request.resources = Limited(4000, 4000);
+  const Admission next = *manager().AdmitCreate(CreateRequest(request));
+  const ContainerId other = Run("b", Limited(1000, 4000), 1);
+  b_ = Run("c", Limited(4000, 4000));
+  ASSERT_EQ(RequestOf(b_), 0);
+  manager().CreateFailed(next.key);
+  EXPECT_EQ(RequestOf(b_), 3000);
+  EXPECT_EQ(RequestOf(other), 1000);
+}
+
 TEST_F(PodLimitsTest, APodThatGrewIsKnownFromTheCreationToo) {
   AddPod("plain", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(2000, 2000));
@@ -178,10 +258,10 @@ TEST_F(PodLimitsTest, ARestartDividesNothingAnewForOneThatHasExited) {
   const ContainerId shares = Run("shares", Limited(4000, 4000));
   const ContainerId own = Run("own", Limited(1000, 1000));
   node_.Stop(own);
-  ASSERT_EQ(RequestOf(shares), 3000);
+  ASSERT_EQ(RequestOf(shares), 4000);
   node_.FlushState();
   node_.Restart();
-  EXPECT_EQ(RequestOf(shares), 3000);
+  EXPECT_EQ(RequestOf(shares), 4000);
 }
 
 // A daemon that starts knows the ids of containers, but not their order.
