@@ -66,9 +66,10 @@ class Policy {
   // An independent copy with the same state: a preview asks the copy and drops it.
   virtual std::unique_ptr<Policy> Clone() const = 0;
 
-  // Takes over all containers of the snapshot and forgets its former state: called on start, after
-  // a reconnect and when the policy becomes the active one. Containers with a placement that is
-  // legal here keep exactly that; only the others get a new one.
+  // Takes over all containers of the snapshot and forgets its former state, except what explains
+  // placements that stay, and times and orders that no placement tells: called on start, for each
+  // list of what the runtime holds, and when the policy becomes the active one. Containers with a
+  // placement that is legal here keep exactly that; only the others get a new one.
   virtual StatusOr<Plan> Reconcile(const Snapshot& snapshot) = 0;
 
   // Called when a pod was created whose containers will soon be placed, so that slow work, such as

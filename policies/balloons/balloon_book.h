@@ -59,6 +59,11 @@ class BalloonBook {
   // balloons of running containers were adopted.
   void AdoptRoom(size_t place, const CpuSet& room);
 
+  // Takes over from the book before what placements do not tell, for balloons that are still the
+  // same: their order, the pause of borrowing, and explanations. To be called when all containers
+  // are in their balloons.
+  void TakeOver(const BalloonBook& former);
+
   // Changes the type, to one without components, and the members of a balloon. False: it has
   // components or a room, or the limits of the types do not allow it.
   bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of BalloonBook that make balloons.
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -53,6 +55,31 @@ BalloonPart WithoutCpus(const BalloonPart& part) {
   for (const BalloonPart& below : part.parts)
     made.parts.push_back(WithoutCpus(below));
   return made;
+}
+
+// Whether a balloon is that of a book before with its name. Those without containers may get other
+// CPUs with each list.
+bool IsSame(const Balloon& former, const Balloon& balloon) {
+  return (former.members.empty() && balloon.members.empty()) ||
+         former.cpus().Intersects(balloon.cpus());
+}
+
+// See BalloonBook::TakeOver.
+void TakeOverFrom(const Balloon& former, Balloon& balloon) {
+  balloon.serial = former.serial;
+  balloon.borrowed_at = former.borrowed_at;
+  if (balloon.cpus() == former.cpus()) {
+    balloon.dropped = former.dropped;
+    balloon.grown = former.grown;
+    balloon.grown_by = former.grown_by;
+  }
+  for (BalloonMemberPtr& member : balloon.members) {
+    const BalloonMemberPtr before = former.MemberOf(member->key);
+    if (before == nullptr || before->considered.empty() || !member->considered.empty()) continue;
+    const auto completed = std::make_shared<BalloonMember>(*member);
+    completed->considered = before->considered;
+    member = completed;
+  }
 }
 
 }  // namespace
@@ -221,6 +248,23 @@ void BalloonBook::AdoptRoom(size_t place, const CpuSet& room) {
       (room - present.cpus()).IsSubsetOf(free) &&
       std::ranges::any_of(parts, [&](const CpuSet& part) { return room.IsSubsetOf(part); });
   if (fits) balloons_.Change(place).room = room;
+}
+
+void BalloonBook::TakeOver(const BalloonBook& former) {
+  std::map<std::pair<int, int>, const Balloon*> by_name;
+  for (const Balloon& balloon : former.balloons_)
+    by_name.emplace(std::pair(balloon.type, balloon.index), &balloon);
+  last_serial_ += former.last_serial_;
+  for (size_t place = 0; place < balloons_.size(); ++place) {
+    Balloon& balloon = balloons_.Change(place);
+    const auto found = by_name.find({balloon.type, balloon.index});
+    if (found != by_name.end() && IsSame(*found->second, balloon)) {
+      TakeOverFrom(*found->second, balloon);
+    } else {
+      balloon.serial += former.last_serial_;
+    }
+  }
+  balloons_.SortBy(&Balloon::serial);
 }
 
 bool BalloonBook::Retype(size_t place, int type, std::vector<BalloonMemberPtr> members) {

@@ -81,7 +81,8 @@ StatusOr<Plan> BalloonsPolicy::Reconcile(const Snapshot& snapshot) {
   BalloonAdoption adoption(setup_, rules());
   snapshot.ForEachContainer(
       [&](const Pod& pod, const Container& container) { adoption.Add(pod, container); });
-  book_ = adoption.Run();
+  const BalloonBook before = std::exchange(book_, adoption.Run());
+  book_.TakeOver(before);
   Plan plan;
   const BalloonPlan made = plan_of_book();
   snapshot.ForEachContainer([&](const Pod&, const Container& container) {

@@ -52,6 +52,23 @@ TEST(BalloonsRestartTest, ARestartWithStateMovesNothingAndKeepsNumbers) {
     EXPECT_EQ(node.CpusOfBalloon(zone.name), zone.cpus.ToString()) << zone.name;
 }
 
+TEST(BalloonsRestartTest, AListLeavesExplanationsAndTheOrderOfBalloons) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, preferNewBalloons: true, fillOrder: firstFree, maxBalloons: 2, "
+      "preferCloseToDevices: [/sys/devices/system/node/node2]}]");
+  const ContainerKey first = *node.Run("first", {.request = 2000, .type = "x"});
+  const ContainerKey second = *node.Run("second", {.request = 1500, .type = "x"});
+  node.Remove(first);
+  const ContainerKey third = *node.Run("third", {.request = 2500, .type = "x"});
+  ASSERT_EQ(node.PoolOf(second) + " " + node.PoolOf(third), "x[1] x[0]");
+  const std::vector<std::string> explained = node.policy().Explain(third);
+  ASSERT_THAT(explained, ElementsAre(HasSubstr("x[1]: 1500 of"), HasSubstr("not followed")));
+  EXPECT_TRUE(node.Reconcile().empty());
+  EXPECT_EQ(node.policy().Explain(third), explained);
+  const ContainerKey next = *node.Run("next", {.request = 100, .type = "x"});
+  EXPECT_EQ(node.PoolOf(next), "x[1]") << "the older one";
+}
+
 TEST(BalloonsRestartTest, ARestartWithoutStateMovesNoContainer) {
   BalloonsNode node(kMixed);
   Fill(node);

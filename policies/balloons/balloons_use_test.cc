@@ -72,6 +72,17 @@ TEST(BalloonsUseTest, NothingChangesInTheDeadBandOrBeforeThePauseIsOver) {
   EXPECT_EQ(node.SetOf(a).size(), 6);
 }
 
+// Each list of what the runtime holds is taken over, at least once a minute.
+TEST(BalloonsUseTest, AListDoesNotEndThePause) {
+  BalloonsNode node("balloonTypes: [{name: web, followUse: {growAbove: 80, pause: 10m}}]");
+  const ContainerKey a = *node.Run("a", {.request = 2000, .type = "web"});
+  node.FollowUse({{a, 2.0}}, seconds(0));
+  ASSERT_EQ(node.SetOf(a).size(), 3);
+  EXPECT_TRUE(node.Reconcile().empty());
+  EXPECT_TRUE(node.FollowUse({{a, 3.0}}, seconds(60)).empty());
+  EXPECT_FALSE(node.FollowUse({{a, 3.0}}, seconds(600)).empty());
+}
+
 TEST(BalloonsUseTest, ConstantUseComesToRest) {
   for (const double used : {0.3, 0.85, 1.7, 3.1, 4.4, 7.9}) {
     BalloonsNode node(kSection);

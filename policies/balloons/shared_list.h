@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -49,6 +50,13 @@ class SharedList {
     return *value;
   }
   void Add(T value) { values_.push_back(std::make_shared<T>(std::move(value))); }
+  // Orders the values by this member.
+  template <typename Member>
+  void SortBy(Member T::*member) {
+    std::ranges::stable_sort(
+        values_, {},
+        [member](const std::shared_ptr<T>& value) -> const Member& { return (*value).*member; });
+  }
   void Remove(size_t place) { values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(place)); }
 
  private:

@@ -27,7 +27,7 @@ const CpuSet& UsedByOthers(const CpuUsers& users, const Container& container) {
 }  // namespace
 
 StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
-  grants_.clear();
+  std::map<ContainerKey, Grant> former = std::exchange(grants_, {});
   wanting_.clear();
   granted_ = {};
   sharers_.clear();
@@ -47,6 +47,7 @@ StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
   AdoptUnclear(members, running);
   FinishGrowing(members);
   const std::map<ContainerKey, std::string> refused = GrantTheRest(members);
+  TakeExplanations(former);
   Plan plan;
   for (const Member& member : members) {
     const ContainerKey key = member.container->key;
@@ -62,6 +63,15 @@ StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
     plan.changes.push_back({key, std::move(placement)});
   }
   return plan;
+}
+
+// Placements do not tell what was considered, so grants that are as before take that over.
+void ExclusivePolicy::TakeExplanations(std::map<ContainerKey, Grant>& former) {
+  for (auto& [key, grant] : grants_) {
+    const auto before = former.find(key);
+    if (before == former.end() || before->second.cpus != grant.cpus) continue;
+    if (grant.considered.empty()) grant.considered = std::move(before->second.considered);
+  }
 }
 
 ExclusivePolicy::Members ExclusivePolicy::MembersOf(const Snapshot& snapshot) {

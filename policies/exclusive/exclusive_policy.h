@@ -128,6 +128,7 @@ class ExclusivePolicy final : public Policy {
   bool Legal(const CpuSet& cpus) const;
 
   Members MembersOf(const Snapshot& snapshot);
+  void TakeExplanations(std::map<ContainerKey, Grant>& former);
   void AdoptExact(const Members& members, const CpuUsers& users, bool alone);
   void AdoptMixed(const Members& members, const CpuUsers& users);
   void AdoptUnclear(const Members& members, const CpuUsers& running);

@@ -333,6 +333,9 @@ TEST(StaticPolicyTest, ExplainsWhatWasConsidered) {
   EXPECT_THAT(node.policy().Explain(two),
               testing::ElementsAre("isolated CPUs: 2 free, not in one core",
                                    "ordinary CPUs: 5 free, taken"));
+  const std::vector<std::string> before = node.policy().Explain(two);
+  EXPECT_TRUE(node.Reconcile().empty()) << "as after each list of what the runtime holds";
+  EXPECT_EQ(node.policy().Explain(two), before);
 }
 
 // The options of the static policy.
