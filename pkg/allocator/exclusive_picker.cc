@@ -10,7 +10,6 @@
 
 #include "pkg/allocator/free_cpus.h"
 #include "pkg/base/amount_text.h"
-#include "pkg/topology/core_sets.h"
 
 namespace resmgr {
 namespace {
@@ -107,20 +106,17 @@ void Exclude(ConfigSection& reader, bool a, std::string_view a_name, bool b,
 }  // namespace
 
 ExclusivePicker::ExclusivePicker(const Machine& machine, const ExclusiveOptions& options,
-                                 const CpuSet& all)
-    : machine_(machine), options_(options), all_(all.empty() ? machine.online() : all) {
-  for (const CpuSet& core : machine.cores()) {
-    if (!core.empty()) threads_ = std::max(threads_, core.size());
-  }
-  for (const CpuSet& core : machine.cores()) {
-    if (!core.empty() && core.size() != threads_) uniform_ = false;
-  }
+                                 const CpuSet& all, const CpuSet& offline)
+    : machine_(machine),
+      options_(options),
+      all_(all.empty() ? machine.online() : all),
+      cores_(machine, offline) {
   allocator_options_ = {
       .prefer_align_by_uncore = options.prefer_align_cpus_by_uncorecache,
       .spread_across_cores = options.distribute_cpus_across_cores,
       .distribute_across_numa = options.distribute_cpus_across_numa,
       .align_by_package = options.align_by_socket,
-      .group_size = options.full_pcpus_only ? threads_ : 1,
+      .group_size = options.full_pcpus_only ? cores_.threads() : 1,
   };
 }
 
@@ -307,26 +303,27 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Shrink(const CpuSet& current, i
 }
 
 Status ExclusivePicker::CheckCount(int count) const {
-  if (!options_.full_pcpus_only || !uniform_ || count % threads_ == 0) return OkStatus();
+  const bool whole = !cores_.uniform() || count % cores_.threads() == 0;
+  if (!options_.full_pcpus_only || whole) return OkStatus();
   return InvalidArgument("needs {}, but full-pcpus-only grants whole cores of {}",
-                         CountText(count, "exclusive CPU"), CountText(threads_, "CPU"));
+                         CountText(count, "exclusive CPU"), CountText(cores_.threads(), "CPU"));
 }
 
 CpuSet ExclusivePicker::Grantable(const CpuSet& free) const {
-  return options_.full_pcpus_only ? WholeCores(machine_, free) : free;
+  return options_.full_pcpus_only ? cores_.Whole(free) : free;
 }
 
 bool ExclusivePicker::MadeOfWholeCores(const CpuSet& cpus) const {
-  return machine_.WithSiblings(cpus) == cpus;
+  return cores_.WithSiblings(cpus) == cpus;
 }
 
 bool ExclusivePicker::IsOneCore(const CpuSet& cpus) const {
-  return machine_.WithSiblings(CpuSet{cpus.First()}) == cpus;
+  return cores_.WithSiblings(CpuSet{cpus.First()}) == cpus;
 }
 
 bool ExclusivePicker::TriesIsolated(const Need& need) const {
   if (need.prefer_isolated.has_value()) return *need.prefer_isolated;
-  return options_.prefer_isolated || need.count == 1 || need.count == threads_;
+  return options_.prefer_isolated || need.count == 1 || need.count == cores_.threads();
 }
 
 StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet& preferred,
@@ -349,8 +346,8 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
 CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& preferred,
                                        int count) const {
   CoresBySize cores_by_size;
-  for (const CpuSet& core : machine_.cores()) {
-    if (!core.empty() && core.IsSubsetOf(available)) cores_by_size[core.size()] |= core;
+  for (const CpuSet& core : cores_.all()) {
+    if (core.IsSubsetOf(available)) cores_by_size[core.size()] |= core;
   }
   CpuSet taken;
   for (const auto& [size, part] : PartsBySize(cores_by_size, count)) {

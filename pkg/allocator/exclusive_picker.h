@@ -9,6 +9,7 @@
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_section.h"
+#include "pkg/topology/core_sets.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -46,8 +47,10 @@ Status CheckExclusiveOptions(const Machine& machine, const ExclusiveOptions& opt
 class ExclusivePicker {
  public:
   // `all` are the CPUs of the policy, the reserved ones included, as messages name them; by default
-  // the CPUs of the machine.
-  ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {});
+  // the CPUs of the machine. `offline`: CPUs that went offline since the machine was read; a core
+  // has the threads that are online.
+  ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {},
+                  const CpuSet& offline = {});
 
   struct Need {
     int count = 0;  // more than 0
@@ -84,8 +87,8 @@ class ExclusivePicker {
   StatusOr<Pick> Grow(const CpuSet& current, int count, const CpuSet& free) const;
   // Keeps `count` of `current`, those in `preferred` first.
   StatusOr<Pick> Shrink(const CpuSet& current, int count, const CpuSet& preferred = {}) const;
-  // The part of `free` that may be granted: with full-pcpus-only, only cores of which all threads
-  // are free.
+  // The part of `free` that may be granted: with full-pcpus-only, only cores of which all online
+  // threads are free.
   CpuSet Grantable(const CpuSet& free) const;
 
  private:
@@ -106,8 +109,7 @@ class ExclusivePicker {
   const Machine& machine_;
   const ExclusiveOptions options_;
   const CpuSet all_;
-  int threads_ = 1;      // of the largest core
-  bool uniform_ = true;  // all cores have `threads_` threads
+  const OnlineCores cores_;
   CpuAllocatorOptions allocator_options_;
 };
 

@@ -165,7 +165,7 @@ std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const
                                       .require_isolated = claim.require_isolated};
   const auto pick = Pick(
       [&](const CpuSet& ordinary, const CpuSet& isolated) {
-        return ExclusivePicker(machine_, divided).Take(need, ordinary, isolated);
+        return ExclusivePicker(machine_, divided, {}, cpus_.offline).Take(need, ordinary, isolated);
       },
       granted_);
   const bool fits = pick.ok() && places_.IsAligned(claim.alignment, pick->cpus);

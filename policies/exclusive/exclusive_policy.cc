@@ -33,7 +33,7 @@ ExclusivePolicy::ExclusivePolicy(std::string_view name, const Machine& machine,
                                  PinningRule pinning, Rules rules)
     : name_(name),
       machine_(machine),
-      picker_(machine, options, cpus.shared | cpus.isolated | cpus.reserved),
+      picker_(machine, options, cpus.shared | cpus.isolated | cpus.reserved, cpus.offline),
       places_(machine),
       options_(options),
       cpus_(cpus),

@@ -61,6 +61,7 @@ class ExclusivePolicy final : public Policy {
     bool lend_reserved = false;
     // The part of the reserved CPUs that pods may ask for (PolicyContext::unreserved).
     MilliCpu unreserved{};
+    CpuSet offline{};  // PolicyContext::offline
   };
   // Pure functions; they are only called for containers that may be bound.
   struct Rules {

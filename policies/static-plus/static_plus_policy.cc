@@ -175,6 +175,7 @@ ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context) {
       .reserved = context.reserved,
       .lend_reserved = true,
       .unreserved = context.unreserved,
+      .offline = context.offline,
   };
 }
 

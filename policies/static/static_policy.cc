@@ -70,6 +70,7 @@ ExclusivePolicy::Cpus PoolCpus(const PolicyContext& context, const StaticOptions
       .isolated = (context.available & context.machine.isolated()) - context.reserved,
       .reserved = context.reserved,
       .unreserved = context.unreserved,
+      .offline = context.offline,
   };
 }
 

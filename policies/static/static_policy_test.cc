@@ -364,6 +364,18 @@ TEST(StaticOptionsTest, FullCoresOnly) {
       << "CPU 4 is free, but its core is partly reserved";
 }
 
+// Cores are {0,4} {1,5} {2,6} {3,7}.
+TEST(StaticOptionsTest, FullPcpusOnlyTakesCoresByTheirOnlineThreads) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  node.SetOffline(test::Cpus("4-7"));
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("smt-is-off", kGuaranteed, 1000)), "1");
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("two", kGuaranteed, 2000)), "2-3");
+  Node partly(test::S1Ht(), "0,4", "{Options: {full-pcpus-only: true}}");
+  partly.SetOffline({5});
+  EXPECT_EQ(partly.ExclusiveOf(*partly.Create("three", kGuaranteed, 3000)), "1-2,6");
+  EXPECT_FALSE(partly.Create("odd", kGuaranteed, 1000).ok()) << "a core of two is left";
+}
+
 TEST(StaticOptionsTest, FullCoresOnlyOnUnevenCores) {
   Node node(test::Hybrid(), "7", "{Options: {full-pcpus-only: true}}");
   const ContainerKey three = *node.Create("three", kGuaranteed, 3000);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "pkg/allocator/cpu_allocator.h"
-#include "pkg/topology/core_sets.h"
 #include "policies/topology-aware/packing.h"
 
 namespace resmgr {
@@ -46,25 +45,22 @@ std::vector<CpuSet> InOrder(const Machine& machine, CpuPriority priority) {
 ExclusiveFinder::ExclusiveFinder(const GrantBook& book)
     : book_(book),
       places_(book.machine()),
+      cores_(book.cores()),
       high_(InOrder(book.machine(), CpuPriority::kHigh)),
       normal_(InOrder(book.machine(), CpuPriority::kNormal)),
-      low_(InOrder(book.machine(), CpuPriority::kLow)) {
-  for (const CpuSet& core : book.machine().cores())
-    threads_ = std::max(threads_, core.size());
-  for (const CpuSet& core : book.machine().cores())
-    uneven_ |= core.size() < threads_;
-}
+      low_(InOrder(book.machine(), CpuPriority::kLow)) {}
 
 int ExclusiveFinder::Count(const Need& need) const {
   if (!need.hide_hyperthreads) return need.full;
-  return (need.full + threads_ - 1) / threads_ * threads_;
+  const int threads = cores_.threads();
+  return (need.full + threads - 1) / threads * threads;
 }
 
 bool ExclusiveFinder::Meets(const Need& need, const CpuSet& cpus) const {
   const int count = Count(need);
   if (!need.hide_hyperthreads) return cpus.size() == count;
-  return cpus.size() >= count && cpus.size() < count + threads_ &&
-         WholeCores(book_.machine(), cpus) == cpus;
+  return cpus.size() >= count && cpus.size() < count + cores_.threads() &&
+         cores_.Whole(cpus) == cpus;
 }
 
 bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
@@ -143,12 +139,13 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   if (!need.hide_hyperthreads || grantable == 0) return grantable;
   const CpuSet free = UsableOrdinary(demand, book_.cpus().Free(pool));
   const int whole = free.size();
-  if (whole <= grantable) return whole / threads_ * threads_;
-  if (!uneven_) return grantable / threads_ * threads_;
+  const int threads = cores_.threads();
+  if (whole <= grantable) return whole / threads * threads;
+  if (cores_.uniform()) return grantable / threads * threads;
   // If cores differ in size, the last core may have more threads than can be granted, but not if
   // only the largest cores are taken.
-  const int largest = WholeCores(book_.machine(), free, threads_).size();
-  return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
+  const int largest = cores_.Whole(free, threads).size();
+  return std::max(grantable - threads + 1, std::min(grantable, largest)) / threads * threads;
 }
 
 // The CPUs from which `count` ordinary ones (at most Ordinary(demand, pool)) are picked: the held
@@ -157,10 +154,10 @@ CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) 
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
   CpuSet free = UsableOrdinary(demand, cpus.Free(pool));
-  if (need.hide_hyperthreads && uneven_) {
+  if (need.hide_hyperthreads && !cores_.uniform()) {
     const int grantable = Grantable(demand, pool);
-    const bool tight = free.size() > grantable && count > grantable - threads_ + 1;
-    if (tight) free = WholeCores(book_.machine(), free, threads_);
+    const bool tight = free.size() > grantable && count > grantable - cores_.threads() + 1;
+    if (tight) free = cores_.Whole(free, cores_.threads());
   }
   if (cpus.Sliceable(pool, need.fraction) < count) return free;
   std::vector<CpuSet> kept = PreferredCpus(demand);
@@ -171,7 +168,7 @@ CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) 
 
 // The CPUs that such a need can take.
 CpuSet ExclusiveFinder::Usable(const Need& need, const CpuSet& cpus) const {
-  return need.hide_hyperthreads ? WholeCores(book_.machine(), cpus) : cpus;
+  return need.hide_hyperthreads ? cores_.Whole(cpus) : cpus;
 }
 
 CpuSet ExclusiveFinder::UsableOrdinary(const Demand& demand, const CpuSet& cpus) const {
@@ -261,8 +258,8 @@ std::optional<CpuSet> ExclusiveFinder::PickAny(const Demand& demand, int pool) c
 CpuSet ExclusiveFinder::InWholeCores(const Demand& demand, const CpuSet& picked) const {
   const int count = Count(demand.need);
   const bool keeps = demand.keeps_held && count >= demand.held.size();
-  CpuSet whole = book_.machine().WithSiblings(picked);
-  for (const CpuSet& core : book_.machine().cores()) {
+  CpuSet whole = cores_.WithSiblings(picked);
+  for (const CpuSet& core : cores_.all()) {
     if (!core.IsSubsetOf(whole) || (keeps && core.Intersects(demand.held))) continue;
     if (whole.size() - core.size() >= count) whole -= core;
   }

@@ -82,8 +82,7 @@ class ExclusiveFinder {
 
   const GrantBook& book_;
   const AlignedPlaces places_;
-  int threads_ = 1;      // threads of the largest core
-  bool uneven_ = false;  // whether some cores have fewer
+  const OnlineCores& cores_;
   // All online CPUs by rank for each priority, the best first.
   const std::vector<CpuSet> high_;
   const std::vector<CpuSet> normal_;

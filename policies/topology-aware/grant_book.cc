@@ -17,8 +17,10 @@ const HugeMemories& Grant::Huge() const {
 }
 
 GrantBook::GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved,
-                     bool pin_cpu, MilliCpu unreserved)
+                     bool pin_cpu, MilliCpu unreserved, const CpuSet& offline)
     : machine_(machine),
+      offline_(offline),
+      cores_(machine, offline),
       tree_(machine, available, reserved),
       reserved_(reserved),
       reserved_pool_(tree_.SmallestWith(reserved)),

@@ -11,6 +11,7 @@
 
 #include "pkg/model/container.h"
 #include "pkg/model/plan.h"
+#include "pkg/topology/core_sets.h"
 #include "pkg/topology/machine.h"
 #include "policies/topology-aware/cpu_ledger.h"
 #include "policies/topology-aware/memory_ledger.h"
@@ -49,8 +50,9 @@ struct Grant {
 // else in it may be needed after a restart.
 class GrantBook {
  public:
+  // `offline`: CPUs that went offline since the machine was read.
   GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved, bool pin_cpu,
-            MilliCpu unreserved = {});
+            MilliCpu unreserved = {}, const CpuSet& offline = {});
   GrantBook(const GrantBook&) = delete;
   GrantBook& operator=(const GrantBook&) = delete;
 
@@ -117,6 +119,8 @@ class GrantBook {
   Placement PlacementOf(const Grant& grant) const;
 
   const Machine& machine() const { return machine_; }
+  const CpuSet& offline() const { return offline_; }
+  const OnlineCores& cores() const { return cores_; }
   const PoolTree& tree() const { return tree_; }
   const CpuLedger& cpus() const { return cpus_; }
   const MemoryLedger& memory() const { return memory_; }
@@ -157,6 +161,8 @@ class GrantBook {
   CpuSet Visible(const Grant& grant, const CpuSet& cpus) const;
 
   const Machine& machine_;
+  const CpuSet offline_;
+  const OnlineCores cores_;
   const PoolTree tree_;
   const CpuSet reserved_;
   const int reserved_pool_;

@@ -40,7 +40,7 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
     : options_(options),
       pinning_(std::move(pinning)),
       book_(context.machine, context.available, context.reserved, options.pin_cpu,
-            context.unreserved),
+            context.unreserved, context.offline),
       placer_(book_) {}
 
 // The copy computes its ledgers from the grants, and fills its index from the snapshot if needed.
@@ -49,7 +49,8 @@ std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PolicyContext context = {.machine = book_.machine(),
                                  .available = tree.at(tree.root()).cpus,
                                  .reserved = book_.reserved(),
-                                 .unreserved = book_.cpus().unreserved()};
+                                 .unreserved = book_.cpus().unreserved(),
+                                 .offline = book_.offline()};
   std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_, pinning_));
   clone->book_.CopyFrom(book_);
   return clone;

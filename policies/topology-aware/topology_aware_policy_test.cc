@@ -181,6 +181,30 @@ TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
     EXPECT_TRUE(cpu % 2 == 0 || cpu == 1) << cpu;
 }
 
+// Cores are {c,c+8}.
+TEST(TopologyAwarePolicyTest, HidesHyperthreadsBesideThreadsThatAreOffline) {
+  Node node(test::MakeMachine(
+      {.packages = 1, .l3s = 1, .cores = 8, .threads = 2, .siblings_apart = true}));
+  const auto run = [&node](std::string_view name) {
+    const ContainerKey key = node.Add(name, kGuaranteed, 2000);
+    node.Annotate(key, "hide-hyperthreads", "true");
+    EXPECT_TRUE(node.Place(key).ok()) << name;
+    return node.PlacementOf(key).cpus.value_or(CpuSet());
+  };
+  const ContainerKey key = node.Add("c", kGuaranteed, 2000);
+  node.Annotate(key, "hide-hyperthreads", "true");
+  ASSERT_TRUE(node.Place(key).ok());
+  const CpuSet seen = *node.PlacementOf(key).cpus;
+  ASSERT_EQ(seen.size(), 1);
+  node.SetOffline({seen.First() + 8});
+  EXPECT_TRUE(seen.IsSubsetOf(*node.PlacementOf(key).cpus)) << node.CpusOf(key);
+  EXPECT_EQ(run("beside").size(), 1);
+  // Simultaneous multithreading is switched off.
+  node.SetOffline(test::Cpus("8-15"));
+  EXPECT_TRUE(seen.IsSubsetOf(*node.PlacementOf(key).cpus)) << node.CpusOf(key);
+  EXPECT_EQ(run("later").size(), 2) << "a CPU is a core";
+}
+
 // Node 0 has as many isolated CPUs as node 1, but no two of one core.
 TEST(TopologyAwarePolicyTest, HidesHyperthreadsWhereWholeIsolatedCoresAre) {
   for (const int64_t request : {1000, 2000}) {
