@@ -79,6 +79,10 @@ class ClaimedPolicy final : public Policy {
     return policy_->Unheeded(pod, container);
   }
   ClassNames ClassesOf(ContainerKey key) const override;
+  bool KeepsPoolsApart() const override { return policy_->KeepsPoolsApart(); }
+  bool MayReturn(ContainerKey key, const Placement& former) const override {
+    return policy_->MayReturn(key, former);
+  }
   bool WantsHints() const override { return policy_->WantsHints(); }
   bool WantsPodResources() const override { return policy_->WantsPodResources(); }
   bool FollowsUse() const override { return policy_->FollowsUse(); }

@@ -95,6 +95,14 @@ class Policy {
   // so it must be later than the former one.
   virtual StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key);
 
+  // Whether pools keep other pools' containers off their CPUs, which then belong to containers
+  // without exclusive CPUs, too.
+  virtual bool KeepsPoolsApart() const { return false; }
+  // Whether the container may have this place again, by an earlier decision of this policy, as far
+  // as pools that are kept apart are concerned. `key`: the container, or the one that has its
+  // place.
+  virtual bool MayReturn(ContainerKey /*key*/, const Placement& /*former*/) const { return true; }
+
   // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
   virtual StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) = 0;
 

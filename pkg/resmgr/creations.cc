@@ -228,7 +228,7 @@ void Creations::End(ContainerRecord& record, const Status& refusal) {
   if (former != nullptr && former->container.state != ContainerState::kExited) {
     // Without a place it is placed anew.
     Placement place = std::move(*std::exchange(former->former, nullptr));
-    if (!brain_.decider.OthersOwn(place.exclusive, former->container.key)) {
+    if (brain_.decider.MayReturn(former->container.key, place, key)) {
       former->container.placement = std::move(place);
     }
     brain_.Append(changed, brain_.decider.Reconcile());

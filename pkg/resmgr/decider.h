@@ -91,8 +91,14 @@ class Decider {
   // The CPUs of all other claims.
   CpuSet ClaimedByOthers(ContainerKey key) const { return claims()->Cpus() - ClaimedFor(key); }
   // Whether some of the CPUs are exclusive ones of another container, or of a claim that the
-  // container does not carry. Asked before a container gets a former place back.
+  // container does not carry.
   bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
+
+  // Whether the container may have its former place again, which no other container and no claim
+  // has by now. `holder`: the container that has its place, which may be itself.
+  bool MayReturn(ContainerKey key, const Placement& former, ContainerKey holder) const {
+    return !OthersOwn(former.exclusive, key) && policy_->MayReturn(holder, former);
+  }
 
   // Called when the policy's plan was broken and dropped, while the policy believes that it was
   // carried out: makes the policy take over the store's placements again.

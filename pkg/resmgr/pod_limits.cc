@@ -153,9 +153,9 @@ ContainerKeys PodLimits::Divide(PodRecord& pod, std::span<const ReducedSibling> 
     if (!Changes(member)) continue;
     ContainerRecord& record = *brain_.store.Find(member.container->key);
     const auto before = std::ranges::find(bounded, record.container.key, &ReducedSibling::key);
-    const bool returns =
-        before != bounded.end() && member.needs == before->needs &&
-        !brain_.decider.OthersOwn(before->placement.exclusive, record.container.key);
+    const ContainerKey key = record.container.key;
+    const bool returns = before != bounded.end() && member.needs == before->needs &&
+                         brain_.decider.MayReturn(key, before->placement, key);
     if (returns) {
       record.container.requirements = member.needs;
       brain_.decider.PutBack(record.container, before->placement);

@@ -149,7 +149,7 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
   }
   const std::optional<Placement>& former = record.confirmed->placement;
   const bool returns = record.updates.empty() && former &&
-                       !brain_.decider.OthersOwn(former->exclusive, container.key);
+                       brain_.decider.MayReturn(container.key, *former, container.key);
   if (!returns) {
     StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
     if (changed.ok()) return *std::move(changed);
@@ -160,7 +160,7 @@ ContainerKeys Updates::RollBack(ContainerRecord& record) {
   container.requirements = needs;
   if (returns) {
     brain_.decider.PutBack(container, *former);
-  } else if (container.placement.exclusive.empty()) {
+  } else if (container.placement.exclusive.empty() && !brain_.policy().KeepsPoolsApart()) {
     container.placement = {};  // its present place was decided for other needs
   }
   ContainerKeys changed;

@@ -264,6 +264,21 @@ StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey ke
   return MakePlan(snapshot, before);
 }
 
+// The CPUs that its former balloon would regain must be idle, and no other balloon may have its
+// name.
+bool BalloonsPolicy::MayReturn(ContainerKey key, const Placement& former) const {
+  const CpuSet own = ReadReason(former.reason).Own();
+  const std::optional<size_t> place = book_.Find(key);
+  if (place && book_.NameOf(book_.balloons()[*place]) == former.pool)
+    return (own - book_.balloons()[*place].cpus()).IsSubsetOf(book_.idle());
+  const bool taken = std::ranges::any_of(book_.balloons(), [&](const Balloon& balloon) {
+    return book_.NameOf(balloon) == former.pool;
+  });
+  if (taken) return false;
+  const bool alone = place && book_.balloons()[*place].members.size() == 1;
+  return (alone ? own - book_.balloons()[*place].cpus() : own).IsSubsetOf(book_.idle());
+}
+
 // Containers that share for want of room look for a balloon of their type again.
 StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {

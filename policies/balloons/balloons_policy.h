@@ -35,6 +35,8 @@ class BalloonsPolicy : public Policy {
                           const Container* predecessor) override;
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                         const Container& container) override;
+  bool KeepsPoolsApart() const override { return true; }
+  bool MayReturn(ContainerKey key, const Placement& former) const override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   policy::SharedPools Shared(const Snapshot& snapshot) const override;

@@ -69,6 +69,23 @@ TEST(BalloonsRestartTest, AListLeavesExplanationsAndTheOrderOfBalloons) {
   EXPECT_EQ(node.PoolOf(next), "x[1]") << "the older one";
 }
 
+TEST(BalloonsRestartTest, AFormerPlaceIsFreeIfNoOtherBalloonHasItsNameOrCpus) {
+  BalloonsNode node("balloonTypes: [{name: x, preferNewBalloons: true}]");
+  const ContainerKey key = *node.Run("c", {.request = 4000, .type = "x"});
+  const Placement four = node.PlacementOf(key);
+  ASSERT_TRUE(node.Resize(key, 2000).ok());
+  EXPECT_TRUE(node.policy().MayReturn(key, four));
+  const ContainerKey big = *node.Run("big", {.request = 13'000, .type = "x"});
+  EXPECT_FALSE(node.policy().MayReturn(key, four));
+  node.Remove(big);
+  node.Remove(key);
+  EXPECT_TRUE(node.policy().MayReturn(key, four));
+  const ContainerKey other = *node.Run("other", {.request = 100, .type = "x"});
+  ASSERT_EQ(node.PoolOf(other), four.pool);
+  EXPECT_FALSE(node.policy().MayReturn(key, four));
+  EXPECT_TRUE(node.policy().MayReturn(other, four)) << "it has taken the place of the container";
+}
+
 TEST(BalloonsRestartTest, ARestartWithoutStateMovesNoContainer) {
   BalloonsNode node(kMixed);
   Fill(node);
