@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "pkg/classes/class_journal.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/control_fixture.h"
 #include "test/support/placement_trail/placement_trail.h"
@@ -280,8 +281,10 @@ struct Removal {
   int exit_code = 0;
   std::string said;
 };
-Removal TryToRemove(const std::string& proc, const std::string& script, const std::string& told) {
-  std::ifstream source(RESMGR_SOURCE_DIR "/cmake/debian/prerm.in");
+// Runs one of the package's scripts with this argument, where the daemon's directory is `state`.
+Removal RunScript(const std::string& name, const std::string& argument, const std::string& proc,
+                  const std::string& state, const std::string& script) {
+  std::ifstream source(RESMGR_SOURCE_DIR "/cmake/debian/" + name);
   std::string text{std::istreambuf_iterator<char>(source), {}};
   const auto replace = [&text](const std::string& what, const std::string& by) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
@@ -289,39 +292,49 @@ Removal TryToRemove(const std::string& proc, const std::string& script, const st
   };
   replace("proc=/proc", "proc=" + proc);
   replace("@SOCKETS@", "a.socket");
+  replace("state=/var/lib/cri-resmgr", "state=" + state);
+  replace("@STATE@", state);
   replace("@UNITS@", "");
   replace("/run/systemd/system", "/no/such/directory");
   std::ofstream(script) << text;
-  const int status = std::system(fmt::format("sh {} remove 2>{}", script, told).c_str());
-  std::ifstream said(told);
+  const int status = std::system(fmt::format("sh {0} {1} 2>{0}.said", script, argument).c_str());
+  std::ifstream said(script + ".said");
   return {WEXITSTATUS(status), {std::istreambuf_iterator<char>(said), {}}};
 }
 
-TEST_F(BackTest, ThePackageIsNotRemovedWhoeverStartedTheRelay) {
-  namespace fs = std::filesystem;
-  const auto write = [this](const std::string& file, const std::string& text) {
-    fs::create_directories(fs::path(Path(file)).parent_path());
+class RemovalTest : public BackTest {
+ protected:
+  Removal TryToRemove() const {
+    return RunScript("prerm.in", "remove", Path("proc"), Path("state"), Path("prerm"));
+  }
+  Removal Purge() const {
+    return RunScript("postrm.in", "purge", Path("proc"), Path("state"), Path("postrm"));
+  }
+  void Write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(Path(file)).parent_path());
     std::ofstream(Path(file)) << text;
-  };
+  }
+};
+
+TEST_F(RemovalTest, ThePackageIsNotRemovedWhoeverStartedTheRelay) {
+  namespace fs = std::filesystem;
   const auto connect = [&](const std::string& socket) {
-    write("proc/net/unix",
+    Write("proc/net/unix",
           "0000000000000000: 00000003 00000000 00000000 0001 03 4711 " + socket + "\n");
   };
-  const auto code = [this] {
-    return TryToRemove(Path("proc"), Path("prerm"), Path("told")).exit_code;
-  };
+  const auto code = [this] { return TryToRemove().exit_code; };
   fs::create_directories(Path("proc/12"));
   fs::create_symlink("/usr/bin/cri-resmgr (deleted)", Path("proc/12/exe"));
   const auto start = [&](std::string line) {
     std::ranges::replace(line, ' ', '\0');
-    write("proc/12/cmdline", line);
+    Write("proc/12/cmdline", line);
   };
   connect("/run/other/x.sock");
   start("/usr/bin/cri-resmgr");
   EXPECT_EQ(code(), 0);
   start("koord-runtime-proxy --koord-runtimeproxy-endpoint=/run/other/x.sock");
   EXPECT_EQ(code(), 1);
-  write("options", "policy static\nrelay-socket /run/other/x.sock\n");
+  Write("options", "policy static\nrelay-socket /run/other/x.sock\n");
   start("/usr/bin/cri-resmgr -config " + Path("options"));
   EXPECT_EQ(code(), 1);
   start("/usr/bin/cri-resmgr -relay-socket unix:///run/other/x.sock -config /none");
@@ -331,28 +344,74 @@ TEST_F(BackTest, ThePackageIsNotRemovedWhoeverStartedTheRelay) {
   EXPECT_EQ(code(), 1);
 }
 
-TEST_F(BackTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
+// The journal is the only note of what the daemon changed, also of one that serves no socket.
+TEST_F(RemovalTest, ThePackageIsNotRemovedWhileFilesOfTheHostHaveItsValues) {
+  namespace fs = std::filesystem;
+  EXPECT_EQ(TryToRemove().exit_code, 0) << "classes were never used";
+  Write("proc/sys/kernel/random/boot_id", "b-2\n");
+  const ClassJournal::Entries of_kernel = {{"proc/irq/24/smp_affinity", {"ff", "3", "ff"}},
+                                           {"sys/fs/cgroup/a/memory.high", {"max", "[7]", "max"}}};
+  const ClassJournal::Entries on_disk = {{"etc/default/irqbalance", {"", "BANNED=3", ""}}};
+  Write("state/classes/journal", JournalText({}, "b-2"));
+  EXPECT_EQ(TryToRemove().exit_code, 0) << "all is given back";
+  Write("state/classes/journal", JournalText(of_kernel, "b-1"));
+  EXPECT_EQ(TryToRemove().exit_code, 0) << "a boot has ended them";
+  Write("state/classes/journal", JournalText(on_disk, "b-1"));
+  EXPECT_EQ(TryToRemove().exit_code, 1) << "a boot has not";
+  Write("state/classes/journal", JournalText(of_kernel, "b-2"));
+  const Removal refused = TryToRemove();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.said, testing::AllOf(testing::HasSubstr("values of its classes (2)"),
+                                           testing::HasSubstr(Path("state/classes/journal")),
+                                           testing::HasSubstr("cri-resmgr-ctl uninstall -apply")));
+  fs::remove(Path("state/classes/journal"));
+  EXPECT_EQ(TryToRemove().exit_code, 0);
+
+  fs::create_directories(Path("proc/12"));
+  fs::create_symlink("/usr/bin/cri-resmgr", Path("proc/12/exe"));
+  using std::string_literals::operator""s;
+  Write("proc/12/cmdline", "cri-resmgr\0-relay-dir\0"s + Path("elsewhere") + '\0');
+  EXPECT_EQ(TryToRemove().exit_code, 0);
+  Write("elsewhere/classes/journal", JournalText(of_kernel, "b-2"));
+  EXPECT_THAT(TryToRemove().said, testing::HasSubstr(Path("elsewhere/classes/journal")));
+}
+
+TEST_F(RemovalTest, APurgeLeavesTheJournalOfWhatWasNotGivenBack) {
+  namespace fs = std::filesystem;
+  Write("state/classes/journal",
+        JournalText({{"proc/irq/24/smp_affinity", {"ff", "3", "ff"}}}, ""));
+  Write("state/state/a", "1");
+  const Removal kept = Purge();
+  EXPECT_EQ(kept.exit_code, 0);
+  EXPECT_THAT(kept.said, testing::HasSubstr(Path("state/classes") + " stays"));
+  EXPECT_TRUE(fs::exists(Path("state/classes/journal")));
+  EXPECT_FALSE(fs::exists(Path("state/state")));
+  Write("state/classes/journal", JournalText({}, ""));
+  EXPECT_EQ(Purge().said, "");
+  EXPECT_FALSE(fs::exists(Path("state")));
+}
+
+TEST_F(RemovalTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
   StartBoth();
   namespace fs = std::filesystem;
   fs::create_directory(Path("proc"));
   fs::create_symlink(fmt::format("/proc/{}", pid()), Path(fmt::format("proc/{}", pid())));
   fs::create_symlink("/proc/net", Path("proc/net"));
-  const auto removal = [this] { return TryToRemove(Path("proc"), Path("prerm"), Path("told")); };
   // The start of the daemon, or this test's own first call, may still be connected.
-  EXPECT_TRUE(Eventually([&] { return removal().exit_code == 0; }));
+  EXPECT_TRUE(Eventually([&] { return TryToRemove().exit_code == 0; }));
   {
     StatusOr<UniqueFd> kubelet = ConnectUnix(RelaySocket());
     ASSERT_TRUE(kubelet.ok()) << kubelet.status();
     Removal refused;
     EXPECT_TRUE(Eventually([&] {  // once the daemon has accepted it
-      refused = removal();
+      refused = TryToRemove();
       return refused.exit_code == 1;
     }));
     EXPECT_THAT(refused.said, testing::HasSubstr("clients are connected to its socket"));
     EXPECT_THAT(refused.said, testing::HasSubstr(RelaySocket())) << "wherever that is";
     EXPECT_THAT(refused.said, testing::HasSubstr("cri-resmgr-ctl uninstall -apply"));
   }
-  EXPECT_TRUE(Eventually([&] { return removal().exit_code == 0; }));
+  EXPECT_TRUE(Eventually([&] { return TryToRemove().exit_code == 0; }));
 }
 
 }  // namespace
