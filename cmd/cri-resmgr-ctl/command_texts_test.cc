@@ -214,6 +214,15 @@ TEST(TopCommandTest, ShowsCpusAsABusyMap) {
   EXPECT_THAT(CpusText(cut, {}, true), HasSubstr("a, b, c, d and 136 more\n"));
 }
 
+TEST(TopCommandTest, TellsOfContainersThatAreBoundToNoCpus) {
+  const Reply cpus = Reply::parse(R"([
+      {"id":3,"state":"offline","containers":[],"busyPercent":null},
+      {"id":7,"state":"shared","containers":["a"],"busyPercent":42.0,"unbound":2},
+      {"id":8,"state":"shared","containers":["a"],"busyPercent":42.0,"unbound":2}])");
+  EXPECT_THAT(CpusText(cpus), testing::EndsWith("\n\n2 containers are bound to no CPUs and may run "
+                                                "on any: cri-resmgr-ctl containers -cpu 7\n"));
+}
+
 TEST(TopCommandTest, ShowsNodes) {
   const Reply nodes = Reply::parse(R"([{"id":0,"cpus":"0-1","cpuUsed":0.75,"memoryBytes":1073741824,
       "memoryUsed":1048576,"containerBytes":0,"otherPagesPercent":null}])");

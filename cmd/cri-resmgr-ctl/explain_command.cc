@@ -146,8 +146,9 @@ void AddProblemRows(const Reply& container, std::vector<TableRow>& rows) {
 }
 
 // True under the null policy, which decides nothing: the request and plugins determine everything.
+// A container that this policy has to release first has the member "settled".
 bool IsUnplaced(const Reply& container) {
-  return container.value("policy", "") == "null";
+  return container.value("policy", "") == "null" && !container.contains("settled");
 }
 
 std::string UnplacedExplained(const Reply& container) {
@@ -371,10 +372,8 @@ bool HaveOneName(const Reply& containers) {
   });
 }
 
-// Describes several containers, one line each.
-std::string Overview(const Reply& containers, const TableStyle& style) {
-  if (!containers.empty() && IsUnplaced(containers.front()))
-    return UnplacedOverview(containers, style);
+// Describes several containers that a policy has placed, one line each.
+std::string PlacedOverview(const Reply& containers, const TableStyle& style) {
   std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",
                                  "EXCLUSIVE", "MEMS", "IN FORCE", "BECAUSE"}};
   const bool by_id = HaveOneName(containers);
@@ -397,6 +396,18 @@ std::string Overview(const Reply& containers, const TableStyle& style) {
   }
   return FormatTable(rows, style) + fmt::format("\n`explain {}` tells more of one of them.\n",
                                                 by_id ? "ID" : "NAMESPACE/POD/CONTAINER");
+}
+
+// Describes several containers. Under the null policy some may still have the choice of a former
+// policy.
+std::string Overview(const Reply& containers, const TableStyle& style) {
+  Reply placed = Reply::array();
+  Reply unplaced = Reply::array();
+  for (const Reply& container : containers)
+    (IsUnplaced(container) ? unplaced : placed).push_back(container);
+  if (unplaced.empty()) return PlacedOverview(placed, style);
+  const std::string above = placed.empty() ? "" : PlacedOverview(placed, style) + '\n';
+  return above + UnplacedOverview(unplaced, style);
 }
 
 class ExplainCommand final : public DaemonCommand {

@@ -7,6 +7,7 @@
 namespace resmgr {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -143,6 +144,21 @@ TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
   EXPECT_THAT(text, Not(HasSubstr("asks for")));
   EXPECT_THAT(ExplanationText(Reply::array({container, container})),
               HasSubstr("unified cpu.idle = 1, environment A by hooks koordlet.json\n"));
+}
+
+TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatIsNotReleasedYet) {
+  const Reply bound = Reply::parse(R"({"id":"c2","namespace":"shop","pod":"web","name":"main",
+      "policy":"null","reason":"no policy places it any more","settled":false,
+      "notUpdated":"disk on fire","hints":[],"candidates":[],"owners":[]})");
+  EXPECT_THAT(
+      ExplanationText(Reply::array({bound})),
+      AllOf(HasSubstr("in force          not yet\n"), HasSubstr("not updated       disk on fire\n"),
+            Not(HasSubstr("it decides nothing"))));
+  const Reply seen = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "policy":"null","hints":[],"candidates":[],"owners":[]})");
+  EXPECT_THAT(ExplanationText(Reply::array({bound, seen})),
+              AllOf(HasSubstr("IN FORCE"), HasSubstr("not yet   no policy places it any more\n"),
+                    HasSubstr("\n\nCONTAINER     CPUS  MEMS  CHANGED\nshop/db/main")));
 }
 
 TEST(ExplainCommandTest, SeveralOfOneNameAreToldApartByTheirIds) {

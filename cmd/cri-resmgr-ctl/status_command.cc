@@ -36,6 +36,9 @@ std::string Containers(const Reply& reply) {
   const int64_t unsettled = reply.value("unsettled", int64_t{0});
   std::string text = Cell(reply, "containers");
   if (unsettled > 0) text += fmt::format(", {} not yet where they should be", unsettled);
+  if (const int64_t bound = reply.value("stillBound", int64_t{0}); bound > 0)
+    text +=
+        fmt::format("; {} still bound to what a former policy chose", CountIs(bound, "container"));
   return text;
 }
 

@@ -64,6 +64,18 @@ std::string ContainersText(const Reply& cpu, bool all) {
   return FirstOf(names, most);
 }
 
+// Tells of the containers that no CPU lists, since they are bound to none. "" without such ones.
+std::string UnboundText(const Reply& cpus) {
+  for (const Reply& cpu : cpus) {
+    const int64_t unbound = cpu.value("unbound", int64_t{0});
+    if (unbound == 0) continue;
+    return fmt::format(
+        "\n{} bound to no CPUs and may run on any: cri-resmgr-ctl containers -cpu {}\n",
+        CountIs(unbound, "container"), Cell(cpu, "id"));
+  }
+  return "";
+}
+
 const char* MemberOf(std::string_view key) {
   if (key == "throttled") return "throttledPercent";
   if (key == "pressure") return "cpuPressure60";
@@ -112,6 +124,7 @@ With -o wide also
     }
     Reply request = {{"what", What()}};
     if (wide()) request["wide"] = true;
+    if (as_table()) request["unbound"] = true;
     return request;
   }
   Reply Arranged(Reply reply) const override {
@@ -159,7 +172,7 @@ listed as NAMESPACE/CLAIM/claim.
   std::string_view Method() const override { return "Cpus"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.size() > 1) return InvalidArgument("give one list of CPUs, as in 0-7,16");
-    return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}};
+    return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}, {"unbound", as_table()}};
   }
   bool HasNoContainers(const Reply& reply) const override { return NoneHasContainers(reply); }
   std::string Table(const Reply& reply) const override { return CpusText(reply, style(), wide()); }
@@ -221,7 +234,7 @@ std::string CpusText(const Reply& cpus, const TableStyle& style, bool wide) {
     rows.push_back({Cell(cpu, "id"), Cell(cpu, "state"), NumberText(cpu, "busyPercent", "%"),
                     Bar(NumberOf(cpu, "busyPercent")), ContainersText(cpu, wide)});
   }
-  return FormatTable(rows, style);
+  return FormatTable(rows, style) + UnboundText(cpus);
 }
 
 void AddTopCommands(CommandList& commands) {

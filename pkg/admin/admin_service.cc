@@ -105,6 +105,9 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
     status.update(SeenCountsJson(node.door.seen()));
     status["runtime"] = "used without a policy";
   }
+  if (const ResourceManager* const releasing = Releasing(node)) {
+    if (const size_t bound = CountUnsettled(*releasing); bound > 0) status["stillBound"] = bound;
+  }
   if (const std::string why = WhyNoneIsKnown(node); !why.empty()) status["noneKnown"] = why;
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
@@ -162,7 +165,8 @@ StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
 StatusOr<std::string> Topology(const NodeView& node, const Json& request) {
   const StatusOr<std::string> form = TextOf(request, "form");
   const bool table = form.ok() && *form == "table";
-  return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
+  const CpuSet offline = node.offline();
+  return table ? MachineToTable(node.machine, offline) : MachineToJson(node.machine, offline);
 }
 
 // All entries that are kept, or the newest ones, as many as the request asks for.
@@ -385,12 +389,17 @@ void AdminService::AddAnswers(UnaryServer::Methods& methods) {
   add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });
   add("Top", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> what = TextOrNone(request, "what");
-    what.ok() ? Top(node, *what, IsTrue(request, "wide"), reply) : reply(what.status());
+    if (!what.ok()) return reply(what.status());
+    Top(node,
+        {.what = *what, .wide = IsTrue(request, "wide"), .unbound = IsTrue(request, "unbound")},
+        reply);
   });
   add("Cpus", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> list = TextOrNone(request, "cpus");
-    list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
-              : reply(list.status());
+    if (!list.ok()) return reply(list.status());
+    Cpus(node,
+         {.list = *list, .brief = IsTrue(request, "brief"), .unbound = IsTrue(request, "unbound")},
+         reply);
   });
   add("Classes", [&node](const Json&, const auto& reply) { Classes(node, reply); });
   add("LogSources",

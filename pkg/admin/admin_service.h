@@ -23,9 +23,10 @@ namespace resmgr {
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) except under the null policy, "state" ("saved" or "not
 //       saved"), "dumpLost" (calls that the dump lacks), "problems" (report_json.h); and where
-//       there are some "noneKnown" (why no containers are known, method_parts.h), "ended" (problems
-//       of use that have ended: "kind","since","ended","message","before","after") and "byUse" (the
-//       last rebalance by use: "time","state","note")}
+//       there are some "noneKnown" (why no containers are known, method_parts.h), "stillBound"
+//       (under the null policy: containers that are not released yet), "ended" (problems of use
+//       that have ended: "kind","since","ended","message","before","after") and "byUse" (the last
+//       rebalance by use: "time","state","note")}
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_source.h
 //   Pools        {}                         -> [node_json.h]
@@ -58,10 +59,9 @@ namespace resmgr {
 //   Audit        {"repair"}                 -> [report_json.h]
 //   ReleaseClaim {"claim","force"}          -> {"uid","cpus"}; what it held (host_claims.h)
 //   Uninstall    {"apply"}                  -> [uninstall.h]
-//   Top          {"what","wide"}            -> [usage_methods.h]; "containers", "nodes" or "cpus"
-//   Cpus         {"cpus","brief"}           -> [usage_methods.h]; a list, or all; brief: without
-//   the
-//       containers on each
+//   Top          {"what","wide","unbound"}  -> [usage_methods.h]; "containers", "nodes" or "cpus"
+//   Cpus         {"cpus","brief","unbound"} -> [usage_methods.h]; a list, or all; brief: without
+//       the containers on each; unbound: as CpuMap
 //   Classes      {}                         -> [report_json.h]
 //
 // Questions about containers, and configurations that must not take exclusive CPUs away, wait until

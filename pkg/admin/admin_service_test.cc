@@ -19,6 +19,7 @@
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/temp_dir.h"
+#include "policies/null/null_policy.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -107,6 +108,23 @@ TEST_F(AdminServiceTest, StatusTellsWhatRuns) {
   EXPECT_EQ(status["state"], "saved");
   EXPECT_EQ(status["dumpLost"], 0);
   EXPECT_EQ(status["problems"], Json::array()) << "under null no runtime is needed";
+}
+
+TEST_F(AdminServiceTest, TheTopologyHasCpusThatWentOffline) {
+  const auto topology = [this](const char* form) {
+    return Ask("Topology", Json({{"form", form}}).dump()).value_or("");
+  };
+  const Json before = Json::parse(topology("json"));
+  const std::string table = topology("table");
+  EXPECT_THAT(table, AllOf(HasSubstr("4 CPUs online (0-3)"), Not(HasSubstr("offline"))));
+  offline_ = CpuSet{2};
+  Json expected = before;
+  expected["cpus"][2]["online"] = false;
+  EXPECT_EQ(Json::parse(topology("json")), expected) << "its core and its node stay";
+  EXPECT_THAT(topology("table"), AllOf(HasSubstr("3 CPUs online (0-1,3)"),
+                                       HasSubstr("\noffline: 2\n"), HasSubstr("  0-1,3\n")));
+  offline_ = CpuSet();
+  EXPECT_EQ(topology("table"), table);
 }
 
 TEST_F(AdminServiceTest, ACriThatIsNeededAndNotReachedIsAProblem) {
@@ -454,6 +472,51 @@ TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {
   EXPECT_EQ(explained[0]["id"], "c1");
   EXPECT_EQ(explained[0]["policy"], "null");
   EXPECT_EQ(CodeOf("Explain", {{"what", "db"}}), StatusCode::kNotFound);
+}
+
+// A former policy bound them. The change itself is not refused where the runtime was away.
+TEST_F(AdminServiceTest, UnderTheNullPolicyContainersThatAreNotReleasedAreNamed) {
+  test::TestNode node(test::S1Ht(), test::FirstFit);
+  node.Run("b", QosClass::kGuaranteed, 2000);
+  const ContainerId stuck = node.Run("a", QosClass::kBurstable, 100);
+  node.runtime.AnswerAll();
+  node.manager().RuntimeDisconnected();
+  node.manager().policy_changes().Set(std::make_unique<NullPolicy>(), [](const Status&) {});
+  node.manager().RuntimeConnected();
+  node.runtime.AnswerList();
+  while (!node.runtime.updates.empty()) {
+    const bool refused = node.runtime.updates[0].id == stuck;
+    node.runtime.Answer(0, refused ? Internal("disk on fire") : OkStatus());
+  }
+  host_.releasing = &node.manager();
+  SeenContainer seen;
+  seen.pod.namespace_name = "ns";
+  seen.pod.name = "b";
+  seen.container.id = ContainerId("id-of-b");
+  seen.container.name = "b";
+  seen_ = {seen};
+
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["containers"], 0);
+  EXPECT_EQ(status["stillBound"], 1);
+  const Json problem = OnlyProblem();
+  EXPECT_EQ(problem["kind"], "runtime");
+  EXPECT_EQ(problem["message"], "the runtime does not update ns/a/a: disk on fire");
+  const Json a = AnswerTo("Explain", {{"what", "a"}});
+  ASSERT_EQ(a.size(), 1U);
+  EXPECT_EQ(a[0]["policy"], "null");
+  EXPECT_EQ(a[0]["settled"], false);
+  EXPECT_THAT(a[0].value("notUpdated", ""), HasSubstr("disk on fire"));
+  EXPECT_EQ(a[0]["problems"].size(), 1U);
+  const Json all = AnswerTo("Explain", {{"what", ""}});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["name"], "a");
+  EXPECT_EQ(all[1]["id"], "id-of-b");
+  EXPECT_FALSE(all[1].contains("settled")) << "it is released";
+
+  host_.releasing = nullptr;
+  EXPECT_FALSE(AnswerTo("Status", Json::object()).contains("stillBound"));
+  EXPECT_EQ(CodeOf("Explain", {{"what", "a"}}), StatusCode::kNotFound);
 }
 
 TEST_F(AdminServiceTest, UnderTheNullPolicyWithPluginsTheRuntimeIsUsed) {

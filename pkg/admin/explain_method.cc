@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookPatience{500};
 
-// Explains containers under the null policy: what plugins have changed, if the front door knows
+// Explains containers of the null policy: what plugins have changed, if the front door knows
 // containers.
 StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
@@ -179,15 +179,40 @@ std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager&
   return names;
 }
 
+// The containers of this name or, if there are none, those whose names begin so.
+StatusOr<OrderedJson> ExplainFound(const NodeView& node, const ResourceManager& manager,
+                                   std::string_view what, const ContainerChoice& choice) {
+  StatusOr<OrderedJson> explained = ExplainNamed(node, manager, what, choice, NameMatch::kWhole);
+  if (explained.ok() || what.empty()) return explained;
+  return ExplainNamed(node, manager, what, choice, NameMatch::kBeginning);
+}
+
+// Explains containers under the null policy: those that are not released yet from the choice of a
+// former policy, then those that plugins have changed.
+StatusOr<OrderedJson> ExplainUnderNull(const NodeView& node, std::string_view what,
+                                       const ContainerChoice& choice) {
+  OrderedJson bound = OrderedJson::array();
+  if (const ResourceManager* const releasing = Releasing(node)) {
+    bound = ExplainFound(node, *releasing, what, choice).value_or(OrderedJson::array());
+    const auto released = [](const OrderedJson& one) { return one.value("settled", true); };
+    bound.erase(std::remove_if(bound.begin(), bound.end(), released), bound.end());
+    AddProblems(node, bound);
+  }
+  StatusOr<OrderedJson> seen = ExplainSeen(node, what, choice);
+  if (bound.empty() || !seen.ok()) return bound.empty() ? seen : bound;
+  std::ranges::copy_if(*seen, std::back_inserter(bound), [&bound](const OrderedJson& one) {
+    return std::ranges::none_of(bound,
+                                [&one](const auto& known) { return known["id"] == one["id"]; });
+  });
+  return bound;
+}
+
 StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) return ExplainSeen(node, what, choice);
-  StatusOr<OrderedJson> explained = ExplainNamed(node, *manager, what, choice, NameMatch::kWhole);
-  if (!explained.ok() && !what.empty()) {
-    explained = ExplainNamed(node, *manager, what, choice, NameMatch::kBeginning);
-  }
+  if (manager == nullptr) return ExplainUnderNull(node, what, choice);
+  StatusOr<OrderedJson> explained = ExplainFound(node, *manager, what, choice);
   if (!explained.ok()) {
     const Status none = NoSuchContainer(what, KnownNames(node, *manager, choice));
     const std::string why = WhyNoneIsKnown(node);

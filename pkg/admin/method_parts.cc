@@ -37,6 +37,10 @@ StatusOr<ResourceManager*> Manager(const NodeView& node) {
   return manager;
 }
 
+const ResourceManager* Releasing(const NodeView& node) {
+  return node.host.manager() == nullptr ? node.host.updating_manager() : nullptr;
+}
+
 std::string WhyNoneIsKnown(const NodeView& node) {
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return "the null policy is active, which places none";

@@ -30,6 +30,9 @@ StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
 bool StagesAtWork(const NodeView& node);
 // The node's resource manager; FailedPrecondition while the null policy is active.
 StatusOr<ResourceManager*> Manager(const NodeView& node);
+// Under the null policy: the resource manager that is releasing containers from the choice of a
+// former policy. nullptr if all are released, and under other policies.
+const ResourceManager* Releasing(const NodeView& node);
 // Why the daemon knows no containers: "the runtime is not connected (…)"; "" if it knows some, or
 // has looked and there are none.
 std::string WhyNoneIsKnown(const NodeView& node);

@@ -227,6 +227,11 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   return object;
 }
 
+CpuSet BoundCpus(const Container& container) {
+  if (const std::optional<CpuSet> own = container.placement.EnforcedCpus()) return *own;
+  return CpuSet::Parse(container.requested.cpuset_cpus.value_or("")).value_or(CpuSet());
+}
+
 bool ContainerChoice::Includes(const Pod& pod) const {
   return (namespace_name.empty() || namespace_name == pod.namespace_name) &&
          labels.Matches(pod.labels);
@@ -237,10 +242,7 @@ bool ContainerChoice::Includes(const Container& container) const {
   if (!pool.empty() && placement.pool != pool) return false;
   if (cpus.empty() && !node) return true;
   if (container.state == ContainerState::kExited) return false;
-  const std::optional<CpuSet> own = placement.EnforcedCpus();
-  const CpuSet requested =
-      CpuSet::Parse(container.requested.cpuset_cpus.value_or("")).value_or(CpuSet());
-  const CpuSet bound = own ? *own : requested;
+  const CpuSet bound = BoundCpus(container);
   const auto may_use = [&bound](const CpuSet& some) {
     return bound.empty() || bound.Intersects(some);
   };
@@ -259,15 +261,21 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
   return list;
 }
 
+size_t CountUnsettled(const ResourceManager& manager) {
+  size_t count = 0;
+  manager.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    if (container.state != ContainerState::kExited && !manager.Settled(container.key)) ++count;
+  });
+  return count;
+}
+
 OrderedJson HeldJson(const ResourceManager& manager) {
   const Snapshot& snapshot = manager.snapshot();
   size_t containers = 0;
-  size_t unsettled = 0;
   CpuSet exclusive = manager.held_claims().Cpus();
   snapshot.ForEachContainer([&](const Pod&, const Container& container) {
     ++containers;
     if (container.state == ContainerState::kExited) return;
-    if (!manager.Settled(container.key)) ++unsettled;
     exclusive = exclusive | container.placement.exclusive;
   });
   CpuSet shared;
@@ -277,9 +285,9 @@ OrderedJson HeldJson(const ResourceManager& manager) {
     CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
     cpus = cpus | zone.shared;
   }
-  return {{"pods", manager.pod_count()}, {"containers", containers},
-          {"unsettled", unsettled},      {"exclusive", exclusive.ToString()},
-          {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
+  return {{"pods", manager.pod_count()},          {"containers", containers},
+          {"unsettled", CountUnsettled(manager)}, {"exclusive", exclusive.ToString()},
+          {"shared", shared.ToString()},          {"reserved", reserved.ToString()}};
 }
 
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {

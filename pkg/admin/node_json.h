@@ -32,6 +32,10 @@ using OrderedJson = nlohmann::ordered_json;
 // listed beside containers, in the state "claim" and without id.
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
+// The CPUs to which the container is bound: by the decision or else by its own request. Empty if it
+// may run on any.
+CpuSet BoundCpus(const Container& container);
+
 // Chooses the containers to show; by default all.
 struct ContainerChoice {
   // Chooses containers that may run on CPUs of a NUMA node, or have memory there.
@@ -96,9 +100,12 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);
 
+// The number of containers for which the runtime has not done yet what it should.
+size_t CountUnsettled(const ResourceManager& manager);
+
 // The containers and their CPUs, as `status` tells them:
-//   {"pods","containers","unsettled" (containers for which the runtime has not done yet what it
-//    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers and claims have
+//   {"pods","containers","unsettled" (CountUnsettled),
+//    "exclusive","shared","reserved" (kernel lists: CPUs that containers and claims have
 //    for themselves, that the others share, and that are kept for the system)}
 OrderedJson HeldJson(const ResourceManager& manager);
 

@@ -35,15 +35,16 @@ OrderedJson AllContainersJson(const NodeView& node, const UsageFigures& figures,
   return list;
 }
 
-void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
+void ReplyCpus(const NodeView& node, const CpuSet& chosen, const CpusRequest& request,
                const UnaryServer::Reply& reply) {
-  const auto answer = [&node, chosen, brief,
+  const auto answer = [&node, chosen, brief = request.brief, unbound = request.unbound,
                        reply](const StatusOr<UsageSampler::Figures>& figures) {
     reply(OrderedJsonText(CpusJson({.machine = node.machine,
                                     .offline = node.offline(),
                                     .manager = node.host.manager(),
                                     .figures = figures.ok() ? figures->get() : nullptr,
-                                    .brief = brief},
+                                    .brief = brief,
+                                    .unbound = unbound},
                                    chosen)));
   };
   if (node.usage == nullptr) return answer(Unavailable("use is not sampled"));
@@ -86,6 +87,7 @@ struct Owners {
     size_t more = 0;
   };
   std::map<int, Names> containers;
+  size_t unbound = 0;  // running containers that are bound to no CPUs
 };
 
 Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
@@ -97,10 +99,13 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
       .ForEachContainer([&](const Pod& pod, const Container& container) {
         if (container.state == ContainerState::kExited) return;
         owners.exclusive |= container.placement.exclusive;
-        const std::optional<CpuSet>& cpus = container.placement.EnforcedCpus();
-        if (!cpus) return;
+        const CpuSet cpus = BoundCpus(container);
+        if (cpus.empty()) {
+          ++owners.unbound;
+          return;
+        }
         const std::string name = FullName(pod, container.name);
-        for (const int cpu : *cpus& chosen) {
+        for (const int cpu : cpus& chosen) {
           Owners::Names& names = owners.containers[cpu];
           if (names.listed.size() < most) {
             names.listed.push_back(name);
@@ -162,24 +167,25 @@ StatusOr<std::string> Rebalanced(UseRebalancer& rebalancer, bool apply,
 
 }  // namespace
 
-void Top(const NodeView& node, const std::string& what, bool wide,
-         const UnaryServer::Reply& reply) {
-  if (what == "cpus") return Cpus(node, {}, reply);
+void Top(const NodeView& node, const TopRequest& request, const UnaryServer::Reply& reply) {
+  const std::string& what = request.what;
+  if (what == "cpus") return Cpus(node, {.unbound = request.unbound}, reply);
   const bool nodes = what == "nodes";
   if (!nodes && !what.empty() && what != "containers")
     return reply(InvalidArgument("\"{}\" is not one of nodes, cpus", Printable(what, 64)));
   if (node.usage == nullptr) return reply(Unavailable("use is not sampled"));
-  node.usage->Look([&node, nodes, wide, reply](const StatusOr<UsageSampler::Figures>& figures) {
-    if (!figures.ok()) return reply(figures.status());
-    reply(OrderedJsonText(nodes ? NodesUsageJson(**figures, node.machine)
-                                : AllContainersJson(node, **figures, wide)));
-  });
+  node.usage->Look(
+      [&node, nodes, wide = request.wide, reply](const StatusOr<UsageSampler::Figures>& figures) {
+        if (!figures.ok()) return reply(figures.status());
+        reply(OrderedJsonText(nodes ? NodesUsageJson(**figures, node.machine)
+                                    : AllContainersJson(node, **figures, wide)));
+      });
 }
 
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply) {
   const StatusOr<CpuSet> chosen = ChosenCpus(node.machine, request.list);
   if (!chosen.ok()) return reply(chosen.status());
-  ReplyCpus(node, *chosen, request.brief, reply);
+  ReplyCpus(node, *chosen, request, reply);
 }
 
 OrderedJson ContainersUsageJson(const UsageFigures& figures, bool wide) {
@@ -250,6 +256,8 @@ OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
       if (names.more > 0) object["containersMore"] = names.more;
     }
     object["busyPercent"] = std::move(busy);
+    if (map.unbound && owners.unbound > 0 && !offline.Contains(cpu))
+      object["unbound"] = owners.unbound;
   }
   return list;
 }

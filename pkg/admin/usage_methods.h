@@ -14,14 +14,19 @@
 
 namespace resmgr {
 
-// Answers with ContainersUsageJson, NodesUsageJson or CpusJson: `what` is "containers" (or ""),
-// "nodes" or "cpus"; anything else is InvalidArgument. If there is no recent sample, two samples
-// are taken for the answer. `wide`: as ContainersUsageJson.
-void Top(const NodeView& node, const std::string& what, bool wide, const UnaryServer::Reply& reply);
+struct TopRequest {
+  std::string what{};    // "containers" (or ""), "nodes" or "cpus"
+  bool wide = false;     // as ContainersUsageJson
+  bool unbound = false;  // as CpuMap
+};
+// Answers with ContainersUsageJson, NodesUsageJson or CpusJson; InvalidArgument for anything else.
+// If there is no recent sample, two samples are taken for the answer.
+void Top(const NodeView& node, const TopRequest& request, const UnaryServer::Reply& reply);
 
 struct CpusRequest {
-  std::string list{};  // "": all of the machine
-  bool brief = false;  // without the containers on each
+  std::string list{};    // "": all of the machine
+  bool brief = false;    // without the containers on each
+  bool unbound = false;  // as CpuMap
 };
 // Answers with CpusJson; the CPUs' use is left out if it is not known.
 void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply);
@@ -43,14 +48,17 @@ struct CpuMap {
   CpuSet offline{};  // since the machine was read
   const ResourceManager* manager = nullptr;
   const UsageFigures* figures = nullptr;
-  bool brief = false;  // leaves out "containers", which may be thousands of names
+  bool brief = false;    // leaves out "containers", which may be thousands of names
+  bool unbound = false;  // adds "unbound"
 };
 // The stable output of `cri-resmgr-ctl cpus -o json` for the CPUs in `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
-// "containers" are the containers bound to this CPU and the claims that hold it (as
-// NAMESPACE/CLAIM/claim): at most 65,536 divided by the number of `chosen` CPUs; "containersMore"
-// counts the others of the CPU; "busyPercent" is null where it is not known.
+// "containers" are the containers that are bound to CPUs with this one among them, and the claims
+// that hold it (as NAMESPACE/CLAIM/claim): of each CPU as many as make 65,536 names for all of the
+// chosen CPUs together, and "containersMore" counts the others of the CPU. "busyPercent" is null
+// where it is not known. Only if CpuMap says so, for the table: "unbound", the number of running
+// containers that are bound to no CPUs and may run on this one, too, where there are some.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 
 // Answers `rebalance -by use` with

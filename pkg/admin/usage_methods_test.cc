@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/admin/node_json.h"
@@ -107,6 +108,27 @@ TEST(UsageJsonTest, ManyContainersOfACpuAreAllNamed) {
   const OrderedJson cpus = CpusJson({.machine = node.machine(), .manager = &node.manager()}, {7});
   EXPECT_EQ(cpus[0]["containers"].size(), kContainers);
   EXPECT_FALSE(cpus[0].contains("containersMore"));
+}
+
+TEST(UsageJsonTest, ContainersThatAreBoundToNoCpusAreCountedForTheTable) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    auto policy = test::FirstFit(machine);
+    static_cast<test::FirstFitPolicy&>(*policy).left_alone = {"anywhere"};
+    return policy;
+  });
+  const ContainerId anywhere = node.Run("anywhere", kBurstable, 10);
+  node.Run("shared", kBurstable, 10);
+  CpuMap map{.machine = node.machine(), .offline = {6}, .manager = &node.manager()};
+  const std::string contract = CpusJson(map, {6, 7}).dump();
+  EXPECT_THAT(contract, testing::Not(testing::HasSubstr("unbound"))) << "a fixed outside contract";
+  map.unbound = true;
+  const OrderedJson cpus = CpusJson(map, {6, 7});
+  EXPECT_FALSE(cpus[0].contains("unbound")) << "it is offline";
+  EXPECT_EQ(cpus[1]["unbound"], 1);
+  EXPECT_EQ(cpus[1]["containers"].dump(), R"(["ns/shared/shared"])");
+  node.Stop(anywhere);
+  node.Remove(anywhere);
+  EXPECT_FALSE(CpusJson(map, {7})[0].contains("unbound"));
 }
 
 TEST(UsageJsonTest, AFreeIsolatedCpuIsNotShared) {

@@ -142,11 +142,13 @@ void BrainHost::SetRefusedUpdates(RefusedUpdates choice) {
   }
 }
 
-bool BrainHost::AllLetGo() const {
-  return brain_ == nullptr && retiring_.empty() &&
-         std::all_of(retired_.begin(), retired_.end(), [](const auto& brain) {
-           return brain->stopped || brain->manager.policy_changes().AllReleased();
-         });
+const ResourceManager* BrainHost::updating_manager() const {
+  if (brain_ != nullptr) return &brain_->manager;
+  for (const auto* const brains : {&retiring_, &retired_}) {
+    for (const std::unique_ptr<Brain>& brain : *brains)
+      if (!IsDone(*brain)) return &brain->manager;
+  }
+  return nullptr;
 }
 
 std::string BrainHost::RuntimeState() const {
@@ -177,11 +179,13 @@ void BrainHost::Stop(Brain& brain) {
   brain.manager.RuntimeDisconnected();
 }
 
+bool BrainHost::IsDone(const Brain& brain) {
+  return brain.stopped || brain.manager.policy_changes().AllReleased();
+}
+
 void BrainHost::DestroyDrained() {
-  std::erase_if(retired_, [](const auto& brain) {
-    return brain->stage.calls() == 0 &&
-           (brain->stopped || brain->manager.policy_changes().AllReleased());
-  });
+  std::erase_if(retired_,
+                [](const auto& brain) { return brain->stage.calls() == 0 && IsDone(*brain); });
   if (!retired_.empty()) return;
   drain_check_.reset();
   // No container is bound any more, so the next daemon needs no notes.

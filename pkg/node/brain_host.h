@@ -64,7 +64,8 @@ class BrainHost final : public PolicyHost {
   void SetRefusedUpdates(RefusedUpdates choice) override;
   const History& history() const override { return history_; }
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
-  bool AllLetGo() const override;
+  const ResourceManager* updating_manager() const override;
+  bool AllLetGo() const override { return updating_manager() == nullptr; }
 
   // "connected", or the problem; "not used" under the null policy.
   std::string RuntimeState() const;
@@ -88,6 +89,8 @@ class BrainHost final : public PolicyHost {
   void Retire();
   void AddRetired(std::unique_ptr<Brain> brain);
   static void Stop(Brain& brain);
+  // Whether a brain that does not decide any more has nothing to send.
+  static bool IsDone(const Brain& brain);
   void DestroyDrained();
 
   Options options_;

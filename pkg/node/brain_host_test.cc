@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/node/node_problems.h"
 #include "pkg/node/testing/fake_door.h"
 #include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/test_node.h"
@@ -177,6 +178,38 @@ TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
 }
 
 // A front door that ends later removes its own stages.
+TEST_F(BrainHostTest, UnderTheNullPolicyTheUpdatingManagerIsOneThatIsReleasing) {
+  host_->Start(FirstFit());
+  EXPECT_EQ(host_->updating_manager(), host_->manager());
+  const ContainerId web = link().HoldRunning("web");
+  const auto answer_next = [this](const Status& status) {
+    EXPECT_TRUE(RunUntil(loop_, [this] { return !link().client.updates.empty(); }));
+    link().client.Answer(0, status);
+  };
+  link().Synchronize();
+  answer_next(OkStatus());
+  // Without the runtime the change is not refused, but follows the next connect.
+  link().events.disconnected();
+  SetPolicy(nullptr);
+  EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));
+  EXPECT_EQ(host_->manager(), nullptr);
+  EXPECT_NE(host_->updating_manager(), nullptr);
+  EXPECT_FALSE(host_->AllLetGo());
+  EXPECT_TRUE(RunUntil(loop_, [this] { return history().back() == "retire 1"; }));
+  link().Synchronize();
+  answer_next(Internal("disk on fire"));
+  const ResourceManager* const releasing = host_->updating_manager();
+  ASSERT_NE(releasing, nullptr);
+  std::string named;
+  ForEachNotUpdated(*releasing, [&](const Pod&, const Container& container, const Status& error) {
+    named = fmt::format("{}: {}", container.id.value(), Message(error));
+  });
+  EXPECT_EQ(named, fmt::format("{}: disk on fire", web.value()));
+  answer_next(OkStatus());
+  EXPECT_EQ(host_->updating_manager(), nullptr);
+  EXPECT_TRUE(host_->AllLetGo());
+}
+
 TEST_F(BrainHostTest, ItsEndLeavesThePipelineWithoutItsStage) {
   host_->Start(FirstFit());
   ASSERT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));

@@ -65,9 +65,8 @@ std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& o
 
 std::vector<Problem> FailingUpdates(const ResourceManager& manager) {
   FewProblems failing;
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    const Status error = manager.LastUpdateError(container.key);
-    if (error.ok() || !failing.Next()) return;
+  ForEachNotUpdated(manager, [&](const Pod& pod, const Container& container, const Status& error) {
+    if (!failing.Next()) return;
     const std::string name = FullName(pod, container.name);
     failing.Add({.kind = "runtime",
                  .message = fmt::format("the runtime does not update {}: {}", name, Message(error)),
@@ -212,6 +211,15 @@ std::vector<Problem> OfAuditor(const Auditor& auditor) {
 
 }  // namespace
 
+void ForEachNotUpdated(
+    const ResourceManager& manager,
+    const std::function<void(const Pod&, const Container&, const Status& error)>& visit) {
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const Status error = manager.LastUpdateError(container.key);
+    if (!error.ok()) visit(pod, container, error);
+  });
+}
+
 std::vector<Problem> ProblemsOf(const NodeView& node) {
   std::vector<Problem> problems;
   const auto add = [&problems](std::vector<Problem> more) {
@@ -222,7 +230,8 @@ std::vector<Problem> ProblemsOf(const NodeView& node) {
   add(OfRuntimes(node, node.runtime_state()));
   add(OfPlugins(node));
   if (places) add(OfOtherSocket(node));
-  if (manager != nullptr) add(FailingUpdates(*manager));
+  if (const ResourceManager* const updating = node.host.updating_manager())
+    add(FailingUpdates(*updating));
   if (places) {
     add(node.machine_problems());
     const CpuSet offline = OfflineCpus(node.machine) | node.offline();

@@ -36,6 +36,9 @@ class PolicyHost {
   virtual const History& history() const = 0;
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
+  // The resource manager that sends updates to the runtime: manager() or, under the null policy, a
+  // former one as long as containers are bound to a former policy's choice. Else nullptr.
+  virtual const ResourceManager* updating_manager() const = 0;
   // Under the null policy: whether no container is bound to a former policy's choice any more, as
   // far as the daemon knows.
   virtual bool AllLetGo() const = 0;

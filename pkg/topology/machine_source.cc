@@ -151,22 +151,23 @@ std::string FormatBytes(Bytes bytes) {
   return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
-std::string FormatSummary(const Machine& machine) {
+std::string FormatSummary(const Machine& machine, const CpuSet& offline) {
+  const CpuSet online = machine.online() - offline;
   Bytes memory;
   for (const NumaNode& node : machine.nodes())
     memory = memory + node.memory;
-  std::string text = fmt::format(
-      "{} online ({}), {}, {}, {}, {}, {} of memory\n", CountText(machine.online().size(), "CPU"),
-      machine.online().ToString(), CountText(std::ssize(machine.cores()), "core"),
-      CountText(std::ssize(machine.packages()), "package"),
-      CountText(std::ssize(machine.dies()), "die"),
-      CountText(std::ssize(machine.nodes()), "NUMA node"), FormatBytes(memory));
+  std::string text =
+      fmt::format("{} online ({}), {}, {}, {}, {}, {} of memory\n", CountText(online.size(), "CPU"),
+                  online.ToString(), CountText(std::ssize(machine.cores()), "core"),
+                  CountText(std::ssize(machine.packages()), "package"),
+                  CountText(std::ssize(machine.dies()), "die"),
+                  CountText(std::ssize(machine.nodes()), "NUMA node"), FormatBytes(memory));
   const auto add_set = [&text](std::string_view name, const CpuSet& cpus) {
     if (!cpus.empty()) text += fmt::format("{}: {}\n", name, cpus.ToString());
   };
-  add_set("offline", OfflineCpus(machine));
+  add_set("offline", OfflineCpus(machine) | offline);
   add_set("isolated", machine.isolated());
-  add_set("not allowed", machine.online() - machine.allowed());
+  add_set("not allowed", online - machine.allowed());
   const NodeSet withheld = NodesWithMemory(machine) - machine.allowed_nodes();
   if (!withheld.empty()) text += fmt::format("memory not allowed: {}\n", withheld.ToString());
   for (const NumaNode& node : machine.nodes()) {
@@ -188,7 +189,7 @@ std::string FormatNodes(const Machine& machine) {
   return FormatTable(rows);
 }
 
-std::string FormatCores(const Machine& machine) {
+std::string FormatCores(const Machine& machine, const CpuSet& offline) {
   struct Cluster {
     CoreSet cores;
     CpuSet cpus;
@@ -196,7 +197,7 @@ std::string FormatCores(const Machine& machine) {
   using Place = std::tuple<int, int, int, int, CoreKind, int>;
   std::map<Place, Cluster> clusters;
   for (const Cpu& cpu : machine.cpus()) {
-    if (!cpu.online) continue;
+    if (!cpu.online || offline.Contains(cpu.id)) continue;
     const int threads = machine.cores()[static_cast<size_t>(cpu.core)].size();
     Cluster& cluster = clusters[{cpu.package, cpu.die, cpu.numa, cpu.l3, cpu.kind, threads}];
     cluster.cores.Add(cpu.core);
@@ -252,7 +253,7 @@ void Complete(const ServerType& type, Machine::Parts& parts) {
   }
 }
 
-std::string MachineToJson(const Machine& machine) {
+std::string MachineToJson(const Machine& machine, const CpuSet& offline) {
   const bool shared_l2 = machine.l2_groups().size() < machine.cores().size();
   Json cpus = Json::array();
   for (const Cpu& cpu : machine.cpus()) {
@@ -262,7 +263,7 @@ std::string MachineToJson(const Machine& machine) {
                                         {"die", cpu.die},
                                         {"numa", cpu.numa},
                                         {"package", cpu.package},
-                                        {"online", cpu.online},
+                                        {"online", cpu.online && !offline.Contains(cpu.id)},
                                         {"isolated", cpu.isolated},
                                         {"kind", ToString(cpu.kind)}});
     if (shared_l2) json["l2"] = cpu.l2;
@@ -281,8 +282,9 @@ std::string MachineToJson(const Machine& machine) {
   return OrderedJsonText({{"cpus", std::move(cpus)}, {"numa", std::move(nodes)}});
 }
 
-std::string MachineToTable(const Machine& machine) {
-  return FormatSummary(machine) + '\n' + FormatNodes(machine) + '\n' + FormatCores(machine);
+std::string MachineToTable(const Machine& machine, const CpuSet& offline) {
+  return FormatSummary(machine, offline) + '\n' + FormatNodes(machine) + '\n' +
+         FormatCores(machine, offline);
 }
 
 }  // namespace resmgr

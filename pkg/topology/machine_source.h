@@ -61,11 +61,12 @@ void Complete(const ServerType& type, Machine::Parts& parts);
 // The machine as one line of JSON, a fixed outside contract of `cri-resmgr-ctl topology -o json`:
 //   {"cpus":[{"id","core","l3","die","numa","package","online","isolated","kind"}],
 //    "numa":[{"id","memoryBytes","type","distances":[]}]}
-// Ids that a CPU does not have are -1; kind and type are the names of ToString().
-std::string MachineToJson(const Machine& machine);
+// Ids that a CPU does not have are -1; kind and type are the names of ToString(). `offline` are
+// CPUs that went offline since the machine was read: they keep their ids.
+std::string MachineToJson(const Machine& machine, const CpuSet& offline = {});
 
 // For people: a summary, a table of NUMA nodes and a table of cores, in which neighbouring cores of
 // one kind share a row. Ends with a newline.
-std::string MachineToTable(const Machine& machine);
+std::string MachineToTable(const Machine& machine, const CpuSet& offline = {});
 
 }  // namespace resmgr

@@ -399,6 +399,31 @@ TEST_F(ProblemsTest, AHookFileOrDirectoryThatIsNotUsedIsOne) {
   EXPECT_TRUE(plugin_problems(1)) << Ctl({"status"}).out;
 }
 
+// A daemon that starts under the null policy releases what a former one has bound.
+TEST_F(ProblemsTest, AContainerThatIsNotReleasedIsOneUnderTheNullPolicyToo) {
+  CriClient client = Started();
+  Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  runtime_.Script("UpdateContainerResources",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
+  StartDaemon(Flags({}));
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_TRUE(Eventually([this] { return Problems("runtime").size() == 1; }))
+      << Ctl({"status"}).out;
+  const Shown status = Ctl({"status", "-check"});
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_THAT(status.out,
+              AllOf(HasSubstr("does not update default/g/main: disk on fire"),
+                    HasSubstr("; 1 container is still bound to what a former policy chose")));
+  EXPECT_THAT(Ctl({"explain", "g"}).out,
+              AllOf(HasSubstr("disk on fire"), Not(HasSubstr("it decides nothing"))));
+  runtime_.ClearScripts();
+  EXPECT_TRUE(Eventually([this] {
+    return Ctl({"status", "-check"}).exit_code == 0;
+  })) << Ctl({"status"}).out;
+  EXPECT_THAT(Ctl({"status"}).out, Not(HasSubstr("still bound")));
+}
+
 // No brain asks the runtime for anything.
 TEST_F(ProblemsTest, ARuntimeThatIsAwayIsOneUnderTheNullPolicyToo) {
   StartDaemon(Flags({"-image-socket", Path("images.sock")}));

@@ -275,6 +275,25 @@ TEST_F(BrowserTest, TellsThatTheDaemonDoesNotAnswerAndGoesOnWithTheNextOne) {
   EXPECT_TRUE(Becomes("document.querySelector('#age-text').textContent === 'live'"));
 }
 
+// The machine was read before, so its CPUs were online.
+TEST_F(BrowserTest, ShowsCpusThatWentOffline) {
+  StartWithPage();
+  RunShared("web", MilliCpu{500});
+  OpenPage(1);
+  EXPECT_EQ(Count("#machine .cpu.offline"), 0);
+  ASSERT_THAT(browser_->Run(R"(
+      const real = window.fetch;
+      window.fetch = async (url, options) => {
+        const answer = await real(url, options);
+        if (!String(url).endsWith('data/status')) return answer;
+        return new Response(JSON.stringify({...await answer.json(), offline: '9'}));
+      };)"),
+              IsOk());
+  EXPECT_TRUE(Becomes("document.querySelector('[data-cpu=\"9\"]').title.includes(': offline')"));
+  EXPECT_EQ(Count("#machine .cpu.offline"), 1);
+  EXPECT_THAT(Text("#uses"), HasSubstr("offline 1"));
+}
+
 TEST_F(BrowserTest, StandsStillWhilePaused) {
   StartWithPage();
   RunShared("web", MilliCpu{500});
@@ -445,6 +464,20 @@ TEST_F(SimulationTest, NeedsNoMachine) {
   ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
   EXPECT_EQ(Count(".cpu"), 40) << "in a row";
   EXPECT_THAT(Text("#problems"), HasSubstr("simulate -o page"));
+}
+
+TEST_F(SimulationTest, AContainerThatIsBoundToNoCpusMayRunOnAllOfThem) {
+  StartWithPage();
+  OpenPage(0);
+  std::ofstream(Path("effect.json"))
+      << R"({"step":"1","op":"create","pod":"shop/tool","container":"main","cpus":"","mems":"",)"
+      << R"("exclusive":"","shares":512,"pool":"","reason":"as requested","changed":[]})" << '\n';
+  Choose({Machine(), Path("effect.json")});
+  ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
+  ASSERT_THAT(browser_->Click("[data-cpu='7']"), IsOk());
+  EXPECT_THAT(Text("#cpu-text"), HasSubstr("shop/tool/main may run there"));
+  ASSERT_THAT(browser_->Click("button[data-key='shop/tool/main']"), IsOk());
+  EXPECT_TRUE(Becomes("document.querySelectorAll('.cpu.chosen').length === 40"));
 }
 
 TEST_F(SimulationTest, OtherFilesAreRefusedByName) {

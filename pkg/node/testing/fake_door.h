@@ -48,6 +48,25 @@ class FakeDoor : public FrontDoor {
       events.connected();
       client.AnswerList();
     }
+    // A container of the runtime that asks for one CPU for itself, runs on any, and is in no list
+    // that was answered yet.
+    ContainerId HoldRunning(const std::string& name) {
+      Pod pod;
+      pod.id = PodSandboxId("sandbox-of-" + name);
+      pod.name = name;
+      pod.qos = QosClass::kGuaranteed;
+      RuntimeContainer container;
+      container.id = ContainerId("id-of-" + name);
+      container.pod_id = pod.id;
+      container.name = name;
+      container.state = ContainerState::kRunning;
+      container.resources.cpu_period = 100'000;
+      container.resources.cpu_quota = 100'000;
+      container.resources.cpu_shares = 1024;
+      client.held.pods.push_back(pod);
+      client.held.containers.push_back(container);
+      return container.id;
+    }
     int number() const { return number_; }
 
     FakeRuntimeClient client;

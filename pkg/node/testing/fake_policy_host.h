@@ -30,9 +30,13 @@ class FakePolicyHost final : public PolicyHost {
   void SetRefusedUpdates(RefusedUpdates) override {}
   const History& history() const override { return nothing_done; }
   ResourceManager* manager() override { return brain; }
+  const ResourceManager* updating_manager() const override {
+    return brain == nullptr ? releasing : brain;
+  }
   bool AllLetGo() const override { return let_go; }
 
-  ResourceManager* brain = nullptr;  // the resource manager that it shows
+  ResourceManager* brain = nullptr;            // the resource manager that it shows
+  const ResourceManager* releasing = nullptr;  // a former one that sends updates
   int changes = 0;
   int offline_changes = 0;
   OfflineChange offline;

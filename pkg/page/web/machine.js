@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a machine: packages, dies, NUMA nodes, groups of cores with a common L3 cache, cores, and their threads one above
 // the other. The names of containers are above the cores that they have.
-import {parseList} from './cpu_set.js';
 import {bytes, make, percent, replace, setStyle, setText} from './dom.js';
-import {isClaim, neighboursOf} from './owners.js';
+import {isClaim, neighboursOf, onlineOf, placesOf} from './owners.js';
 
 // Cores in a row, and the width of a row of caches in cores, at most.
 const kLongestRow = 16;
@@ -263,7 +262,8 @@ export class Machine {
 
   // "CPU 7, ...; shop/web/main may run there."
   describe(cpu, containers) {
-    const here = containers.filter((container) => !isClaim(container) && parseList(container.cpus).has(cpu))
+    const online = this.owners ? onlineOf(this.owners) : new Set();
+    const here = containers.filter((container) => !isClaim(container) && placesOf(container, online).has(cpu))
         .map((container) => container.title);
     const users = here.length === 0 ? 'no container may run there'
       : `${here.slice(0, 6).join(', ')}${here.length > 6 ? ` and ${here.length - 6} more` : ''} may run there`;

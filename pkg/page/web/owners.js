@@ -14,9 +14,18 @@ export const isClaim = (container) => container.state === 'claim';
 // A policy's pool for the system; balloons are numbered.
 export const isReserved = (pool) => pool.name === 'reserved' || pool.name.startsWith('reserved[');
 
+const hasEnded = (container) => container.state === 'exited';
+
+// Where a container may run, as a set of CPUs: on each one that is online if it is bound to none, and nowhere after its end.
+export function placesOf(container, online) {
+  if (hasEnded(container)) return new Set();
+  return container.cpus ? parseList(container.cpus) : online;
+}
+
 // By CPU: {state, key, label, title}. `key` names an owner with a colour of its own, `container` is the key of a container.
-//   state  exclusive, claim, balloon, shared, reserved, isolated, free or offline
-export function ownersOf(topology, containers, pools) {
+//   state    exclusive, claim, balloon, shared, reserved, isolated, free or offline
+//   offline  the list of CPUs that are offline now; undefined for those that were when the topology was read
+export function ownersOf(topology, containers, pools, offline) {
   const owners = new Map();
   const put = (cpus, owner) => {
     for (const cpu of cpus) owners.set(cpu, owner);
@@ -36,7 +45,7 @@ export function ownersOf(topology, containers, pools) {
     if (pool.kind !== 'balloon' || isReserved(pool)) continue;
     put(parseList(pool.cpus), {state: 'balloon', key: `balloon ${pool.name}`, label: pool.name, title: `balloon ${pool.name}`});
   }
-  const own = containers.filter((container) => container.exclusive && container.state !== 'exited' && !isClaim(container));
+  const own = containers.filter((container) => container.exclusive && !hasEnded(container) && !isClaim(container));
   const ofPod = new Map();
   for (const {namespace, pod} of own) ofPod.set(`${namespace}/${pod}`, (ofPod.get(`${namespace}/${pod}`) ?? 0) + 1);
   for (const container of own) {
@@ -54,11 +63,17 @@ export function ownersOf(topology, containers, pools) {
         title: carrier ? `${carrier.title}, by claim ${name}` : `held for claim ${name}`});
     }
   }
+  const off = offline === undefined ? undefined : parseList(offline);
   for (const cpu of topology.cpus) {
-    if (!cpu.online) owners.set(cpu.id, {state: 'offline', title: 'offline'});
+    if (off ? off.has(cpu.id) : !cpu.online) owners.set(cpu.id, {state: 'offline', title: 'offline'});
     else if (!owners.has(cpu.id)) owners.set(cpu.id, {state: 'free', title: 'unassigned'});
   }
   return owners;
+}
+
+// The CPUs that are online, as a set.
+export function onlineOf(owners) {
+  return new Set([...owners.keys()].filter((cpu) => owners.get(cpu).state !== 'offline'));
 }
 
 // By use: the CPUs of each state.

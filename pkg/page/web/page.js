@@ -8,7 +8,7 @@ import {cpusNamed, showFigures} from './figures.js';
 import {showHistory} from './history.js';
 import {flatMachine, Machine} from './machine.js';
 import {memoryOf, showMemory} from './memory.js';
-import {ownersOf} from './owners.js';
+import {onlineOf, ownersOf, placesOf} from './owners.js';
 import {copyPicture} from './picture.js';
 import {cpusOf, describeStep, nodeAfter, readSimulation} from './simulation.js';
 import {matching, Table} from './table.js';
@@ -92,12 +92,13 @@ function drawMachine(topology) {
 const nodeTime = () => (state.node ? Date.parse(state.node.machine.time) + Date.now() - state.answered : Date.now());
 
 // The CPUs to mark for what the reader looks for: those that the text names, or those of the containers that were found.
-function foundCpus(text, containers) {
+function foundCpus(text, containers, online) {
   if (text.trim() === '') return undefined;
   const named = cpusNamed(text);
   if (named) return named;
-  const own = containers.some((container) => container.exclusive) ? 'exclusive' : 'cpus';
-  return new Set(containers.flatMap((container) => [...parseList(container[own])]));
+  const have = containers.some((container) => container.exclusive) ? (container) => parseList(container.exclusive)
+    : (container) => placesOf(container, online);
+  return new Set(containers.flatMap((container) => [...have(container)]));
 }
 
 // Draws the node. Where nothing changed the document stays untouched, so that the reader's selection and focus stay too.
@@ -110,8 +111,8 @@ function show(takeFocus = false) {
   const containers = node.containers.map((container) => ({...container, use: useOf.get(container.id)}));
   const chosen = containers.find((container) => container.key === state.chosen);
   const text = byId('filter').value;
-  const now = JSON.stringify([containers, node.pools, node.history, node.status?.unsettled, state.chosen, text, table.order,
-    use?.cpus, use?.nodes]);
+  const now = JSON.stringify([containers, node.pools, node.history, node.status?.unsettled, node.status?.offline, state.chosen,
+    text, table.order, use?.cpus, use?.nodes]);
   if (now !== last) {
     last = now;
     showAll({...node, containers}, topology, use, text, chosen);
@@ -121,14 +122,15 @@ function show(takeFocus = false) {
 }
 
 function showAll(node, topology, use, text, chosen) {
-  const owners = ownersOf(topology, node.containers, node.pools);
+  const owners = ownersOf(topology, node.containers, node.pools, node.status?.offline);
+  const online = onlineOf(owners);
   const memory = memoryOf(topology, node.containers, use?.nodes);
   const found = matching(node.containers, text);
   showFigures({node, topology, owners, memory, use, samples, now: nodeTime()});
   machine.colour(owners, node.containers.map((container) => container.key));
   machine.showBusy(use?.cpus);
   machine.showNodes(memory);
-  machine.mark(chosen ? parseList(chosen.cpus) : new Set(), foundCpus(text, found));
+  machine.mark(chosen ? placesOf(chosen, online) : new Set(), foundCpus(text, found, online));
   showMemory(memory);
   table.show(node.containers, found, state.chosen);
   showHistory(node.history, state.simulation ? undefined : nodeTime());
@@ -222,17 +224,18 @@ function showBeside() {
   if (other.topology !== topology) other.draw(topology);
   setText(byId('other-heading'), state.second ? `${state.second.name}, ${describeStep(state.second, stepOf(state.second))}`
     : `${node.machine.name}, now`);
-  other.colour(ownersOf(topology, node.containers, node.pools), node.containers.map((container) => container.key));
+  const owners = ownersOf(topology, node.containers, node.pools, node.status?.offline);
+  other.colour(owners, node.containers.map((container) => container.key));
   other.showBusy(use?.cpus);
   other.showNodes(memoryOf(topology, node.containers, use?.nodes));
-  other.mark(chosenIn(node), undefined);
+  other.mark(chosenIn(node, onlineOf(owners)), undefined);
 }
 
-// The CPUs of the container of the same name as the chosen one.
-function chosenIn(node) {
+// Where the container of the same name as the chosen one may run.
+function chosenIn(node, online) {
   const title = shown()?.containers.find((container) => container.key === state.chosen)?.title;
   const same = title === undefined ? undefined : node.containers.find((container) => container.title === title);
-  return same ? parseList(same.cpus) : new Set();
+  return same ? placesOf(same, online) : new Set();
 }
 
 // The machine of a simulation: its own, the node's if that has all of its CPUs, or else CPUs in a row.

@@ -3,6 +3,7 @@
 import {parseList} from './cpu_set.js';
 import {amount, byId, bytes, make, percent, setText} from './dom.js';
 import {cpusNamed} from './figures.js';
+import {placesOf} from './owners.js';
 
 const kUnsorted = '';
 
@@ -154,5 +155,7 @@ export function matching(containers, text) {
     return [...cpus].some((cpu) => has.has(cpu));
   };
   const own = new Set(containers.filter((container) => meets(container.exclusive)));
-  return [...own, ...containers.filter((container) => !own.has(container) && meets(container.cpus))];
+  const bound = new Set(containers.filter((container) => !own.has(container) && meets(container.cpus)));
+  const anywhere = containers.filter((container) => !container.cpus && placesOf(container, cpus).size > 0);
+  return [...own, ...bound, ...anywhere];
 }
