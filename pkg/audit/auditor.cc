@@ -473,7 +473,7 @@ std::string Auditor::FoundOf(const ContainerId& id) const {
 void Auditor::Answer(StatusOr<AuditReport> result) {
   const Job job = std::move(jobs_.front());
   jobs_.pop_front();
-  options_.told(result.ok() ? &*result : nullptr);
+  options_.told(result);
   job.done(std::move(result));
   if (!jobs_.empty()) Post(&Auditor::Begin);
 }

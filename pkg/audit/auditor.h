@@ -55,8 +55,8 @@ struct AuditReport {
 // that this daemon's own changes do not count as drift. Loop's thread only.
 class Auditor {
  public:
-  // Called after each audit, with nullptr if the audit failed.
-  using Told = std::function<void(const AuditReport* report)>;
+  // Called after each audit with the result that Run's caller gets.
+  using Told = std::function<void(const StatusOr<AuditReport>& result)>;
   using Done = std::function<void(StatusOr<AuditReport>)>;
 
   struct Options {
@@ -67,7 +67,7 @@ class Auditor {
     // Whether no other stage may have changed a container's shares, quota or period; if one may
     // have, these values are not compared.
     std::function<bool()> numbers_are_ours = [] { return true; };
-    Told told = [](const AuditReport*) {};
+    Told told = [](const StatusOr<AuditReport>&) {};
     // Containers that were not read within this time are reported as unread.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
     // RunSoon: the pause before an audit, which gathers further changes, and the least time between
@@ -88,8 +88,9 @@ class Auditor {
   void Configure(const AuditConfig& config);
 
   // With `repair`, the decided values are sent again to containers that have drifted. `done` is
-  // never run from within. FailedPrecondition: the null policy is active. Unavailable: the
-  // runtime's containers are not known yet. ResourceExhausted: too many audits wait.
+  // never run from within. FailedPrecondition: the null policy is active, so there is nothing to
+  // compare. Unavailable: the runtime's containers are not known yet. ResourceExhausted: too many
+  // audits wait.
   void Run(bool repair, Done done);
   // Requests an audit after a possible drift, if periodic audits are on. It follows after a short
   // pause, with a least time between two of them.

@@ -111,8 +111,11 @@ class AuditorTest : public test::ManagerFixture {
         .cgroups = CgroupReader(cgroups_.path(), "/proc", cgroups_.File("online")),
         .numbers_are_ours = [this] { return numbers_are_ours_; },
         .told =
-            [this](const AuditReport* report) {
-              told_.push_back(report == nullptr ? -1 : static_cast<int>(report->drifted));
+            [this](const StatusOr<AuditReport>& result) {
+              const bool nothing = result.status().code() == StatusCode::kFailedPrecondition;
+              told_.push_back(result.ok() ? static_cast<int>(result->drifted)
+                              : nothing   ? kNothingToCompare
+                                          : kFailed);
             },
         .patience = patience,
         .soon = milliseconds(1),
@@ -126,7 +129,9 @@ class AuditorTest : public test::ManagerFixture {
   bool active_ = true;
   test::TestNode* brain_ = &node_;  // whose manager is active
   bool numbers_are_ours_ = true;
-  std::vector<int> told_;  // how many had drifted; -1: it failed
+  static constexpr int kFailed = -1;
+  static constexpr int kNothingToCompare = -2;
+  std::vector<int> told_;  // how many had drifted, or one of these two
   std::unique_ptr<Auditor> auditor_;
 };
 
@@ -567,7 +572,7 @@ TEST_F(AuditorTest, NeedsAPolicyAndARuntime) {
   active_ = true;
   manager().RuntimeDisconnected();
   EXPECT_EQ(Audit().status().code(), StatusCode::kUnavailable);
-  EXPECT_THAT(told_, ElementsAre(-1, -1));
+  EXPECT_THAT(told_, ElementsAre(kNothingToCompare, kFailed));
 }
 
 TEST_F(AuditorTest, APolicyThatEndsMeanwhileEndsIt) {
@@ -659,7 +664,7 @@ TEST(AuditOfWrittenCpusetsTest, ComparesWithTheCgroupAlone) {
                    .manager = [&node] { return &node.manager(); },
                    .cgroups = CgroupReader(cgroups.path()),
                    .numbers_are_ours = [] { return true; },
-                   .told = [](const AuditReport*) {}});
+                   .told = [](const StatusOr<AuditReport>&) {}});
   const auto audit = [&](std::string_view cpus) {
     cgroups.Put(fmt::format("{}/cpuset.cpus", shared.value()), fmt::format("{}\n", cpus));
     std::optional<AuditReport> result;

@@ -282,6 +282,10 @@ void NodeMetrics::Audited(const Audit& audit) {
   impl_->repairs.Increment(static_cast<double>(audit.repaired));
 }
 
+void NodeMetrics::NothingDrifted() {
+  impl_->drifted.Set(0);
+}
+
 void NodeMetrics::PodEvents(size_t taken, size_t lost) {
   impl_->events_taken.Increment(static_cast<double>(taken));
   impl_->events_lost.Increment(static_cast<double>(lost));

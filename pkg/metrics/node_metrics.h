@@ -44,6 +44,8 @@ class NodeMetrics {
     size_t repaired = 0;  // containers that were sent the decided values again
   };
   void Audited(const Audit& audit);
+  // drifted_containers: under the null policy no decision is left from which one could differ.
+  void NothingDrifted();
   // configurations_total{result}: counts a configuration that came into force or was refused.
   void Configured(bool in_force);
   // pod_events_total{result}: Events of pods that the agent has taken, and Events that were lost.

@@ -93,6 +93,16 @@ TEST(NodeMetricsTest, CountsAudits) {
   EXPECT_THAT(text, HasSubstr("cri_resmgr_drift_repairs_total 1"));
 }
 
+TEST(NodeMetricsTest, NothingHasDriftedWhereNothingIsDecided) {
+  NodeMetrics metrics;
+  metrics.Audited({.drifted = 2, .drifts = 3});
+  metrics.NothingDrifted();
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drifted_containers 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_audits_total{result=\"clean\"} 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drifts_total 3"));
+}
+
 TEST(NodeMetricsTest, ShowsProblemsByKind) {
   NodeMetrics metrics;
   metrics.ShowProblems("drift", 3);

@@ -5,21 +5,32 @@
 #include <tuple>
 #include <vector>
 
+#include "pkg/node/node_problems.h"
 #include "pkg/policy/conventions.h"
 
 namespace resmgr {
 namespace {
 
-void Count(const AuditReport* report, NodeMetrics& metrics) {
-  NodeMetrics::Audit audit{.failed = report == nullptr};
-  if (report != nullptr) {
-    audit.drifted = report->drifted;
-    for (const AuditReport::Finding& finding : report->findings) {
+void Count(const StatusOr<AuditReport>& result, NodeMetrics& metrics) {
+  // Under the null policy there was nothing to compare: nothing has failed.
+  if (result.status().code() == StatusCode::kFailedPrecondition) return;
+  NodeMetrics::Audit audit{.failed = !result.ok()};
+  if (result.ok()) {
+    audit.drifted = result->drifted;
+    for (const AuditReport::Finding& finding : result->findings) {
       audit.drifts += finding.drifts.size();
       if (finding.sent_again) ++audit.repaired;
     }
   }
   metrics.Audited(audit);
+}
+
+size_t NotUpdated(const ResourceManager* manager) {
+  size_t count = 0;
+  if (manager == nullptr) return count;
+  ForEachNotUpdated(*manager,
+                    [&count](const Pod&, const Container&, const Status& /*error*/) { ++count; });
+  return count;
 }
 
 }  // namespace
@@ -45,7 +56,7 @@ void MetricsWatch::OnMoved(const Act& /*act*/, const Shift& shift) {
 }
 
 void MetricsWatch::OnReleased(const Act& act) {
-  failed_.erase(act.container.key);
+  failed_.erase(act.container.id);
   NoteMoves(act);
 }
 
@@ -56,22 +67,22 @@ void MetricsWatch::OnAdopted(std::span<const Act> acts) {
 
 void MetricsWatch::OnFoundEnded(std::span<const Act> acts) {
   for (const Act& act : acts) {
-    failed_.erase(act.container.key);
+    failed_.erase(act.container.id);
     NoteMoves(act);
   }
 }
 
 void MetricsWatch::OnPushed(const Act& act) {
-  if (failed_.erase(act.container.key) > 0) metrics_.UpdateRetried();
+  if (failed_.erase(act.container.id) > 0) metrics_.UpdateRetried();
 }
 
 void MetricsWatch::OnFailed(const Act& act, const Status& /*why*/) {
-  if (!failed_.insert(act.container.key).second) metrics_.UpdateRetried();
+  if (!failed_.insert(act.container.id).second) metrics_.UpdateRetried();
 }
 
 void MetricsWatch::OnRemoved(const Act& act) {
   changed_ = true;  // an exited container was counted until now
-  failed_.erase(act.container.key);
+  failed_.erase(act.container.id);
 }
 
 void MetricsWatch::NoteMoves(const Act& act) {
@@ -91,6 +102,7 @@ void MetricsWatch::Show(const Sources& sources) {
     if (manager == nullptr) {
       node_.unassigned = (machine_.online() - offline_).size();
       metrics_.ShowPools({});
+      metrics_.NothingDrifted();
     } else {
       ShowHeld(*manager, node_);
     }
@@ -103,7 +115,7 @@ void MetricsWatch::Show(const Sources& sources) {
   node_.state = {.writes = written.writes, .failures = written.failures, .bytes = written.bytes};
   node_.configuration = configurations_;
   node_.policy = sources.policy();
-  node_.not_updated = failed_.size();
+  node_.not_updated = NotUpdated(sources.host.updating_manager());
   if (sources.cpu_files) std::tie(node_.cpu_files, node_.cpu_files_behind) = sources.cpu_files();
   metrics_.Show(node_);
   health_.Beat();
@@ -181,7 +193,7 @@ Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline
       .manager = [&host] { return host.manager(); },
       .numbers_are_ours = [&pipeline] { return !pipeline.OthersSetNumbers(); }};
   if (counted != nullptr)
-    options.told = [counted](const AuditReport* report) { Count(report, counted->node); };
+    options.told = [counted](const auto& result) { Count(result, counted->node); };
   return options;
 }
 

@@ -85,7 +85,9 @@ class MetricsWatch final : public Observer {
   CpuSet offline_;
   const ResourceManager* shown_ = nullptr;  // the manager whose pools are shown; only compared
   NodeMetrics::Node node_;
-  std::set<ContainerKey> failed_;  // containers whose last update failed
+  // Containers whose last update failed, to count retries. By ids: each resource manager counts its
+  // keys anew.
+  std::set<ContainerId> failed_;
 };
 
 // The metrics objects, if metrics are requested. They are made before the loop and destroyed after

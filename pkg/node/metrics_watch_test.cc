@@ -2,6 +2,7 @@
 #include "pkg/node/metrics_watch.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 
 #include "pkg/node/brain_host.h"
 #include "pkg/node/testing/fake_door.h"
+#include "pkg/node/testing/test_policies.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
@@ -44,7 +46,10 @@ class MetricsWatchTest : public testing::Test {
             .door = door_,
             .pipeline = pipeline_,
             .hints = hints_,
-            .manager = {.decision_times = &metrics_, .observer = &watch_}};
+            .manager = {.first_retry = milliseconds(1),
+                        .last_retry = milliseconds(4),
+                        .decision_times = &metrics_,
+                        .observer = &watch_}};
   }
   std::unique_ptr<test::FirstFitPolicy> FirstFit() {
     return std::make_unique<test::FirstFitPolicy>(machine_);
@@ -110,24 +115,83 @@ TEST_F(MetricsWatchTest, ShowsHowManyContainersTheRuntimeDoesNotUpdate) {
   BrainHost host(HostOptions());
   host.Start(FirstFit());
   const auto watching = watch_.Follow(Sources(host), milliseconds(1));
-  const Snapshot& snapshot = host.manager()->snapshot();
-  const Policy& policy = host.manager()->policy();
-  const auto shows = [this](std::string_view number) {
+  test::FakeDoor::Link& link = *door_.links().front();
+  test::FakeRuntimeClient& runtime = link.client;
+  const ContainerId web = link.HoldRunning("web");
+  link.HoldRunning("db");
+  Status answer = Internal("it will not");
+  runtime.on_update = [&] {
+    loop_.Post([&] {
+      while (!runtime.updates.empty())
+        runtime.Answer(0, answer);
+    });
+  };
+  const auto shows = [&](std::string_view number) {
+    // After a failed update the brain asks for a list.
+    if (!door_.links().empty()) runtime.AnswerLists();
     RunFor(loop_, milliseconds(20));
     return Text().find(fmt::format("not_updated_containers {}\n", number)) != std::string::npos;
   };
   EXPECT_TRUE(shows("0"));
-  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
-  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  link.Synchronize();
+  EXPECT_TRUE(shows("2"));
+  runtime.Remove(web);
+  host.manager()->ContainerRemoved(web);
   EXPECT_TRUE(shows("1"));
+  // The null policy releases the other one, which is refused as well.
+  link.events.disconnected();
+  host.SetPolicy(nullptr, [](const Status&) {});
+  link.Synchronize();
+  EXPECT_TRUE(shows("1"));
+  answer = OkStatus();
+  bool released = false;
+  for (int i = 0; i < 50 && !released; ++i)
+    released = shows("0");
+  EXPECT_TRUE(released);
+}
+
+TEST_F(MetricsWatchTest, UnderNullNoAuditFailsAndNothingHasDrifted) {
+  const NodeOptions options{.policies = test::NullAndFirstFit()};
+  Counted counted(options);
+  BrainHost host(WithCounts(HostOptions(), &counted));
+  host.Start(FirstFit());
+  const auto watching = counted.watch->Follow(Sources(host), milliseconds(1));
+  const auto text = [&counted] {
+    return prometheus::TextSerializer().Serialize(counted.node.collectable()->Collect());
+  };
+  Auditor auditor(AuditorOptions(loop_, host, pipeline_, &counted));
+  const auto audited = [&] {
+    std::optional<StatusCode> code;
+    auditor.Run(false,
+                [&code](const StatusOr<AuditReport>& result) { code = result.status().code(); });
+    EXPECT_TRUE(resmgr::test::RunUntil(loop_, [&code] { return code.has_value(); }));
+    return code.value_or(StatusCode::kInternal);
+  };
+  EXPECT_EQ(audited(), StatusCode::kUnavailable) << "the runtime has not been read yet";
+  EXPECT_THAT(text(), HasSubstr("audits_total{result=\"failed\"} 1\n"));
+  counted.node.Audited({.drifted = 1, .drifts = 1});
+  EXPECT_THAT(text(), HasSubstr("cri_resmgr_drifted_containers 1\n"));
+  host.SetPolicy(nullptr, [](const Status&) {});
+  EXPECT_EQ(audited(), StatusCode::kFailedPrecondition);
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(text(), HasSubstr("audits_total{result=\"failed\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("cri_resmgr_drifted_containers 0\n"));
+}
+
+// Two resource managers number their containers alike.
+TEST_F(MetricsWatchTest, ARetryIsCountedForTheContainerThatFailed) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  const Snapshot& snapshot = host.manager()->snapshot();
+  const Policy& policy = host.manager()->policy();
+  Container other;
+  other.id = ContainerId("other");
+  ASSERT_EQ(other.key, container_.key);
+  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  watch_.OnPushed({.policy = policy, .snapshot = snapshot, .pod = pod_, .container = other});
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 0"));
   watch_.OnPushed(ActOf(policy, snapshot));
-  EXPECT_TRUE(shows("0"));
-  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
-  watch_.OnRemoved(ActOf(policy, snapshot));
-  EXPECT_TRUE(shows("0"));
-  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
-  watch_.OnRecovered(ActOf(policy, snapshot));
-  EXPECT_TRUE(shows("0"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 1"));
 }
 
 // An exited container counts until it is removed, which changes nothing else.
