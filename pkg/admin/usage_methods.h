@@ -51,7 +51,7 @@ struct CpuMap {
   bool brief = false;    // leaves out "containers", which may be thousands of names
   bool unbound = false;  // adds "unbound"
 };
-// The stable output of `cri-resmgr-ctl cpus -o json` for the CPUs in `chosen`: a list of
+// A fixed outside contract of `cri-resmgr-ctl cpus -o json`, for the CPUs in `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
 // "containers" are the containers that are bound to CPUs with this one among them, and the claims

@@ -282,7 +282,7 @@ TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {
   });
 }
 
-// While such a client listens, nobody else here learns of events.
+// While such a client listens, the daemon itself gets no events.
 TEST_F(RelaySocketsTest, AListenerThatIsBehindIsEnded) {
   StartRelay(Options());
   std::vector<std::string> ids;

@@ -25,7 +25,7 @@ using ClassNames = std::map<std::string, std::string, std::less<>>;
 struct Zone {
   std::string name{};
   std::string parent{};  // empty for a root
-  std::string kind{};    // "package", "die", "numa", "l3"; empty without a part of the machine
+  std::string kind{};    // "package", "die", "numa", "l3"; empty: not a part of the machine
   CpuSet cpus{};         // all that belong to it
   CpuSet exclusive{};    // granted to single containers
   CpuSet shared{};       // where its shared containers run

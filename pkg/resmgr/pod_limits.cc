@@ -141,6 +141,7 @@ ContainerKeys PodLimits::Apply(PodRecord& pod) {
 }
 
 ContainerKeys PodLimits::Restore(PodRecord& pod, std::span<const ReducedSibling> bounded) {
+  if (bounded.empty()) return Apply(pod);
   return Divide(pod, bounded, "another container of its pod was not created");
 }
 
