@@ -219,10 +219,13 @@ std::string AnnotationChange(const StringMap& annotations, std::string_view key,
   return fmt::format("the annotation {}: \"{}\"", Printable(full), value);
 }
 
-bool IsForPolicies(std::string_view key) {
-  return std::ranges::any_of(kDomains, [key](std::string_view domain) {
-    return key.find(domain) != std::string_view::npos;
-  });
+bool IsForDecisions(std::string_view key) {
+  // Those of policies are among them: kDomains.
+  constexpr std::array<std::string_view, 5> kRead = {"cri-resource-manager.intel.com", ".nri.io",
+                                                     ".crio.io", ".resources.beta.kubernetes.io",
+                                                     kResourcesAnnotation};
+  return std::ranges::any_of(
+      kRead, [key](std::string_view part) { return key.find(part) != std::string_view::npos; });
 }
 
 std::optional<StringMap::value_type> FindCrioAnnotation(const StringMap& annotations,

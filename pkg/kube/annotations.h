@@ -33,8 +33,12 @@ std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std
 std::string AnnotationChange(const StringMap& annotations, std::string_view key,
                              std::string_view container_name, std::string_view value);
 
-// Whether the key, in any form, is in one of the domains that policies read.
-bool IsForPolicies(std::string_view key);
+// The pod annotation of the webhook (pkg/model/resources_annotation.h).
+inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
+
+// Whether policies or classes may read an annotation with this key, in any form. Facts about a
+// container that are saved for a restart need no others.
+bool IsForDecisions(std::string_view key);
 
 // CRI-O's annotations of pods (its pkg/annotations/v2), which count with any runtime.
 

@@ -8,17 +8,17 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/kube/annotations.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
 
-// The pod annotation that the webhook writes, since CRI requests lack a part of a container's
-// resource requirements. Its value is JSON:
+// kResourcesAnnotation of pods is written by the webhook, since CRI requests lack a part of a
+// container's resource requirements. Its value is JSON:
 //   {"initContainers": {NAME: REQS}, "containers": {NAME: REQS}}
 // with REQS as Kubernetes' ResourceRequirements: {"limits": {...}, "requests": {...}}, resource
 // names to quantities.
-inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 
 // The annotation's value for one container, init containers included. A limit without a request is
 // the request too, as in Kubernetes. Other resources than cpu and memory are not read. nullopt when

@@ -35,6 +35,7 @@ RuntimeContainer AsListed(std::string_view id, const SavedContainer& saved) {
   listed.name = origin.container_name;
   listed.attempt = origin.attempt;
   listed.state = ContainerState::kRunning;
+  listed.labels = origin.container_labels;
   if (origin.cpus) listed.resources.cpuset_cpus = origin.cpus->ToString();
   if (origin.mems) listed.resources.cpuset_mems = origin.mems->ToString();
   CopyCpuNumbers(saved.placement, listed.resources);

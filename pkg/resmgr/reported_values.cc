@@ -283,11 +283,8 @@ AskedTexts TextsBefore(const Adjustment& sent, const StringMap& labels,
   const WideAdjustment* const wide = sent.wide();
   if (wide == nullptr) return {};
   const auto all = [](std::string_view) { return true; };
-  const auto read = [](std::string_view key) {
-    return IsForPolicies(key) || key == kResourcesAnnotation;
-  };
   return {.labels = TextsBefore(wide->labels, labels, all),
-          .annotations = TextsBefore(wide->annotations, annotations, read)};
+          .annotations = TextsBefore(wide->annotations, annotations, IsForDecisions)};
 }
 
 }  // namespace resmgr

@@ -84,6 +84,13 @@ void AddHint(uint32_t field, const LocalityHint& hint, FieldWriter& out) {
   out.End(begin);
 }
 
+void AddEntry(uint32_t field, const StringMap::value_type& entry, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  AddNonEmpty(1, entry.first, out);
+  AddNonEmpty(2, entry.second, out);
+  out.End(begin);
+}
+
 void AddOrigin(uint32_t field, const OriginView& origin, const Container& container,
                FieldWriter& out) {
   const Pod& pod = origin.pod;
@@ -95,17 +102,16 @@ void AddOrigin(uint32_t field, const OriginView& origin, const Container& contai
   AddNonEmpty(5, pod.namespace_name, out);
   AddNonEmpty(6, pod.runtime_handler, out);
   AddResources(7, pod.overhead, out);
-  for (const auto& [key, value] : pod.annotations) {
-    if (!IsForPolicies(key)) continue;
-    const size_t entry = out.Begin(8);
-    AddNonEmpty(1, key, out);
-    AddNonEmpty(2, value, out);
-    out.End(entry);
-  }
+  for (const auto& entry : pod.annotations)
+    if (IsForDecisions(entry.first)) AddEntry(8, entry, out);
   AddNonEmpty(9, container.name, out);
   AddNonZero(10, container.attempt, out);
   Add(11, container.placement.cpus, out);
   Add(12, container.placement.mems, out);
+  for (const auto& entry : pod.labels)
+    AddEntry(13, entry, out);
+  for (const auto& entry : container.labels)
+    AddEntry(14, entry, out);
   out.End(begin);
 }
 
@@ -187,6 +193,13 @@ LinuxResources Decode(const state::Resources& in) {
   return resources;
 }
 
+StringMap Decode(const google::protobuf::RepeatedPtrField<state::Annotation>& in) {
+  std::vector<StringMap::value_type> entries;
+  for (const state::Annotation& entry : in)
+    entries.emplace_back(entry.key(), entry.value());
+  return StringMap(entries);
+}
+
 StatusOr<SavedOrigin> Decode(const state::Origin& in) {
   SavedOrigin origin;
   origin.runtime = in.runtime();
@@ -196,8 +209,9 @@ StatusOr<SavedOrigin> Decode(const state::Origin& in) {
   origin.pod.namespace_name = in.pod_namespace();
   origin.pod.runtime_handler = in.runtime_handler();
   origin.pod.overhead = Decode(in.overhead());
-  for (const state::Annotation& entry : in.annotations())
-    origin.pod.annotations.Set(entry.key(), entry.value());
+  origin.pod.annotations = Decode(in.annotations());
+  origin.pod.labels = Decode(in.labels());
+  origin.container_labels = Decode(in.container_labels());
   origin.container_name = in.container_name();
   origin.attempt = in.attempt();
   if (in.has_cpus()) {

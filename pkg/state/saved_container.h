@@ -18,8 +18,10 @@ namespace resmgr {
 // the time when that runtime is away.
 struct SavedOrigin {
   std::string runtime;  // its name in the configuration
-  Pod pod;              // id, uid, name, namespace, handler, overhead, annotations for policies
+  // id, uid, name, namespace, handler, overhead, labels, annotations for decisions
+  Pod pod;
   std::string container_name;
+  StringMap container_labels{};
   uint32_t attempt = 0;
   // The decided CPUs and memory nodes.
   std::optional<CpuSet> cpus;
@@ -33,7 +35,7 @@ struct OriginView {
 };
 
 // The client's values of labels and annotations that a stage changed; of annotations only those
-// that policies read. Without a value: the client's request did not have the key.
+// that policies and classes read. Without a value: the client's request did not have the key.
 struct AskedTexts {
   using Texts = std::vector<std::pair<std::string, std::optional<std::string>>>;
   Texts labels{};

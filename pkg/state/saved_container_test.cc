@@ -105,10 +105,16 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   pod.overhead.cpu_shares = 256;
   pod.annotations = {{"prefer-isolated-cpus.resource-policy.nri.io/pod", "true"},
                      {"cri-resource-manager.intel.com/affinity", "web: [db]"},
-                     {"kubectl.kubernetes.io/last-applied-configuration", "{...}"}};
+                     {"kubectl.kubernetes.io/last-applied-configuration", "{...}"},
+                     {"intel.com/resources", "{}"},
+                     {"cpu-shared.crio.io/web", "enable"},
+                     {"rdt.resources.beta.kubernetes.io/pod", "gold"},
+                     {"class.memory-qos.nri.io", "silver"}};
+  pod.labels = {{"app", "llm"}, {"tier", ""}};
   Container container;
   container.name = "web";
   container.attempt = 3;
+  container.labels = {{"role", "db"}};
   container.placement.cpus = CpuSet{0, 5};
   container.placement.mems = NodeSet{1};
   const OriginView view{.runtime = "vm", .pod = pod};
@@ -125,7 +131,9 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   EXPECT_EQ(origin.pod.runtime_handler, "kata");
   EXPECT_EQ(origin.pod.qos, QosClass::kBurstable);
   EXPECT_EQ(origin.pod.overhead, pod.overhead);
-  EXPECT_EQ(origin.pod.annotations.size(), 2U) << "those that no policy reads are not kept";
+  EXPECT_EQ(origin.pod.annotations.size(), 6U) << "those that nothing reads are not kept";
+  EXPECT_EQ(origin.pod.labels, pod.labels);
+  EXPECT_EQ(origin.container_labels, container.labels);
   EXPECT_EQ(origin.container_name, "web");
   EXPECT_EQ(origin.attempt, 3U);
   EXPECT_EQ(origin.cpus, container.placement.cpus);
