@@ -107,8 +107,8 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonsOwnFileSays) {
   const auto moved = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
   EXPECT_EQ(moved->config.nri.socket, "/run/nri.sock");
   EXPECT_TRUE(moved->config.nri.external_plugins);
-  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.Socket: what has changed")));
-  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.ExternalPlugins: what has changed")));
+  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.Socket: changes there")));
+  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.ExternalPlugins: changes there")));
   changed.nri.unsupported["NoSuchField"] = FailurePolicy::kFail;
   EXPECT_THAT(
       std::string(ConfigReader(options_).Prepare(changed, "/etc/node.yaml").status().message()),
@@ -167,7 +167,7 @@ TEST_F(ConfigReaderTest, RuntimesAreThoseThatTheDaemonWasStartedWith) {
   changed.runtimes.runtimes["kata"].socket = "/run/other.sock";
   const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
   EXPECT_EQ(reloaded->config.runtimes, options_.runtimes);
-  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("takes effect with a restart")));
+  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("take effect with a restart")));
 }
 
 TEST_F(ConfigReaderTest, TheCommandLineWinsAndAnotherPolicyIsRefused) {
