@@ -139,8 +139,15 @@ StatusOr<std::string> Browser::Find(const std::string& selector) {
 }
 
 Status Browser::Click(const std::string& selector) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string element, Find(selector));
-  return Call("POST", element + "/click", Json::object()).status();
+  // The page may draw the element again after it was found: then the new one is meant.
+  constexpr int kMostRedrawn = 3;
+  Status clicked;
+  for (int i = 0; i < kMostRedrawn; ++i) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string element, Find(selector));
+    clicked = Call("POST", element + "/click", Json::object()).status();
+    if (Message(clicked).find("stale element reference") == std::string_view::npos) break;
+  }
+  return clicked;
 }
 
 Status Browser::ChooseFiles(const std::string& selector, const std::vector<std::string>& files) {
